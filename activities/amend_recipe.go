@@ -43,6 +43,9 @@ func (a AmendRecipe) amend(ctx context.Context, in api.AmendInput, out *api.Amen
 	out.Manifest = ref
 	switch {
 	case asked(committed, in):
+		if err := a.noteAmendment(ctx, in, ref); err != nil {
+			return outage(err)
+		}
 		out.Amendment, err = a.amendment(ctx, committed, ref)
 		return outage(err)
 	case in.Settle && committed.Note[schema.NoteVoid] != "":

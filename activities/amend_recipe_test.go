@@ -1,12 +1,17 @@
 package activities
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -185,4 +190,96 @@ func TestAStoreThatRefusesIsNoRefusalOfAnAmendment(t *testing.T) {
 		require.False(t, failure.NonRetryable(), key)
 		require.NotEqual(t, api.FailBadInput, failure.Type(), key)
 	}
+}
+
+// deeds reads what the audit log says about run r.
+func (b *stepBench) deeds() []schema.Deed {
+	b.t.Helper()
+	deeds, err := analysis.New(b.deps.Store).Deeds(b.t.Context(), "r")
+	require.NoError(b.t, err)
+	return deeds
+}
+
+// Who asked for an amendment is noted next to it, once, and changes none of its bytes. Without an actor nothing is
+// noted, as for the inputs of earlier versions.
+func TestTheRecordNamesWhoAskedForAnAmendment(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
+	want, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.Empty(t, b.deeds())
+
+	b = stepOf(t, nil, nil)
+	in.Actor, in.At = "ada", time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC).UnixMicro()
+	_, err = b.amendThrough(in, faults.Rule{Op: faults.PutIfAbsent, Key: schema.DeedsPrefix})
+	require.ErrorContains(t, err, "note who asks for amend of run r: ")
+	for range 2 { // the second attempt's predecessor has lost its answer
+		out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+		require.NoError(t, err)
+		require.Equal(t, want.Manifest, out.Manifest, "the manifest is the same whoever asks")
+		require.Equal(t, want.Amendment, out.Amendment)
+	}
+	require.Equal(t, []schema.Deed{{Action: schema.DeedAmend, Actor: "ada", Host: hostname(),
+		At: "2026-01-02T03:04:05.000006Z", Detail: `{"amendment":0,"from_step":2,"set":["steps=7"]}`,
+		Manifest: want.Manifest.Key}}, b.deeds())
+	all, err := analysis.New(b.deps.Store).Amendments(t.Context(), "r")
+	require.NoError(t, err)
+	require.Equal(t, []analysis.Amendment{{From: 2, Set: []string{"steps=7"}, Actor: "ada"}}, all)
+
+	in.Set, in.Actor = []string{"steps=9"}, "grace" // the number is taken: nothing was committed for her
+	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.True(t, out.Taken)
+	require.Len(t, b.deeds(), 1)
+}
+
+// An attempt that died between the commit and the note leaves the note to the settling one.
+func TestSettlingNotesWhoAsked(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}, Actor: "ada", At: 1}
+	_, err := b.amendThrough(in, faults.Rule{Op: faults.PutIfAbsent, Key: schema.DeedsPrefix})
+	require.Error(t, err)
+	in.Settle = true
+	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.False(t, out.Void || out.Taken)
+	require.Len(t, b.deeds(), 1)
+}
+
+// noDeeds is a store whose credentials may add no notes about deeds.
+type noDeeds struct{ store.Store }
+
+func (s noDeeds) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	if strings.HasPrefix(key, schema.DeedsPrefix) {
+		return fmt.Errorf("%w: put %s", store.ErrCredentials, key)
+	}
+	return s.Store.PutIfAbsent(ctx, key, data)
+}
+
+// A worker that may note nothing still amends, because the command has noted the request, but it starts no scheduled
+// run.
+func TestAWorkerThatMayNoteNothing(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	b.deps.Store = noDeeds{b.deps.Store}
+	out, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
+		Set: []string{"steps=7"}, Actor: "ada", At: 1})
+	require.NoError(t, err)
+	require.Equal(t, 7, out.Amendment.Plan.Steps)
+	_, err = NoteDeed{b.deps}.Execute(t.Context(), api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly"})
+	var refused *temporal.ApplicationError
+	require.ErrorAs(t, err, &refused)
+	require.True(t, refused.NonRetryable())
+	require.ErrorContains(t, err, "note who asks for start of run r: ")
+}
+
+func TestADeedIsNotedOnce(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	in := api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly", Detail: `{"recipe":"q"}`,
+		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()}
+	for range 2 { // another attempt, whose predecessor's answer was lost
+		_, err := NoteDeed{b.deps}.Execute(t.Context(), in)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []schema.Deed{{Action: "start", Actor: "schedule nightly", Detail: `{"recipe":"q"}`,
+		Host: hostname(), At: "2026-01-02T03:04:05.000000Z"}}, b.deeds())
 }

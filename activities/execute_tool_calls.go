@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
@@ -200,15 +199,11 @@ func (a ExecuteToolCalls) summaries(ctx context.Context, w *draft, scope api.Sco
 // callTiming returns the row of a call that ended at about the given time. One that nothing was executed for has no
 // end, so that no duration of 0 enters a mean.
 func callTiming(in api.ToolsInput, trajectory string, turn, call int, t tool.Timing, now time.Time) schema.TimingRow {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	row := schema.TimingRow{
 		Stage: api.StageSandbox, Shard: int32(in.Shard), Turn: int32(turn), Kind: "tool_call",
 		TrajectoryID: trajectory, Call: int32(call),
 		StartMicros:  now.Add(-t.Wall).UnixMicro(),
-		QueueSeconds: t.Queue.Seconds(), CPUSeconds: t.CPU.Seconds(), Host: host, Rows: 1,
+		QueueSeconds: t.Queue.Seconds(), CPUSeconds: t.CPU.Seconds(), Host: hostname(), Rows: 1,
 	}
 	switch {
 	case t.Shared:

@@ -46,6 +46,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.PrepareCheck:         PrepareCheck{d}.Execute,
 		api.CheckReplay:          CheckReplay{d}.Execute,
 		api.NoteState:            NoteState{d}.Execute,
+		api.NoteDeed:             NoteDeed{d}.Execute,
 		api.FindHome:             FindHome{d}.Execute,
 		api.ServeRanks:           ServeRanks{d}.Execute,
 	} {

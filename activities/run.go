@@ -88,12 +88,8 @@ func (p *progress) set(done, total int) {
 // attempts. An activity that runs several stages has no stage of its own: these are told of instead.
 func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 	body func(ctx context.Context, p *progress) error) error {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	started := time.Now()
-	t.Start, t.Host = started.UnixMicro(), host
+	t.Start, t.Host = started.UnixMicro(), hostname()
 	p := &progress{}
 	if whole := enclosing(ctx); whole != nil {
 		p, t.Attempt = whole, attemptOf(ctx)
@@ -104,7 +100,7 @@ func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 	}
 	ctx = logs.With(ctx, whereabouts(at, t)...)
 	if t.Stage == "" {
-		err = body(ctx, p)
+		err := body(ctx, p)
 		t.End = time.Now().UnixMicro()
 		return ownLimit(ctx, classify(err))
 	}
@@ -116,12 +112,20 @@ func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 	ctx = logs.With(ctx, trace.IDs(ctx)...)
 	slog.DebugContext(ctx, "stage begins")
 	used := meter.begin()
-	err = body(ctx, p)
+	err := body(ctx, p)
 	t.End = time.Now().UnixMicro()
 	t.CPU += used()
 	err = ownLimit(ctx, classify(err))
 	d.tell(ctx, *t, err, span)
 	return err
+}
+
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
 }
 
 // atInit is the scope of an activity that works for a whole run.

@@ -34,6 +34,17 @@ type Origin struct {
 type Amendment struct {
 	From int      `json:"from_step"` // the first step under it
 	Set  []string `json:"set"`       // path=value
+	// Actor is who asked for it, by the audit log; "" if it does not say.
+	Actor string `json:"actor,omitempty"`
+}
+
+// String is one line for people.
+func (a Amendment) String() string {
+	text := fmt.Sprintf("from step %d: %s", a.From, strings.Join(a.Set, " "))
+	if a.Actor != "" {
+		text += " (" + a.Actor + ")"
+	}
+	return text
 }
 
 // Program is a program that worked on a run.
@@ -55,13 +66,15 @@ func (p Program) Name() string {
 // Origin reads what the run was made from, and by what.
 func (v *Visible) Origin(ctx context.Context) (Origin, error) {
 	out := Origin{Config: v.prepare.Config, Engine: v.prepare.Note[schema.NoteEngine], Machine: map[string]string{},
-		Device: v.prepare.Note[schema.NoteEngineWhy], Amendments: []Amendment{}, Hosts: []string{}}
+		Device: v.prepare.Note[schema.NoteEngineWhy], Hosts: []string{}}
 	var err error
 	if out.Recipe, err = v.document(ctx, v.prepare); err != nil {
 		return out, err
 	}
-	for _, read := range []func(context.Context, *Origin) error{v.readAmendments, v.readPrograms, v.readMachine,
-		v.readHosts} {
+	if out.Amendments, err = v.record.Amendments(ctx, v.run); err != nil {
+		return out, err
+	}
+	for _, read := range []func(context.Context, *Origin) error{v.readPrograms, v.readMachine, v.readHosts} {
 		if err := read(ctx, &out); err != nil {
 			return out, err
 		}
@@ -82,16 +95,16 @@ func (v *Visible) document(ctx context.Context, m schema.Manifest) ([]byte, erro
 	return data, nil
 }
 
-// readAmendments finds the last amendment and the chain that it was made from. The run refused all others.
-func (v *Visible) readAmendments(ctx context.Context, out *Origin) error {
+// Amendments reads a run's changes of its recipe that are in force, in their order: the last one and the chain that it
+// was made from. The run refused all others.
+func (r *Record) Amendments(ctx context.Context, run string) ([]Amendment, error) {
 	var wanted schema.Ref
-	var chain []Amendment
 	var all []schema.Manifest
 	refs := map[string]schema.Ref{}
 	for n := 0; ; n++ {
-		m, ref, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageAmend).WithTry(n))
+		m, ref, found, err := r.writer.Lookup(ctx, schema.AtInit(run, schema.StageAmend).WithTry(n))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !found {
 			break
@@ -101,20 +114,44 @@ func (v *Visible) readAmendments(ctx context.Context, out *Origin) error {
 			refs[m.ManifestKey()] = ref
 		}
 	}
+	chain := []Amendment{}
+	if len(all) == 0 {
+		return chain, nil
+	}
+	actors, err := r.amenders(ctx, run)
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range slices.Backward(all) {
 		if wanted.Key != "" && refs[m.ManifestKey()] != wanted {
 			continue
 		}
 		from, err := strconv.Atoi(m.Note[schema.NoteFromStep])
 		if err != nil || len(m.Inputs) == 0 {
-			return fmt.Errorf("%w: %s: names no step or no recipe that it changes", commit.ErrDamaged, m.ManifestKey())
+			return nil, fmt.Errorf("%w: %s: names no step or no recipe that it changes", commit.ErrDamaged,
+				m.ManifestKey())
 		}
-		chain = append(chain, Amendment{From: from, Set: strings.Fields(m.Note[schema.NoteChanges])})
+		chain = append(chain, Amendment{From: from, Set: strings.Fields(m.Note[schema.NoteChanges]),
+			Actor: actors[m.ManifestKey()]})
 		wanted = m.Inputs[0]
 	}
 	slices.Reverse(chain)
-	out.Amendments = append(out.Amendments, chain...)
-	return nil
+	return chain, nil
+}
+
+// amenders reads who asked for a run's changes of its recipe, by the keys of their manifests.
+func (r *Record) amenders(ctx context.Context, run string) (map[string]string, error) {
+	deeds, err := r.Deeds(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, d := range deeds {
+		if d.Action == schema.DeedAmend {
+			out[d.Manifest] = d.Actor
+		}
+	}
+	return out, nil
 }
 
 // readPrograms lists the programs that prepared the run and made its steps' last stages.

@@ -14,12 +14,18 @@ const NoRun = "_"
 // Deed notes that someone asked for something to be done to a run, to schedules, quotas or the bucket, before it was
 // done. Deeds are added and never changed or removed.
 type Deed struct {
-	Action string `json:"action"`           // start, resume, replay, end, gc …, or the name of an update
+	Action string `json:"action"`           // start, resume, replay, end, gc …, the name of an update, or DeedAmend
 	Detail string `json:"detail,omitempty"` // what the action was asked with
 	Actor  string `json:"actor"`            // who asked, as the asking command knows it
 	Host   string `json:"host"`             // where
 	At     string `json:"at"`               // RFC 3339 with microseconds, UTC
+	// Manifest is the key of what was committed, for the action amend: the change of the recipe. That manifest names no
+	// one, because later stages name it by its digest, and the same change must give the same bytes whoever asks.
+	Manifest string `json:"manifest,omitempty"`
 }
+
+// DeedAmend is the action of a worker that has committed a change of a run's recipe, with who asked for it.
+const DeedAmend = "amend"
 
 // NewDeed makes a note at a time.
 func NewDeed(action, detail, actor, host string, at time.Time) Deed {

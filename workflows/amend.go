@@ -18,8 +18,8 @@ const settling = "settle-amendments"
 
 // amend commits a changed recipe. The change takes effect at the next step. After a retry it takes effect at the
 // retried step, whose rollout then runs again under a new generation. Amendments run one at a time, and the run waits
-// for a pending amendment before it begins a step.
-func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool) error {
+// for a pending amendment before it begins a step. The record says who asked.
+func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool, by Asker) error {
 	r.amending++
 	defer func() { r.amending-- }()
 	if err := r.turn.Lock(ctx); err != nil {
@@ -36,6 +36,9 @@ func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool) error
 	in := api.AmendInput{Run: r.run, Config: r.newest().Manifest, From: r.comingStep(), Set: set}
 	if retried {
 		in.From, in.Rerun = r.next, true
+	}
+	if by.Actor != "" {
+		in.Actor, in.At = by.Actor, workflow.Now(ctx).UnixMicro()
 	}
 	return r.commitAmendment(ctx, in)
 }

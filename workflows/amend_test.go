@@ -192,3 +192,41 @@ func TestContinueAsNewCarriesAChangeInDoubt(t *testing.T) {
 	require.NoError(t, json.Unmarshal(again.Input.Payloads[0].Data, &next))
 	require.Equal(t, 3, next.Continued.NextAmendment)
 }
+
+// Who asks for a change travels with it, from every update that can change the recipe. Updates without an Asker, of
+// earlier commands and other programs, ask for the same as before.
+func TestChangesCarryWhoAsks(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 9, Shards: 1, MaxTurns: 1})
+	a := &amending{}
+	f.amendsBy(a, map[string]int{"steps=4": 4, "steps=5": 5, "steps=3": 3})
+	f.slowly()
+	four, five := 4, 5
+	f.after(30*time.Second, UpdateSet, SetInput{Steps: &five})
+	f.after(31*time.Second, UpdateSet, SetInput{Steps: &four}, Asker{Actor: "ada"})
+	stop := f.after(150*time.Second, UpdateStop, Asker{Actor: "grace"})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.Equal(t, 3, f.trained(t))
+	require.NoError(t, stop.failed)
+	require.Len(t, a.asked, 3)
+	require.Equal(t, []string{"", "ada", "grace"}, []string{a.asked[0].Actor, a.asked[1].Actor, a.asked[2].Actor})
+	require.Zero(t, a.asked[0].At)
+	require.Positive(t, a.asked[1].At)
+	require.Greater(t, a.asked[2].At, a.asked[1].At)
+	text, err := json.Marshal(a.asked[0])
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "actor")
+}
+
+// A parked step's retry with other settings carries who asks, too.
+func TestARetryCarriesWhoAsks(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
+	amended := f.amends(func(api.AmendInput) api.Plan { return api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1} })
+	broken(f, api.GenerateRollouts, 1, func(api.GenerateInput) bool { return true }, f.generate)
+	groups := 1
+	retry := f.after(time.Hour, UpdateRetry, RetryInput{ShardGroups: &groups}, Asker{Actor: "ada"})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.NoError(t, retry.failed)
+	require.Len(t, *amended, 1)
+	require.Equal(t, "ada", (*amended)[0].Actor)
+}

@@ -31,6 +31,7 @@ var recorded = []string{
 	"replay-check.json",       // ReplayStage that checks every step
 	"replay-symbolic.json",    // ReplayStage of a reward that reads gradings
 	"replay.json",             // ReplayStage of a step, with another recipe
+	"scheduled.json",          // ScheduledRun, which notes the start of its run
 	"shard-failed.json",       // RolloutShard that fails for good
 	"shard.json",              // RolloutShard to completion
 	"step-alongside.json",     // TrainStep with an evaluation alongside it, which selects the next step's prompts

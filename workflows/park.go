@@ -131,7 +131,7 @@ type parking struct {
 	parked   *Parked
 	decision *decision
 	// amend changes the recipe for a retry; nil where nothing can be changed.
-	amend func(ctx workflow.Context, set []string) error
+	amend func(ctx workflow.Context, set []string, by Asker) error
 }
 
 // register adds the updates retry, skip and abort. The workflow refuses them unless the run is parked.
@@ -139,7 +139,7 @@ func (p *parking) register(ctx workflow.Context) error {
 	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateRetry, p.retry, workflow.UpdateHandlerOptions{
 		Description: `Run the failed stage again. Optional: {"timeout_seconds": 600, "shard_groups": 16, ` +
 			`"temperature": 0.8, "max_turn_tokens": 64}; {} changes nothing.`,
-		Validator: func(_ workflow.Context, in RetryInput) error {
+		Validator: func(_ workflow.Context, in RetryInput, _ Asker) error {
 			if err := in.validate(); err != nil {
 				return err
 			}
@@ -189,10 +189,10 @@ func (p *parking) register(ctx workflow.Context) error {
 	return nil
 }
 
-func (p *parking) retry(ctx workflow.Context, in RetryInput) (Decided, error) {
+func (p *parking) retry(ctx workflow.Context, in RetryInput, by Asker) (Decided, error) {
 	what := "the failed stage runs again"
 	if set := in.set(); len(set) > 0 {
-		if err := p.amend(ctx, set); err != nil {
+		if err := p.amend(ctx, set, by); err != nil {
 			return Decided{}, err
 		}
 		what = "the step's rollout starts again with " + strings.Join(set, ", ")

@@ -1,11 +1,14 @@
 package workflows
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
 // The parts of a scheduled run's name that stand for the time at which it was due, in UTC.
@@ -20,7 +23,17 @@ type ScheduledInput struct {
 	Name     string         `json:"name"`
 	Train    *TrainRunInput `json:"train,omitempty"`
 	Evaluate *EvaluateInput `json:"evaluate,omitempty"`
+	// Recipe and Digest are the name and the digest of the resolved recipe, for the audit log; "" in schedules of
+	// earlier versions.
+	Recipe string `json:"recipe,omitempty"`
+	Digest string `json:"digest,omitempty"`
 }
+
+// versionNotesStart marks executions that note in the record which schedule starts a run.
+const versionNotesStart = "note-scheduled-start"
+
+// attrSchedule is the name of the schedule whose action a workflow is. Temporal sets it.
+var attrSchedule = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
 
 // attrScheduled is the time at which a schedule's action was due. Temporal sets it.
 var attrScheduled = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
@@ -45,6 +58,9 @@ func ScheduledRun(ctx workflow.Context, in ScheduledInput) error {
 		return err
 	}
 	workflow.SetCurrentDetails(ctx, "run `"+run+"`")
+	if err := in.note(ctx, run); err != nil {
+		return err
+	}
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID: run, StaticSummary: "scheduled: " + run,
 	})
@@ -59,4 +75,29 @@ func ScheduledRun(ctx workflow.Context, in ScheduledInput) error {
 		return workflow.ExecuteChildWorkflow(ctx, EvaluateRun, evaluate).Get(ctx, nil)
 	}
 	return badInput("train, evaluate: give one of them")
+}
+
+// note notes in the record which schedule starts the run, before it is started: what cannot be noted is not done.
+func (in ScheduledInput) note(ctx workflow.Context, run string) error {
+	if workflow.GetVersion(ctx, versionNotesStart, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+	actor := "a schedule"
+	if name, ok := workflow.GetTypedSearchAttributes(ctx).GetKeyword(attrSchedule); ok {
+		actor = "schedule " + name
+	}
+	what := map[string]string{"workflow": TrainRunName}
+	if in.Evaluate != nil {
+		what["workflow"] = EvaluateRunName
+	}
+	if in.Digest != "" {
+		what["recipe"], what["digest"] = in.Recipe, in.Digest
+	}
+	detail, err := json.Marshal(what)
+	if err != nil {
+		return badInput("note the start of run %s: %v", run, err)
+	}
+	_, err = call[api.Done](ctx, api.NoteDeed, actor+" starts "+run, api.DeedInput{Run: run, Action: "start",
+		Detail: string(detail), Actor: actor, At: workflow.Now(ctx).UnixMicro()})
+	return err
 }

@@ -40,6 +40,17 @@ func (in *SetInput) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Asker says who sends an update that may change the recipe. It is the last argument of set, stop and retry, and may be
+// left out: a worker of an earlier version ignores it, and other programs need not know it.
+type Asker struct {
+	Actor string `json:"actor,omitempty"`
+}
+
+// TakesAsker reports whether an update has an Asker as its last argument.
+func TakesAsker(update string) bool {
+	return update == UpdateSet || update == UpdateStop || update == UpdateRetry
+}
+
 // set returns the changed recipe fields as path=value.
 func (in SetInput) set() []string {
 	var set []string
@@ -85,13 +96,13 @@ func (r *trainRun) steer(ctx workflow.Context) error {
 			return nil
 		}},
 		{UpdateStop, r.stop, "Stop after the step that runs, with the final evaluation. No argument.",
-			func(workflow.Context) error {
+			func(workflow.Context, Asker) error {
 				return r.running("stop")
 			}},
 		{UpdateSet, r.set,
 			"Change settings from the next step on: {\"learning_rate\": 1e-4, \"temperature\": 0.9, \"steps\": " +
 				"120}, any of them. It is recorded in the run's lineage.",
-			func(_ workflow.Context, in SetInput) error {
+			func(_ workflow.Context, in SetInput, _ Asker) error {
 				if in.invalid != "" {
 					return badInput("%s", in.invalid)
 				}
@@ -157,9 +168,9 @@ func (r *trainRun) unpause(ctx workflow.Context) (Steered, error) {
 
 // stop makes the current step the last one. It changes the number of steps, so that the record shows the change and a
 // resume finds the run finished.
-func (r *trainRun) stop(ctx workflow.Context) (Steered, error) {
+func (r *trainRun) stop(ctx workflow.Context, by Asker) (Steered, error) {
 	last := max(r.comingStep()-1, 1)
-	if err := r.amend(ctx, []string{fmt.Sprintf("steps=%d", last)}, false); err != nil {
+	if err := r.amend(ctx, []string{fmt.Sprintf("steps=%d", last)}, false, by); err != nil {
 		return Steered{}, err
 	}
 	r.paused = false
@@ -167,8 +178,8 @@ func (r *trainRun) stop(ctx workflow.Context) (Steered, error) {
 	return Steered{Step: last, What: fmt.Sprintf("the run stops after step %d, with the final evaluation", last)}, nil
 }
 
-func (r *trainRun) set(ctx workflow.Context, in SetInput) (Steered, error) {
-	if err := r.amend(ctx, in.set(), false); err != nil {
+func (r *trainRun) set(ctx workflow.Context, in SetInput, by Asker) (Steered, error) {
+	if err := r.amend(ctx, in.set(), false, by); err != nil {
 		return Steered{}, err
 	}
 	from := r.amendments[len(r.amendments)-1].From

@@ -53,6 +53,7 @@ const (
 	PrepareCheck         = "PrepareCheck"
 	CheckReplay          = "CheckReplay"
 	NoteState            = "NoteState"
+	NoteDeed             = "NoteDeed"
 	FindHome             = "FindHome"
 	ServeRanks           = "ServeRanks"
 )

@@ -84,6 +84,15 @@ type StateInput struct {
 	At     int64  `json:"at"` // Unix microseconds
 }
 
+// DeedInput asks to note that someone had a run started, where no command notes it.
+type DeedInput struct {
+	Run    string `json:"run"`
+	Action string `json:"action"` // one of schema.Deed
+	Detail string `json:"detail,omitempty"`
+	Actor  string `json:"actor"`
+	At     int64  `json:"at"` // Unix microseconds
+}
+
 // AmendInput asks for the run's next amendment.
 type AmendInput struct {
 	Run    string     `json:"run"`
@@ -95,6 +104,9 @@ type AmendInput struct {
 	// Settle asks about an amendment whose attempts have all failed: one of them may still have committed it. If none
 	// has, the activity makes the number void, so that no attempt can commit it later.
 	Settle bool `json:"settle,omitempty"`
+	// Actor is who asked for the change, and At when, in Unix microseconds; "" if the caller did not say.
+	Actor string `json:"actor,omitempty"`
+	At    int64  `json:"at,omitempty"`
 }
 
 // Amended is the committed amendment. If Void or Taken is set, there is none.

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -61,7 +60,7 @@ func recipeOf(origins []analysis.Origin) (Recipe, error) {
 func (r Recipe) Amended(run int) string {
 	var words []string
 	for _, a := range r.Amendments[run] {
-		words = append(words, fmt.Sprintf("from step %d: %s", a.From, strings.Join(a.Set, " ")))
+		words = append(words, a.String())
 	}
 	return strings.Join(words, "; ")
 }

@@ -56,7 +56,11 @@ var recipeChosen = figure{
 			return err
 		}
 		for _, a := range d.origin.Amendments {
-			f.Note += fmt.Sprintf(" From step %d the run went on with %s.", a.From, strings.Join(a.Set, " "))
+			f.Note += fmt.Sprintf(" From step %d the run went on with %s", a.From, strings.Join(a.Set, " "))
+			if a.Actor != "" {
+				f.Note += fmt.Sprintf(", as %s asked", a.Actor)
+			}
+			f.Note += "."
 		}
 		return nil
 	},

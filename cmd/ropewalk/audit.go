@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -16,8 +17,10 @@ func auditCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [RUN]",
 		Short: "list who started, steered, replayed and ended a run",
-		Long: "audit lists what commands were asked to do to a run: when, by whom and with what. Without RUN it\n" +
-			"lists what is about no single run: schedules, quotas, gc --delete and restore. The name is that of\n" +
+		Long: "audit lists what commands were asked to do to a run: when, by whom and with what. A run that a\n" +
+			"schedule started names the schedule. A change of the recipe has two lines: what was asked, and amend,\n" +
+			"which a worker notes when it has committed the change. Without RUN it lists what is about no single\n" +
+			"run: schedules, quotas, upgrades, gc --delete and restore. The name is that of\n" +
 			runs.ActorVariable + ", else that of the certificate that Temporal is shown, else that of the system's\n" +
 			"user. Commands note it in the record before they act. What was done in Temporal's UI is in Temporal's\n" +
 			"history.",
@@ -45,7 +48,7 @@ func audit(ctx context.Context, con *console, run string, asJSON bool) error {
 		return err
 	}
 	defer s.Close()
-	deeds, err := runs.Deeds(ctx, s.Store, run)
+	deeds, err := analysis.New(s.Store).Deeds(ctx, run)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func scheduleCreateCommand(con *console) *cobra.Command {
 func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string) error {
 	ctx := cmd.Context()
 	a := runs.Schedule{Name: args[0], Crons: o.crons, Every: o.every, Zone: o.zone, Overlap: o.overlap,
-		Paused: o.paused}
+		Paused: o.paused, Evaluates: o.evaluate}
 	a.Start.Name = o.naming
 	if a.Start.Name == "" {
 		a.Start.Name = a.Name + "-" + workflows.NameTime
@@ -117,7 +117,7 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 		if err := canRun(args[1], resolved); err != nil {
 			return err
 		}
-		a.Start.Train = &input
+		a.Start.Train, a.Start.Recipe, a.Start.Digest = &input, resolved.Recipe.Name, resolved.Digest
 	}
 	s, err := con.connector().Join(ctx, runs.NeedTemporal)
 	if err != nil {
@@ -125,7 +125,7 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 	}
 	defer s.Close()
 	if o.evaluate != "" {
-		if a.Start.Evaluate, err = o.evaluation(ctx, s); err != nil {
+		if err = o.evaluation(ctx, s, &a.Start); err != nil {
 			return err
 		}
 	}
@@ -136,25 +136,26 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 	return err
 }
 
-// evaluation is the evaluation that the schedule starts.
-func (o scheduleOptions) evaluation(ctx context.Context, s *runs.Session) (*workflows.EvaluateInput, error) {
+// evaluation has the schedule start the evaluation.
+func (o scheduleOptions) evaluation(ctx context.Context, s *runs.Session, start *workflows.ScheduledInput) error {
 	e, err := chosenPolicy(ctx, analysis.New(s.Store), o.evaluate)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.Set = o.set
 	ask, resolved, err := e.Start(time.Now())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := canRun(o.evaluate, resolved); err != nil {
-		return nil, err
+		return err
 	}
 	input := ask.Input.(workflows.EvaluateInput) // Start makes no other
 	if run, _, fixed := strings.Cut(o.evaluate, "@"); !fixed {
 		input.Policy, input.LatestOf = api.PolicyRef{}, run
 	}
-	return &input, nil
+	start.Evaluate, start.Recipe, start.Digest = &input, resolved.Recipe.Name, resolved.Digest
+	return nil
 }
 
 func scheduleListCommand(con *console) *cobra.Command {

@@ -24,10 +24,11 @@ func showCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "summarise a run, or show a step's trajectories turn by turn",
-		Long: "show prints a run's evaluations and finished steps. With --step it prints a few of the step's\n" +
-			"trajectories turn by turn, with reward, advantage and the reason why each was kept or dropped: a\n" +
-			"kept positive, a kept negative, one dropped for each reason, and so on. With --gen all it prints the\n" +
-			"generation that the update consumed, then those of replays.\n\n" +
+		Long: "show prints a run's evaluations, its finished steps, and the changes of its recipe with who asked for\n" +
+			"them. With --step it prints a few of the step's trajectories turn by turn, with reward, advantage and\n" +
+			"the reason why each was kept or dropped: a kept positive, a kept negative, one dropped for each\n" +
+			"reason, and so on. With --gen all it prints the generation that the update consumed, then those of\n" +
+			"replays.\n\n" +
 			"With --evaluation it prints episodes of the latest evaluation, or of the one after --step: a solved\n" +
 			"one, a failed one, and so on. Step 0 is the evaluation before the first step.",
 		Example: "  ropewalk show quickstart-s1-20260102-030405\n" +
@@ -102,6 +103,13 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		}
 		if err := overview.Write(con.out); err != nil {
 			return err
+		}
+		amendments, err := record.Amendments(ctx, run)
+		if err != nil {
+			return err
+		}
+		for _, a := range amendments {
+			fmt.Fprintf(con.out, "the recipe was changed %s\n", a)
 		}
 		if cold, found, err := record.ColdStart(ctx, run); err != nil {
 			return err

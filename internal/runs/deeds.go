@@ -93,24 +93,3 @@ func noteFailed(run, action string, err error) error {
 func (s *Session) Note(ctx context.Context, run, action string, with ...any) error {
 	return note(ctx, s.Store, run, action, with...)
 }
-
-// Deeds reads who did what to a run, or with schema.NoRun to no single run, in the order in which it was asked for.
-func Deeds(ctx context.Context, objects store.Store, run string) ([]schema.Deed, error) {
-	listed, err := objects.List(ctx, schema.DeedsPrefix+run+"/")
-	if err != nil {
-		return nil, fmt.Errorf("list the deeds of run %s: %w", run, err)
-	}
-	out := []schema.Deed{}
-	for _, o := range listed {
-		text, err := objects.Get(ctx, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("read the deeds of run %s: %w", run, err)
-		}
-		var d schema.Deed
-		if err := json.Unmarshal(text, &d); err != nil {
-			return nil, fmt.Errorf("read %s: %w", o.Key, err)
-		}
-		out = append(out, d)
-	}
-	return out, nil
-}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -29,7 +30,7 @@ func TestDeedsAreKeptInTheirOrder(t *testing.T) {
 	require.NoError(t, note(t.Context(), objects, "r", "pause"))
 	require.NoError(t, note(t.Context(), objects, "other", "stop"))
 	require.NoError(t, note(t.Context(), objects, "r", "set", strings.Repeat("ä", longestDetail)))
-	deeds, err := Deeds(t.Context(), objects, "r")
+	deeds, err := analysis.New(objects).Deeds(t.Context(), "r")
 	require.NoError(t, err)
 	require.Len(t, deeds, 3)
 	for i, want := range []schema.Deed{{Action: "start", Actor: "ada", Detail: `{"recipe":"quickstart"}`},

@@ -28,14 +28,16 @@ var Overlaps = map[string]enumspb.ScheduleOverlapPolicy{
 
 // Schedule is a schedule that starts runs.
 type Schedule struct {
-	Name     string
-	Start    workflows.ScheduledInput
-	Crons    []string      // cron expressions, or
-	Every    time.Duration // an interval
-	Zone     string        // time zone of the cron expressions; "" = UTC
-	Overlap  string        // a name of Overlaps
-	Paused   bool
-	Priority temporal.Priority
+	Name  string
+	Start workflows.ScheduledInput
+	// Evaluates is the policy that is evaluated, RUN or RUN@STEP; "" for a training.
+	Evaluates string
+	Crons     []string      // cron expressions, or
+	Every     time.Duration // an interval
+	Zone      string        // time zone of the cron expressions; "" = UTC
+	Overlap   string        // a name of Overlaps
+	Paused    bool
+	Priority  temporal.Priority
 }
 
 // Check refuses a schedule that could start no run.
@@ -65,6 +67,27 @@ func (s Schedule) Check(now time.Time) error {
 	return nil
 }
 
+// asked is what the audit log says about the schedule.
+func (a Schedule) asked() any {
+	out := struct {
+		Schedule  string   `json:"schedule"`
+		RunID     string   `json:"run_id"`
+		Recipe    string   `json:"recipe"`
+		Digest    string   `json:"digest"`
+		Evaluates string   `json:"evaluates,omitempty"` // a run, or a run's step
+		Crons     []string `json:"crons,omitempty"`
+		Every     string   `json:"every,omitempty"`
+		Zone      string   `json:"time_zone,omitempty"`
+		Overlap   string   `json:"overlap"`
+		Paused    bool     `json:"paused,omitempty"`
+	}{Schedule: a.Name, RunID: a.Start.Name, Recipe: a.Start.Recipe, Digest: a.Start.Digest, Evaluates: a.Evaluates,
+		Crons: a.Crons, Zone: a.Zone, Overlap: a.Overlap, Paused: a.Paused}
+	if a.Every > 0 {
+		out.Every = a.Every.String()
+	}
+	return out
+}
+
 // CreateSchedule creates a schedule. It refuses a name that another one has.
 func (s *Session) CreateSchedule(ctx context.Context, a Schedule) error {
 	if err := a.Check(time.Now()); err != nil {
@@ -74,8 +97,7 @@ func (s *Session) CreateSchedule(ctx context.Context, a Schedule) error {
 	if a.Every > 0 {
 		spec.Intervals = []client.ScheduleIntervalSpec{{Every: a.Every}}
 	}
-	if err := s.Note(ctx, schema.NoRun, "schedule create", map[string]any{"schedule": a.Name, "run_id": a.Start.Name,
-		"crons": a.Crons, "every": a.Every.String(), "overlap": a.Overlap}); err != nil {
+	if err := s.Note(ctx, schema.NoRun, "schedule create", a.asked()); err != nil {
 		return err
 	}
 	_, err := s.Temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{

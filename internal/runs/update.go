@@ -13,6 +13,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // Update sends an update to an open workflow and waits for its answer.
@@ -22,6 +23,9 @@ func (s *Session) Update(ctx context.Context, run, name string, out any, args ..
 	}
 	if err := note(ctx, s.Store, run, name, args...); err != nil {
 		return err
+	}
+	if workflows.TakesAsker(name) {
+		args = append(slices.Clip(args), workflows.Asker{Actor: Actor()})
 	}
 	id := rand.Text() // one update, however often the request is repeated
 	err := s.RetryTransient(ctx, func(ctx context.Context) error {

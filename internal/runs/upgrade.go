@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -99,6 +100,10 @@ func (s *Session) trainingsOf(ctx context.Context, deployment string) (map[strin
 // Upgrade makes a build of a deployment the current one, and tells the open trainings of its other builds to go on with
 // it from their next step. A second call does what the first one left undone.
 func (s *Session) Upgrade(ctx context.Context, deployment, build string) ([]Moved, error) {
+	if err := s.Note(ctx, schema.NoRun, "upgrade", map[string]string{"deployment": deployment,
+		"build_id": build}); err != nil {
+		return nil, err
+	}
 	if err := s.makeCurrent(ctx, deployment, build); err != nil {
 		return nil, err
 	}

@@ -355,6 +355,7 @@ var all = []Stage{
 var apart = []Activity{
 	{Name: "NoteState", Doc: "notes that a run is paused, parked, failed …, for listings", Queue: CPU,
 		Limit: 10 * time.Second},
+	{Name: "NoteDeed", Doc: "notes that a schedule starts a run, for the audit log", Queue: CPU, Limit: time.Minute},
 	{Name: "FindHome", Doc: "with `engine.hosts`, names the host that leads", Queue: GPU, Limit: time.Minute},
 	// An engine that is used goes on under its next stage.
 	{

@@ -76,7 +76,7 @@ func TestRoles(t *testing.T) {
 		{"probe the store", put(".ropewalk-probe/a"), []string{"worker"}},
 		{"ask for a run", put("requests/a.json"), []string{"operator"}},
 		{"upload a file", put("imports/a.jsonl"), []string{"operator"}},
-		{"note who asked", put("deeds/a/t-x.json"), []string{"operator"}},
+		{"note who asked", put("deeds/a/t-x.json"), []string{"operator", "worker"}},
 		{"note a state", put("states/a/t-running.json"), []string{"operator", "worker"}},
 		{"write elsewhere", put("elsewhere/a"), nil},
 		{"delete a head", remove(run + "heads/step=1.json"), []string{"operator"}}, // garbage collection

@@ -171,20 +171,30 @@ func TestPauseSetStopSteerALiveRun(t *testing.T) {
 	require.Equal(t, 2, twice.code)
 	require.Contains(t, twice.err, "paused already")
 	done := h.record().heads(run)
-	h.run(t, "set", run, "--learning-rate", "0.00123", "--temperature", "0.9").ok(t)
+	h.with("ROPEWALK_ACTOR=ada").run(t, "set", run, "--learning-rate", "0.00123", "--temperature", "0.9").ok(t)
 	bad := h.run(t, "set", run, "--temperature", "-1")
 	require.Equal(t, 2, bad.code, bad.err)
 	require.Contains(t, bad.err, "rollout.temperature")
 	require.Equal(t, done, h.record().heads(run), "a paused run takes no step")
 	h.run(t, "unpause", run).ok(t)
 	eventually(t, func() bool { return h.record().heads(run) > done+1 || !live.running() }, "two more steps")
-	h.run(t, "stop", run).ok(t)
+	h.with("ROPEWALK_ACTOR=grace").run(t, "stop", run).ok(t)
 	r := live.wait(t).ok(t)
 	require.Contains(t, r.out, `"status":"stopped_early"`)
 	last := h.record().heads(run)
 	require.Less(t, last, 60)
 
 	h.run(t, "verify", run).ok(t)
+	var amends []string
+	for _, d := range h.deeds(t, run) {
+		if d.Action == schema.DeedAmend {
+			amends = append(amends, d.Actor)
+			require.Equal(t, schema.StageAmend, h.record().manifest(t, d.Manifest).Stage)
+		}
+	}
+	require.Equal(t, []string{"ada", "grace"}, amends)
+	require.Regexp(t, `(?m)^the recipe was changed from step \d+: optimizer.lr=0.00123 rollout.temperature=0.9 \(ada\)`+
+		`\nthe recipe was changed from step \d+: steps=\d+ \(grace\)$`, h.run(t, "show", run).ok(t).out)
 	q := h.run(t, "sql", "--run", run, "--csv", "select count(*) from updates where step > "+strconv.Itoa(done)+
 		" and lr <> 0.00123")
 	require.Equal(t, "0", lastLine(q.ok(t).out))

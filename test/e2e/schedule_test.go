@@ -81,6 +81,11 @@ func TestSchedulesStartRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, d.Info.NumActionsSkippedOverlap, "a run was due while the previous one went on")
 	require.Len(t, h.runsNamed("nightly-"), 1)
+	if *update {
+		action := h.schedules(t)["nightly"].Started[0].Workflow
+		require.NoError(t, c.GetWorkflow(t.Context(), action, "").Get(t.Context(), nil))
+		save(t, h, action, "", "scheduled.json")
+	}
 	w, err := c.DescribeWorkflowExecution(t.Context(), first, "")
 	require.NoError(t, err)
 	require.EqualValues(t, 4, w.GetWorkflowExecutionInfo().GetPriority().GetPriorityKey())
@@ -101,6 +106,14 @@ func TestSchedulesStartRuns(t *testing.T) {
 		require.Regexp(t, `(?m) schedule `+deed+` +{.*"schedule":"nightly"`, deeds)
 	}
 	require.Equal(t, 1, strings.Count(deeds, " schedule delete "), "what was refused is not among them")
+	require.Regexp(t, `(?m) schedule create +{"schedule":"nightly","run_id":"nightly-{time}","recipe":"tiny",`+
+		`"digest":"[0-9a-f]{64}","every":"1000h0m0s","overlap":"skip"}$`, deeds)
+	require.Regexp(t, `(?m) schedule create +{"schedule":"measure",.*"digest":"[0-9a-f]{64}","evaluates":"base",`, deeds)
+	for run, schedule := range map[string]string{first: "nightly", measured: "measure"} {
+		start := h.deeds(t, run)[0]
+		require.Equal(t, []string{"start", "schedule " + schedule}, []string{start.Action, start.Actor})
+		require.Contains(t, start.Detail, `"digest":"`)
+	}
 }
 
 // What no schedule can do is refused before a server is asked, if possible.

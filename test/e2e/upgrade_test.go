@@ -101,6 +101,8 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 			require.Equal(t, codes[step < moved.Step], m.Code, "step %d, %s", step, stage)
 		}
 	}
+	require.Regexp(t, `(?m) upgrade +{"build_id":"two","deployment":"rl"}$`, h.run(t, "audit").ok(t).out)
+	require.Contains(t, h.run(t, "audit", "upgraded").ok(t).out, " upgrade ")
 	builds := h.run(t, "upgrade", "rl").ok(t).out
 	for line := range strings.Lines(builds) {
 		require.NotContains(t, line, "upgraded", "an ended run is on no build")
