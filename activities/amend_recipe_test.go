@@ -216,7 +216,7 @@ func TestTheRecordNamesWhoAskedForAnAmendment(t *testing.T) {
 	for range 2 { // the second attempt's predecessor has lost its answer
 		out, err := do(b, AmendRecipe{b.deps}.Execute, in)
 		require.NoError(t, err)
-		require.Equal(t, want.Manifest, out.Manifest, "the manifest is the same whoever asks")
+		require.Equal(t, want.Manifest, out.Manifest, "the manifest does not depend on who asks")
 		require.Equal(t, want.Amendment, out.Amendment)
 	}
 	require.Equal(t, []schema.Deed{{Action: schema.DeedAmend, Actor: "ada", Host: hostname(),

@@ -36,7 +36,7 @@ func (d *Deps) noteDeed(ctx context.Context, run string, deed schema.Deed, id st
 }
 
 // noteAmendment notes who asked for a committed amendment. Its manifest does not say it: later stages name it by its
-// digest, and the same change must give the same bytes whoever asks. A store that lets this worker note nothing does
+// digest, and an equal change must give equal bytes. A store that lets this worker note nothing does
 // not stop the run, for the command has noted the request itself.
 func (a AmendRecipe) noteAmendment(ctx context.Context, in api.AmendInput, committed schema.Ref) error {
 	if in.Actor == "" {

@@ -130,8 +130,8 @@ func (f *Flow) follow(ctx context.Context, x *flowing) {
 	f.finished.Add(1)
 }
 
-// during returns a context whose log lines and spans say which part of an episode they are about, as those of a stage that
-// does that part turn by turn.
+// during returns a context whose log lines and spans say which part of an episode they are about, as those of a stage
+// that does that part turn by turn.
 func during(ctx context.Context, stage string, turn int, trajectory string) context.Context {
 	attrs := []slog.Attr{slog.String("stage", stage), slog.Int("turn", turn), slog.String("trajectory", trajectory)}
 	return trace.With(logs.With(ctx, attrs...), attrs...)

@@ -20,7 +20,7 @@ type Deed struct {
 	Host   string `json:"host"`             // where
 	At     string `json:"at"`               // RFC 3339 with microseconds, UTC
 	// Manifest is the key of what was committed, for the action amend: the change of the recipe. That manifest names no
-	// one, because later stages name it by its digest, and the same change must give the same bytes whoever asks.
+	// one, because later stages name it by its digest, and an equal change must give equal bytes.
 	Manifest string `json:"manifest,omitempty"`
 }
 

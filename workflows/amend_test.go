@@ -220,7 +220,9 @@ func TestChangesCarryWhoAsks(t *testing.T) {
 // A parked step's retry with other settings carries who asks, too.
 func TestARetryCarriesWhoAsks(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
-	amended := f.amends(func(api.AmendInput) api.Plan { return api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1} })
+	amended := f.amends(func(api.AmendInput) api.Plan {
+		return api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1}
+	})
 	broken(f, api.GenerateRollouts, 1, func(api.GenerateInput) bool { return true }, f.generate)
 	groups := 1
 	retry := f.after(time.Hour, UpdateRetry, RetryInput{ShardGroups: &groups}, Asker{Actor: "ada"})

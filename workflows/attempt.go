@@ -61,7 +61,9 @@ func (r *trainRun) attempt(ctx workflow.Context, skip func([]StageFailure) skipp
 func (r *trainRun) park(ctx workflow.Context, what Parked) (decision, error) {
 	r.parking.amend = nil
 	if r.stepping {
-		r.parking.amend = func(ctx workflow.Context, set []string, by Asker) error { return r.amend(ctx, set, true, by) }
+		r.parking.amend = func(ctx workflow.Context, set []string, by Asker) error {
+			return r.amend(ctx, set, true, by)
+		}
 	}
 	setFailureKind(ctx, what.Kind)
 	r.states.enter(ctx, schema.StateParked, what.Kind, reasonOf(what.Failures))

@@ -24,9 +24,9 @@ func showCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "summarise a run, or show a step's trajectories turn by turn",
-		Long: "show prints a run's evaluations, its finished steps, and the changes of its recipe with who asked for\n" +
-			"them. With --step it prints a few of the step's trajectories turn by turn, with reward, advantage and\n" +
-			"the reason why each was kept or dropped: a kept positive, a kept negative, one dropped for each\n" +
+		Long: "show prints a run's evaluations, its finished steps, and the changes of its recipe with who asked\n" +
+			"for them. With --step it prints a few of the step's trajectories turn by turn, with reward, advantage\n" +
+			"and the reason why each was kept or dropped: a kept positive, a kept negative, one dropped for each\n" +
 			"reason, and so on. With --gen all it prints the generation that the update consumed, then those of\n" +
 			"replays.\n\n" +
 			"With --evaluation it prints episodes of the latest evaluation, or of the one after --step: a solved\n" +

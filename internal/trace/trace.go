@@ -83,8 +83,8 @@ func (t *Tracer) Root(run string, step, gen int, begin, end time.Time) {
 	if !t.sampled(id) {
 		return
 	}
-	s := &Span{at: here{tracer: t, trace: id, span: root}, name: "step", begin: begin, attrs: []slog.Attr{slog.String("run", run),
-		slog.Int("step", step), slog.Int("generation", gen)}}
+	s := &Span{at: here{tracer: t, trace: id, span: root}, name: "step", begin: begin,
+		attrs: []slog.Attr{slog.String("run", run), slog.Int("step", step), slog.Int("generation", gen)}}
 	s.end(end, nil)
 }
 

@@ -108,7 +108,8 @@ func TestSchedulesStartRuns(t *testing.T) {
 	require.Equal(t, 1, strings.Count(deeds, " schedule delete "), "what was refused is not among them")
 	require.Regexp(t, `(?m) schedule create +{"schedule":"nightly","run_id":"nightly-{time}","recipe":"tiny",`+
 		`"digest":"[0-9a-f]{64}","every":"1000h0m0s","overlap":"skip"}$`, deeds)
-	require.Regexp(t, `(?m) schedule create +{"schedule":"measure",.*"digest":"[0-9a-f]{64}","evaluates":"base",`, deeds)
+	require.Regexp(t, `(?m) schedule create +{"schedule":"measure",.*"digest":"[0-9a-f]{64}","evaluates":"base",`,
+		deeds)
 	for run, schedule := range map[string]string{first: "nightly", measured: "measure"} {
 		start := h.deeds(t, run)[0]
 		require.Equal(t, []string{"start", "schedule " + schedule}, []string{start.Action, start.Actor})
