@@ -274,8 +274,8 @@ func TestAWorkerThatMayNoteNothing(t *testing.T) {
 
 func TestADeedIsNotedOnce(t *testing.T) {
 	b := stepOf(t, nil, nil)
-	in := api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly", Detail: `{"recipe":"q"}`,
-		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()}
+	in := api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly",
+		With: map[string]string{"recipe": "q"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()}
 	for range 2 { // another attempt, whose predecessor's answer was lost
 		_, err := NoteDeed{b.deps}.Execute(t.Context(), in)
 		require.NoError(t, err)

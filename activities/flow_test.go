@@ -283,7 +283,7 @@ func TestTheSpansAndLinesOfAFlow(t *testing.T) {
 		paths[s.Path]++
 		ids[s.SpanID] = s
 		require.Equal(t, "", s.Failure, s.Path)
-		want := map[string]string{}
+		var want map[string]string
 		switch s.Path {
 		case "episodes":
 			want = map[string]string{"run": b.scope.Run, "step": "1", "shard": "0", "attempt": "1"}

@@ -18,7 +18,11 @@ type NoteDeed struct{ *Deps }
 
 // Execute writes the note. Every attempt writes it under the same key, so that one is left.
 func (a NoteDeed) Execute(ctx context.Context, in api.DeedInput) (api.Done, error) {
-	d := schema.NewDeed(in.Action, in.Detail, in.Actor, hostname(), time.UnixMicro(in.At))
+	detail, err := json.Marshal(in.With)
+	if err != nil {
+		return api.Done{}, err
+	}
+	d := schema.NewDeed(in.Action, string(detail), in.Actor, hostname(), time.UnixMicro(in.At))
 	return api.Done{}, classify(a.noteDeed(ctx, in.Run, d, in.Action))
 }
 

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -93,11 +92,7 @@ func (in ScheduledInput) note(ctx workflow.Context, run string) error {
 	if in.Digest != "" {
 		what["recipe"], what["digest"] = in.Recipe, in.Digest
 	}
-	detail, err := json.Marshal(what)
-	if err != nil {
-		return badInput("note the start of run %s: %v", run, err)
-	}
-	_, err = call[api.Done](ctx, api.NoteDeed, actor+" starts "+run, api.DeedInput{Run: run, Action: "start",
-		Detail: string(detail), Actor: actor, At: workflow.Now(ctx).UnixMicro()})
+	_, err := call[api.Done](ctx, api.NoteDeed, actor+" starts "+run, api.DeedInput{Run: run, Action: "start",
+		With: what, Actor: actor, At: workflow.Now(ctx).UnixMicro()})
 	return err
 }

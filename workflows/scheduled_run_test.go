@@ -45,7 +45,7 @@ func TestAScheduledStartIsNoted(t *testing.T) {
 	require.Positive(t, deeds[0].At)
 	deeds[0].At = 0
 	require.Equal(t, api.DeedInput{Run: "nightly-20260102", Action: "start", Actor: "schedule nightly",
-		Detail: `{"digest":"abc","recipe":"quickstart","workflow":"TrainRun"}`}, deeds[0])
+		With: map[string]string{"digest": "abc", "recipe": "quickstart", "workflow": TrainRunName}}, deeds[0])
 	require.Equal(t, 1, f.calls[api.PublishPolicy])
 
 	f = newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
@@ -60,6 +60,6 @@ func TestWhatCannotBeNotedIsNotStarted(t *testing.T) {
 	deeds := scheduled(t, f, in, 1, errors.New("not allowed"))
 	require.ErrorContains(t, f.env.GetWorkflowError(), "not allowed")
 	require.Len(t, deeds, attempts)
-	require.Equal(t, `{"workflow":"TrainRun"}`, deeds[0].Detail)
+	require.Equal(t, map[string]string{"workflow": TrainRunName}, deeds[0].With)
 	require.Zero(t, f.calls[api.PrepareRun])
 }

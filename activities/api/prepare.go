@@ -86,11 +86,11 @@ type StateInput struct {
 
 // DeedInput asks to note that someone had a run started, where no command notes it.
 type DeedInput struct {
-	Run    string `json:"run"`
-	Action string `json:"action"` // one of schema.Deed
-	Detail string `json:"detail,omitempty"`
-	Actor  string `json:"actor"`
-	At     int64  `json:"at"` // Unix microseconds
+	Run    string            `json:"run"`
+	Action string            `json:"action"`         // one of schema.Deed
+	With   map[string]string `json:"with,omitempty"` // what is started
+	Actor  string            `json:"actor"`
+	At     int64             `json:"at"` // Unix microseconds
 }
 
 // AmendInput asks for the run's next amendment.
