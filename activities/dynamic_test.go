@@ -93,6 +93,9 @@ func TestPlanOfWhatRunsAlongside(t *testing.T) {
 	r := recipeOf(stepOf(t, nil, nil))
 	require.Equal(t, api.EvaluateAlongside, plan(r).Evaluations)
 	require.True(t, plan(r).PromptsAhead)
+	pipelined := r
+	pipelined.Pipeline = &recipes.Pipeline{MaxStaleness: 1}
+	require.True(t, plan(pipelined).PromptsAhead)
 	torch := r
 	torch.Engine.Kind = recipes.EngineTorch
 	require.Equal(t, api.EvaluateBetween, plan(torch).Evaluations)

@@ -70,6 +70,7 @@ func (r *trainRun) sampleNext(ctx workflow.Context) error {
 	a := &r.ahead
 	step := a.next
 	in := r.stepInput(ctx, step)
+	in.SelectNext = in.Prepared.Plan.PromptsAhead && step < in.Prepared.Plan.Steps
 	r.progress.Sampling = step
 	r.show(ctx)
 	var out SampledStep
@@ -79,6 +80,7 @@ func (r *trainRun) sampleNext(ctx workflow.Context) error {
 		return err
 	}
 	a.made[step], a.next = aheadStep{out, in.Gen, in.Prepared.Manifest}, step+1
+	r.selected = out.Next
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -57,9 +58,18 @@ func (f *fakes) watch() *watched {
 // A pipelined run samples each step from the policy that is k updates old, and samples it once.
 func TestAPipelinedRunSamplesFromEarlierPolicies(t *testing.T) {
 	for k := range 4 {
-		f := newFakes(t, api.Plan{Recipe: "r", Steps: 6, Shards: 1, MaxTurns: 1, Staleness: k, EvaluateEvery: 4})
+		f := newFakes(t, api.Plan{Recipe: "r", Steps: 6, Shards: 1, MaxTurns: 1, Staleness: k, EvaluateEvery: 4,
+			PromptsAhead: true})
 		f.toolTurns = 0
 		w := f.watch()
+		selected := 0 // steps whose prompts were there when their sampling began
+		f.env.SetOnChildWorkflowStartedListener(
+			func(info *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
+				var in TrainStepInput
+				if info.WorkflowType.Name == "SampleStep" && args.Get(&in) == nil && in.Prompts != nil {
+					selected++
+				}
+			})
 		f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 		require.NoError(t, f.env.GetWorkflowError())
 		var out TrainRunResult
@@ -69,6 +79,10 @@ func TestAPipelinedRunSamplesFromEarlierPolicies(t *testing.T) {
 			require.Equal(t, map[string]int{afterSteps(max(step-1-k, 0)): 1}, w.sampled[step], "k %d, step %d", k, step)
 		}
 		require.Equal(t, 6, f.calls[api.UpdatePolicy])
+		require.Equal(t, 6, f.calls[api.SelectPrompts])
+		if k > 0 {
+			require.Equal(t, 5, selected)
+		}
 		value, err := f.env.QueryWorkflow(QueryProgress)
 		require.NoError(t, err)
 		var p Progress

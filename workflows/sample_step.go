@@ -17,9 +17,13 @@ type SampledStep struct {
 	Rounds  []schema.Ref   `json:"rounds,omitempty"`
 	Stages  []api.StageRef `json:"stages,omitempty"`
 	Shards  []SampledShard `json:"shards"`
-	// Timings are the measured times that the step records; Recorded are those that its shards have recorded.
+	// Timings are the measured times that the step records, Early those before it; Recorded are those that its shards
+	// have recorded.
 	Timings  []api.Timing `json:"timings,omitempty"`
+	Early    []api.Timing `json:"early,omitempty"`
 	Recorded []api.Timing `json:"recorded,omitempty"`
+	// Next are the next step's prompts, if they were asked for.
+	Next *Selected `json:"next,omitempty"`
 }
 
 // SampledShard is one shard of a SampledStep. Turns and Tools are there only if the step ran the shard's activities
@@ -43,7 +47,9 @@ func SampleStep(ctx workflow.Context, in TrainStepInput) (SampledStep, error) {
 	if err != nil {
 		return SampledStep{}, err
 	}
-	shards, err := s.sample(withTimeouts(ctx, in.Timeouts))
+	ctx = withTimeouts(ctx, in.Timeouts)
+	selected := s.selectAhead(ctx)
+	shards, err := s.sample(ctx)
 	if err != nil {
 		if temporal.IsCanceledError(err) {
 			return SampledStep{}, err
@@ -52,7 +58,7 @@ func SampleStep(ctx workflow.Context, in TrainStepInput) (SampledStep, error) {
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d is sampled", in.Run, in.Step))
 	out := SampledStep{Prompts: s.prompts, Rounds: s.rounds, Stages: s.stages, Timings: s.times.all,
-		Recorded: s.times.recorded}
+		Early: s.times.early, Recorded: s.times.recorded, Next: selected(ctx)}
 	for _, r := range shards {
 		out.Shards = append(out.Shards, SampledShard{Shard: r.shard, Turns: r.turns, Tools: r.tools,
 			Assembled: r.assembled, Graded: r.graded, Judged: r.judged, Called: r.called, Scored: r.scored})
@@ -68,7 +74,7 @@ func (s *trainStep) sampled(ctx workflow.Context) ([]shardRollout, error) {
 	}
 	s.scope.Gen = s.in.Gen
 	s.prompts, s.rounds, s.stages = made.Prompts, made.Rounds, made.Stages
-	s.times = timings{all: made.Timings, recorded: made.Recorded}
+	s.times = timings{all: made.Timings, recorded: made.Recorded, early: made.Early}
 	var shards []shardRollout
 	for _, r := range made.Shards {
 		if s.skipped(r.Shard) {

@@ -259,7 +259,9 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		in := r.stepInput(ctx, step)
 		in.Skip = skipped
 		r.ahead.take(&in)
-		if in.SelectNext = r.prepared.Plan.PromptsAhead && step < r.prepared.Plan.Steps; r.due != nil {
+		plan := r.prepared.Plan
+		in.SelectNext = plan.PromptsAhead && plan.Staleness == 0 && step < plan.Steps
+		if r.due != nil {
 			in.Evaluate = &r.due.Input
 		}
 		defer r.startAlongside(ctx)()
@@ -276,7 +278,9 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	if err := r.tookAlongside(ctx, out.Evaluated); err != nil {
 		return err
 	}
-	r.selected = out.Next
+	if r.prepared.Plan.Staleness == 0 { // otherwise the sampling of a step selects the next one's
+		r.selected = out.Next
+	}
 	if r.evaluatesAfter(step) {
 		if r.prepared.Plan.Evaluations != api.EvaluateAlongside {
 			if err := r.idle(ctx); err != nil {
