@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 )
 
-//go:embed main.py ropewalk_engine/*.py
+//go:embed main.py agent.py ropewalk_engine/*.py
 var files embed.FS
 
-// Main is the file that Python runs, below the folder that Extract wrote.
-const Main = "main.py"
+// The files that Python runs, below the folder that Extract wrote.
+const (
+	Main  = "main.py"
+	Agent = "agent.py" // torchrun, which starts a host's ranks
+)
 
 // Digest names the files: the hexadecimal SHA-256 of "NAME SHA256\n" for each, in the order of names.
 func Digest() string {

@@ -42,7 +42,8 @@ type Call struct {
 	mu      sync.Mutex
 	members []*member // in the order of their joining
 	err     error
-	begun   bool // orders are given
+	begun   bool   // orders are given
+	store   string // the rendezvous to which members' ranks are relayed; "" until orders are given, or without TLS
 	closed  bool
 	serving sync.WaitGroup
 }
@@ -132,9 +133,16 @@ func (c *Call) present() string {
 }
 
 func (c *Call) order(all []*member) (Orders, error) {
-	address, err := freePort(c.o.Address)
+	host := c.o.Address
+	if c.o.TLS.On() {
+		host = "127.0.0.1"
+	}
+	address, err := freePort(host)
 	if err != nil {
 		return Orders{}, err
+	}
+	if c.o.TLS.On() {
+		c.set(func() { c.store = address })
 	}
 	out := Orders{Rendezvous: address, ID: c.id, Hosts: c.hosts}
 	for i, m := range all {

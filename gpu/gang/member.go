@@ -1,9 +1,11 @@
 package gang
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 )
 
@@ -17,6 +19,8 @@ var ErrElsewhere = errors.New("no place for this host")
 type Place struct {
 	Work Work
 
+	o      Options
+	i      Invitation
 	line   *line
 	quit   chan struct{}
 	orders chan Orders
@@ -53,7 +57,8 @@ func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
 		conn.Close()
 		return nil, fmt.Errorf("join the gang at %s: %w", i.Address, err)
 	}
-	p := &Place{Work: *answer.Welcome, line: l, quit: make(chan struct{}), orders: make(chan Orders, 1)}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	p := &Place{Work: *answer.Welcome, o: o, i: i, line: l, quit: make(chan struct{}), orders: make(chan Orders, 1)}
 	p.over, p.end = context.WithCancelCause(context.Background())
 	go l.beat(p.quit)
 	go p.listen()
@@ -97,7 +102,11 @@ func (p *Place) Ready(ctx context.Context) (Orders, error) {
 	}
 	select {
 	case o := <-p.orders:
-		return o, nil
+		var err error
+		if p.o.TLS.On() {
+			o.Rendezvous, err = p.forward()
+		}
+		return o, err
 	case <-p.over.Done():
 		return Orders{}, context.Cause(p.over)
 	case <-ctx.Done():

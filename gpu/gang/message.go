@@ -39,8 +39,10 @@ type Work struct {
 
 // Orders say where the ranks of all hosts meet.
 type Orders struct {
-	Rendezvous string `json:"rendezvous"` // HOST:PORT, on the leader's host
-	ID         string `json:"id"`         // of the rendezvous
+	// Rendezvous is HOST:PORT on the leader's host. With TLS it is on loopback of each host: a member's leads there
+	// through the leader's port.
+	Rendezvous string `json:"rendezvous"`
+	ID         string `json:"id"` // of the rendezvous
 	Hosts      int    `json:"hosts"`
 	Place      int    `json:"place"` // of this host: 0 is the leader's
 }
@@ -48,6 +50,7 @@ type Orders struct {
 // message is a line on the connection; exactly one field is set.
 type message struct {
 	Join    *join    `json:"join,omitempty"`    // a member's first
+	Meet    string   `json:"meet,omitempty"`    // or the gang's ID: the connection's next bytes are for its rendezvous
 	Refused *refused `json:"refused,omitempty"` // the leader's answer, or
 	Welcome *Work    `json:"welcome,omitempty"`
 	Ready   bool     `json:"ready,omitempty"`  // the member has its devices

@@ -36,7 +36,13 @@ func (c *Call) serve(conn net.Conn) {
 	if err == nil {
 		first, err = l.read()
 	}
-	if err == nil && first.Join == nil {
+	switch {
+	case err != nil:
+	case first.Meet != "":
+		if err = c.relay(l, first.Meet); err == nil {
+			return
+		}
+	case first.Join == nil:
 		err = errMessage
 	}
 	if err != nil {
@@ -90,7 +96,7 @@ func (c *Call) place(j join, m *member) *refused {
 	return nil
 }
 
-// set changes a member and wakes Gather.
+// set makes a change under the lock and wakes Gather.
 func (c *Call) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -155,6 +155,83 @@ func TestNothingIsReadable(t *testing.T) {
 	}
 }
 
+// With TLS the ranks' store is on loopback, and a member's ranks reach it through the leader's port, even if it listens
+// later than they ask.
+func TestRanksMeetThroughTheLeader(t *testing.T) {
+	its := hosts(t)
+	var log transcript.Transcript
+	leader := its("a")
+	leader.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c, err := Open(leader, 2, Work{Ranks: 2, Device: "cpu"})
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	member := its("b")
+	p, err := Join(t.Context(), member, c.Invitation())
+	require.NoError(t, err)
+	t.Cleanup(func() { p.Leave("the test is over") })
+
+	meet := func(id string) net.Conn { // what else could ask the leader
+		conn, err := member.dial(t.Context(), c.Invitation().Address)
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		require.NoError(t, newLine(conn).write(message{Meet: id}))
+		return conn
+	}
+	refused := func(conn net.Conn) {
+		t.Helper()
+		_, err := conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+	}
+	refused(meet(c.Invitation().ID)) // there is no store yet
+	orders := ready(t, p)
+	own, err := c.Gather(t.Context())
+	require.NoError(t, err)
+	refused(meet("another"))
+	require.Equal(t, 2, strings.Count(log.String(), "there is no such gang, or its hosts are not gathered"))
+
+	given := <-orders
+	require.NoError(t, given.error)
+	for _, address := range []string{own.Rendezvous, given.Rendezvous} {
+		host, _, err := net.SplitHostPort(address)
+		require.NoError(t, err)
+		require.Equal(t, "127.0.0.1", host)
+	}
+	require.NotEqual(t, own.Rendezvous, given.Rendezvous)
+	rank, err := net.Dial("tcp", given.Rendezvous)
+	require.NoError(t, err)
+	defer rank.Close()
+	_, err = rank.Write([]byte("asks"))
+	require.NoError(t, err)
+	store, err := net.Listen("tcp", own.Rendezvous)
+	require.NoError(t, err)
+	defer store.Close()
+	asked, err := store.Accept()
+	require.NoError(t, err)
+	defer asked.Close()
+	got := make([]byte, 4)
+	_, err = io.ReadFull(asked, got)
+	require.NoError(t, err)
+	require.Equal(t, "asks", string(got))
+	_, err = asked.Write([]byte("says"))
+	require.NoError(t, err)
+	_, err = io.ReadFull(rank, got)
+	require.NoError(t, err)
+	require.Equal(t, "says", string(got))
+
+	p.Leave("done")
+	_, err = rank.Read(got)
+	require.Error(t, err, "it ends with the member's place")
+	_, err = asked.Read(got)
+	require.Error(t, err)
+	require.Eventually(t, func() bool { // nothing listens any more
+		conn, err := net.Dial("tcp", given.Rendezvous)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	}, time.Minute, time.Millisecond)
+}
+
 // Files that other hosts would refuse are refused when the worker starts.
 func TestCertificatesAreChecked(t *testing.T) {
 	its, other := hosts(t)("a").TLS, hosts(t)("a").TLS

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	program "github.com/ropewalk/ropewalk/gpu/engine"
 )
 
 // The environment variables with which the engine finds its host.
@@ -37,7 +39,7 @@ func (o Options) commandLine(main string) []string {
 	if !o.sharded() {
 		return engine
 	}
-	line := append([]string{o.Python, "-I", "-m", "torch.distributed.run"}, o.meet.flags()...)
+	line := append([]string{o.Python, "-I", filepath.Join(filepath.Dir(main), program.Agent)}, o.meet.flags()...)
 	return slices.Concat(
 		line, []string{"--nproc-per-node", strconv.Itoa(o.Ranks), "--max-restarts", "0", "--no-python"}, engine,
 	)

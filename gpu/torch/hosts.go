@@ -25,7 +25,9 @@ type Gang interface {
 // Rendezvous is where the ranks of several hosts meet under torchrun. It is static, because torchrun's other kinds
 // assign ranks in the order of the hosts' names, and rank 0 must be on the engine's host.
 type Rendezvous struct {
-	Address string // HOST:PORT, on the host of place 0
+	// Address is HOST:PORT. The store of place 0 listens there, and on no other address. For other hosts it may be the
+	// address of something that forwards their connections to the store.
+	Address string
 	ID      string
 	Hosts   int
 	Place   int // of this host
@@ -37,16 +39,16 @@ type Rendezvous struct {
 // slow disk.
 const meetLimit = 2 * time.Minute
 
-// flags are torchrun's flags. Without a rendezvous all ranks are on this host.
+// flags are torchrun's flags (gpu/engine/agent.py). Without a rendezvous all ranks are on this host.
 func (r *Rendezvous) flags() []string {
 	if r == nil {
-		return []string{"--standalone"}
+		r = &Rendezvous{Address: "127.0.0.1:0", ID: "one-host", Hosts: 1}
 	}
 	return []string{
-		"--rdzv-backend", "static", "--rdzv-endpoint", r.Address, "--rdzv-id", r.ID, "--rdzv-conf", fmt.Sprintf(
-			"timeout=%d", int(meetLimit.Seconds()),
+		"--rdzv-backend", "bound", "--rdzv-endpoint", r.Address, "--rdzv-id", r.ID, "--rdzv-conf", fmt.Sprintf(
+			"place=%d,timeout=%d", r.Place, int(meetLimit.Seconds()),
 		),
-		"--nnodes", strconv.Itoa(r.Hosts), "--node-rank", strconv.Itoa(r.Place),
+		"--nnodes", strconv.Itoa(r.Hosts),
 	}
 }
 

@@ -146,10 +146,9 @@ func TestHostsRefused(t *testing.T) {
 	}.filled()
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"p", "-I", "-m", "torch.distributed.run", "--rdzv-backend", "static", "--rdzv-endpoint", "h:1", "--rdzv-id",
-		"x", "--rdzv-conf", "timeout=120",
-		"--nnodes", "2", "--node-rank", "1", "--nproc-per-node", "2", "--max-restarts", "0", "--no-python",
-	}, o.commandLine("/m.py")[:21])
+		"p", "-I", "/agent.py", "--rdzv-backend", "bound", "--rdzv-endpoint", "h:1", "--rdzv-id", "x", "--rdzv-conf",
+		"place=1,timeout=120", "--nnodes", "2", "--nproc-per-node", "2", "--max-restarts", "0", "--no-python",
+	}, o.commandLine("/m.py")[:18])
 	env := o.environment([]string{"NCCL_SOCKET_IFNAME=ib0"}, "/d")
 	require.Contains(t, env, "GLOO_SOCKET_IFNAME=eth1")
 	require.NotContains(t, env, "NCCL_SOCKET_IFNAME=eth1", "the host's own setting is kept")

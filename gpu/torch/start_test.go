@@ -101,7 +101,8 @@ func TestEnvironment(t *testing.T) {
 		require.Equal(t, 1, strings.Count(env, "TORCHINDUCTOR_CACHE_DIR"))
 	}
 	require.Equal(t, []string{
-		"p", "-I", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "0",
+		"p", "-I", "/agent.py", "--rdzv-backend", "bound", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", "one-host",
+		"--rdzv-conf", "place=0,timeout=120", "--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "0",
 		"--no-python",
 		"p", "-I", "/m.py", "--device", "cuda", "--dtype", "bfloat16", "--checkpointing", "auto", "--threads", "3",
 		"--deterministic",

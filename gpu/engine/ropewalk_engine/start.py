@@ -91,7 +91,7 @@ def _lora(a: argparse.Namespace) -> lora.Lora | None:
 
 def _join(s: Settings) -> None:
     """Joins the other ranks under torchrun."""
-    if s.device.type == "cpu" and os.environ.get("MASTER_ADDR") in ("localhost", "127.0.0.1"):
+    if s.device.type == "cpu" and s.hosts == 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     # A rank waits in a collective for the host's next call, possibly for long. The lifeline ends the rank.
     torch.distributed.init_process_group("nccl" if s.device.type == "cuda" else "gloo", timeout=timedelta(days=7))

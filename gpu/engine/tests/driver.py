@@ -21,6 +21,7 @@ from safetensors.torch import save as encode
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAIN = os.path.join(os.path.dirname(HERE), "main.py")
+AGENT = os.path.join(os.path.dirname(HERE), "agent.py")
 LIMIT = 120.0  # seconds to wait for anything
 
 
@@ -45,26 +46,19 @@ class Host:
         self.log = open(os.path.join(self.folder, "log"), "wb+")
         command = [sys.executable, "-I", MAIN, *flags]
         if meet:
-            command = [
-                sys.executable,
-                "-I",
-                "-m",
-                "torch.distributed.run",
-                *meet,
-                "--nproc-per-node=1",
-                "--no-python",
-                *command,
-            ]
+            command = [sys.executable, "-I", AGENT, *meet, "--nproc-per-node=1", "--no-python", *command]
         elif ranks > 1:
-            command = [sys.executable, "-I", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}",
-                       "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1",
-                       "--no-python", *command]  # fmt: skip
+            command = [sys.executable, "-I", AGENT, "--nnodes=1", f"--nproc-per-node={ranks}", "--rdzv-backend=bound",
+                       "--rdzv-endpoint=127.0.0.1:0", "--rdzv-conf=place=0,timeout=100", "--no-python",
+                       *command]  # fmt: skip
         env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {
             "HOME": self.folder,
             "ROPEWALK_ENGINE_SOCKET": path,
             "ROPEWALK_ENGINE_NONCE": self.nonce,
             "OMP_NUM_THREADS": "1",
         }
+        if meet:
+            env["GLOO_SOCKET_IFNAME"] = "lo"
         self.process = subprocess.Popen(
             command, env=env, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True, cwd=self.folder
         )
@@ -101,6 +95,23 @@ class Host:
             if header["type"] != "beat":
                 return header, decode(body) if b else {}
             self.beats.append(header)
+
+    def listening(self) -> set[str]:
+        """Returns the IPv4 and IPv6 addresses at which the started process listens."""
+        fds, sockets, out = f"/proc/{self.process.pid}/fd", set(), set()
+        for fd in os.listdir(fds):
+            try:
+                sockets.add(os.readlink(os.path.join(fds, fd)))
+            except FileNotFoundError:
+                pass  # it was closed
+        for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+            with open(f"/proc/{self.process.pid}/net/{table}") as f:
+                for _, address, _, state, *_, inode in (line.split()[:10] for line in f.readlines()[1:]):
+                    if state == "0A" and f"socket:[{inode}]" in sockets:
+                        words = bytes.fromhex(address.rpartition(":")[0])  # of 4 bytes, each in this host's order
+                        raw = b"".join(words[i : i + 4][::-1] for i in range(0, len(words), 4))
+                        out.add(socket.inet_ntop(family, raw))
+        return out
 
     def start(self, call: str, arrays: dict[str, torch.Tensor] | None = None, **fields: Any) -> int:
         """Sends a call and does not wait."""

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from driver import MAIN, Host, Refused
+from driver import AGENT, MAIN, Host, Refused
 from models import VOCAB
 from support import host, model, relative
 from safetensors.torch import load_file
@@ -26,31 +26,14 @@ class TwoHosts(Host):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
-        meet = [
-            f"--rdzv-endpoint=127.0.0.1:{port}",
-            "--rdzv-backend=static",
-            "--rdzv-id=test",
-            "--rdzv-conf=timeout=100",
-            "--nnodes=2",
-        ]
+        meet = [f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-backend=bound", "--rdzv-id=test", "--nnodes=2"]
         self.there = tempfile.mkdtemp(prefix="engine")
-        command = [
-            sys.executable,
-            "-I",
-            "-m",
-            "torch.distributed.run",
-            *meet,
-            "--node-rank=1",
-            "--nproc-per-node=1",
-            "--no-python",
-            sys.executable,
-            "-I",
-            MAIN,
-            *FLAGS,
-        ]
+        command = [sys.executable, "-I", AGENT, *meet, "--rdzv-conf=place=1,timeout=100", "--nproc-per-node=1",
+                   "--no-python", sys.executable, "-I", MAIN, *FLAGS]  # fmt: skip
         env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {
             "HOME": self.there,
             "OMP_NUM_THREADS": "1",
+            "GLOO_SOCKET_IFNAME": "lo",
         }
         self.other = subprocess.Popen(
             command,
@@ -60,7 +43,7 @@ class TwoHosts(Host):
             start_new_session=True,
             cwd=self.there,
         )
-        super().__init__(*FLAGS, meet=[*meet, "--node-rank=0"])
+        super().__init__(*FLAGS, meet=[*meet, "--rdzv-conf=place=0,timeout=100"])
 
     def copy(self, dir: str, name: str) -> str:
         """Puts a model where only rank 0 finds it by this name."""
@@ -78,6 +61,7 @@ class Hosts(unittest.TestCase):
     def test_two_hosts(self):
         h = TwoHosts()
         self.assertEqual(h.hello["ranks"], 2)
+        self.assertEqual(h.listening(), {"127.0.0.1"})
         one = host()
         one.load(model(KIND)[0])
         h.load(h.copy(model(KIND)[0], "model"))

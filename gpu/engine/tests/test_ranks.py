@@ -43,6 +43,7 @@ class TwoRanks(unittest.TestCase):
 
     def test_outputs_and_samples(self):
         self.assertEqual(two().hello["ranks"], 2)
+        self.assertEqual(two().listening(), {"127.0.0.1"})
         a, b = host().forward(ROWS), two().forward(ROWS)
         for k in a:
             self.assertLess((a[k] - b[k]).abs().max(), 1e-5)
