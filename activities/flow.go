@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
@@ -84,7 +85,10 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 		s.in.Shard), attempt: fmt.Sprintf("%013d-%s", time.Now().UnixMilli(), rand.Text()[:8]),
 		mark: rollout.FlowMark{}, every: cmp.Or(s.deps.segmentEvery, segmentEvery)}
 	kept.committed(turns, results)
-	loop.Resume(episodes, kept.read(ctx))
+	if n := loop.Resume(episodes, kept.read(ctx)); n > 0 {
+		slog.InfoContext(ctx, "a shard goes on from segments of an earlier attempt", "segments", kept.prefix, "applied",
+			n)
+	}
 	at := version(s.in.Policy)
 	options := rollout.FlowOptions{Version: s.in.Policy.Digest, Box: tool.Sharing(box), Scope: callScope(s.in.Scope),
 		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, error) {

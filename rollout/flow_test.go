@@ -220,7 +220,8 @@ func (w *wordy) Generate(ctx context.Context, req policy.GenerateRequest) (polic
 	for i, ids := range g.Tokens {
 		if len(ids) < req.MaxTokens[i] {
 			g.Tokens[i] = append([]int32{w.token}, ids...)
-			g.LogProbs[i], g.Entropies[i] = append([]float32{0}, g.LogProbs[i]...), append([]float32{0}, g.Entropies[i]...)
+			g.LogProbs[i] = append([]float32{0}, g.LogProbs[i]...)
+			g.Entropies[i] = append([]float32{0}, g.Entropies[i]...)
 		}
 	}
 	return g, err

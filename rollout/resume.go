@@ -16,7 +16,9 @@ import (
 //
 // Rows may be missing, where turns were committed before they were kept or rows were lost, and may be there twice. An
 // episode goes on to the last turn, or the last results, up to which its rows are whole.
-func (l *Loop) Resume(episodes []*Episode, attempts []Rows) {
+//
+// Resume returns how many turns, and results of turns, it has applied.
+func (l *Loop) Resume(episodes []*Episode, attempts []Rows) (applied int) {
 	by := make([]map[string]*kept, len(attempts))
 	for i, rows := range attempts {
 		by[i] = rows.byTrajectory()
@@ -35,7 +37,9 @@ func (l *Loop) Resume(episodes []*Episode, attempts []Rows) {
 			}
 		}
 		*e = best
+		applied += furthest
 	}
+	return applied
 }
 
 // kept are the rows that one flow has kept of one trajectory, by turn.

@@ -155,7 +155,9 @@ func TestResumeGoesOnAsFarAsRowsAreWhole(t *testing.T) {
 			}
 		}, 2, false, false},
 		"turn 1": {func(r *Rows) {
-			r.Turns = slices.DeleteFunc(r.Turns, func(x schema.TurnRow) bool { return is(x.TrajectoryID) && x.Turn == 1 })
+			r.Turns = slices.DeleteFunc(r.Turns, func(x schema.TurnRow) bool {
+				return is(x.TrajectoryID) && x.Turn == 1
+			})
 		}, 1, true, false},
 		"turn 2 has another context": {func(r *Rows) {
 			for i := range r.Turns {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,12 +20,14 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // form is how much happens to the cluster, and how long a run lasts meanwhile.
 type form struct {
 	steps  int           // of the quickstart; they must last longer than what happens
+	mode   string        // of the disturbed run's rollouts; those of the undisturbed run have the other one
 	killed []string      // queues of which a worker is killed at work
 	cutFor time.Duration // how long a machine is cut off
 	down   time.Duration // how long PostgreSQL is down
@@ -35,9 +38,9 @@ type form struct {
 // ROPEWALK_CLUSTER_STEPS replaces the number of steps.
 func theForm(t *testing.T) form {
 	t.Helper()
-	f := form{30, queues, time.Minute, 5 * time.Second, 2} // a minute is longer than every heartbeat's time limit
+	f := form{30, "staged", queues, time.Minute, 5 * time.Second, 2} // a minute is longer than every heartbeat's time limit
 	if os.Getenv("ROPEWALK_CLUSTER_SHORT") != "" {
-		f = form{12, []string{"rollout"}, 10 * time.Second, time.Second, 1}
+		f = form{12, "interleaved", []string{"rollout"}, 10 * time.Second, time.Second, 1}
 	}
 	if text := os.Getenv("ROPEWALK_CLUSTER_STEPS"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -48,8 +51,8 @@ func theForm(t *testing.T) form {
 }
 
 // TestCluster trains the quickstart twice: undisturbed, and while everything happens to the cluster that a supervisor
-// can repair. Both runs have the same final weights. The first runs its episodes interleaved, the second in stages, so
-// that all queues have work.
+// can repair. Both runs have the same final weights, although one runs its episodes interleaved and the other in stages.
+// In stages, all queues have work; so the whole form disturbs these. The short form disturbs interleaved episodes.
 func TestCluster(t *testing.T) {
 	tools, f := need(t), theForm(t)
 	first, second := build(t, "first"), build(t, "second")
@@ -60,11 +63,13 @@ func TestCluster(t *testing.T) {
 	t.Logf("the cluster took %s to start", time.Since(began).Round(time.Second))
 
 	began = time.Now()
-	want := s.ropewalk(t, first, "operator", s.recipe(t, f, "undisturbed")...).ok(t).report(t)
+	other := map[string]string{"staged": "interleaved", "interleaved": "staged"}[f.mode]
+	line := s.recipe(t, f, "undisturbed", "--set", "rollout.mode="+other)
+	want := s.ropewalk(t, first, "operator", line...).ok(t).report(t)
 	t.Logf("the undisturbed run took %s", time.Since(began).Round(time.Second))
 
 	began = time.Now()
-	line := s.recipe(t, f, "disturbed", "--set", "rollout.mode=staged")
+	line = s.recipe(t, f, "disturbed", "--set", "rollout.mode="+f.mode)
 	cmd, out, messages := s.command(t, first, "operator", line...)
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
@@ -78,6 +83,9 @@ func TestCluster(t *testing.T) {
 		t.Fatal("the run does not end: ", messages.String())
 	}
 	t.Logf("the disturbed run took %s", time.Since(began).Round(time.Second))
+	for _, w := range s.workers["rollout"] {
+		t.Logf("%s went on from segments %d times", w.Name, strings.Count(w.Log(), "goes on from segments"))
+	}
 	got := result{cmd.Args, out.String(), messages.String(), nil}.report(t)
 	require.Equal(t, want.Digest, got.Digest, "the final weights")
 	require.Equal(t, want.Steps, got.Steps)
@@ -177,6 +185,10 @@ func (s *site) disturb(t *testing.T, f form, c client.Client, run, second string
 		require.NoError(t, at.Kill())
 		did("killed " + at.Name)
 	}
+	if f.mode == "interleaved" {
+		s.killWithSegments(t, run)
+		did("killed the workers of queue rollout that had kept segments")
+	}
 	require.NoError(t, s.nodes[0].Kill())
 	did("killed a sandbox service")
 
@@ -216,6 +228,51 @@ func (s *site) disturb(t *testing.T, f form, c client.Client, run, second string
 	off.polls(t)
 	did("and there")
 	s.proceeds(t, run)
+}
+
+// killWithSegments kills the workers that run episodes when results of calls are kept in segments. Calls are made slow
+// until then: usually, a shard ends before it keeps any.
+func (s *site) killWithSegments(t *testing.T, run string) {
+	t.Helper()
+	s.proceeds(t, run)
+	defer s.slow()()
+	eventually(t, func() bool {
+		kept, err := filepath.Glob(filepath.Join(s.objects, "runs", "run="+run, "segments", "step=*", "gen=*", "shard=*",
+			"*", "*-"+string(schema.ToolCalls)+".parquet"))
+		require.NoError(t, err)
+		return len(kept) > 0
+	}, "a segment of %s with results of calls", run)
+	for _, w := range s.workers["rollout"] {
+		require.NoError(t, w.Kill())
+	}
+}
+
+// slow stops the sandbox services for most of each second, until the function that it returns is called.
+func (s *site) slow() (end func()) {
+	stop := make(chan struct{})
+	var stopped sync.WaitGroup
+	signal := func(what syscall.Signal) {
+		for _, node := range s.nodes {
+			_ = node.Signal(what) // it is down only if the test has failed
+		}
+	}
+	stopped.Go(func() {
+		for {
+			signal(syscall.SIGSTOP)
+			select {
+			case <-stop:
+				signal(syscall.SIGCONT)
+				return
+			case <-time.After(950 * time.Millisecond):
+				signal(syscall.SIGCONT)
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		stopped.Wait()
+	}
 }
 
 // step is the number of steps that a run has finished.
