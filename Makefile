@@ -9,10 +9,12 @@ GOEXPERIMENT ?= $(shell GOEXPERIMENT=simd go env GOVERSION >/dev/null 2>&1 && ec
 export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
-# Packages whose tests run under the race detector: those that start goroutines.
-RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/serve \
-	./policy/servers ./policy/tinker ./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session \
-	./sandbox/zygote ./store/... ./workflows/...
+# Packages whose tests run under the race detector: those that start goroutines. Of activities, the tests of flows do.
+RACE ?= ./analysis/view ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... \
+	./internal/enginepool ./internal/metrics ./internal/monitor ./internal/serve ./policy/servers ./policy/tinker \
+	./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./tool/... \
+	./workflows/...
+RACE_FLOWS := Flow|Segments|Frozen
 
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
@@ -43,7 +45,7 @@ run: ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it l
 
 # WITH_RACE=1 runs the tests of the concurrent packages under the race detector.
 test: tools ## run every test against real local servers
-	@ROPEWALK_REQUIRE_SERVERS=1 tools/test.sh $(if $(filter 1,$(WITH_RACE)),$(RACE))
+	@ROPEWALK_REQUIRE_SERVERS=1 RACE_FLOWS='$(RACE_FLOWS)' tools/test.sh $(if $(filter 1,$(WITH_RACE)),$(RACE))
 
 parity: ## compare every loss and its gradient with PyTorch's autograd (ROPEWALK_PYTHON: a Python with torch)
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
@@ -163,6 +165,7 @@ check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and com
 race: tools ## run the tests of the concurrent packages under the race detector
 	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m \
 		-skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' $(RACE)
+	go test -race -timeout 30m -run '$(RACE_FLOWS)' ./activities
 
 lint: lint-tools ## run gofmt, go vet, staticcheck, workflowcheck, the style check and the licence check
 	@unformatted=$$(gofmt -l .); \

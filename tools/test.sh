@@ -36,8 +36,12 @@ export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-2} # of 50: make h
 # Without symbols and go vet, which make lint runs: the tests of some seventy packages are linked here.
 if (($#)); then
 	readarray -t race < <(go list "$@")
-	go test -race -skip '^TestReal' -timeout 30m -vet=off -ldflags=-s "${race[@]}" 2>&1 |
-		tee "$shared/race" || failed+=(race)
+	{
+		go test -race -skip '^TestReal' -timeout 30m -vet=off -ldflags=-s "${race[@]}"
+		status=$?
+		# Of the activities, those whose episodes do not wait for one another. All of them would take minutes.
+		go test -race -run "$RACE_FLOWS" -timeout 30m -vet=off -ldflags=-s ./activities && ((!status))
+	} 2>&1 | tee "$shared/race" || failed+=(race)
 	# What PyTorch computes is held against the CPU engine, whose vector loads the detector's pointer checks refuse.
 	# It mostly waits for one process to start, so it runs at the same time as the rest.
 	go test -run '^TestReal' -timeout 30m -vet=off -ldflags=-s ./gpu/torch >"$shared/torch" 2>&1 &
