@@ -442,8 +442,8 @@ func earlier(a, b time.Time) time.Time {
 // FlowMark says how much of each episode is saved, by trajectory: turns, and results of turns.
 type FlowMark map[string][2]int
 
-// Unsaved returns the rows of what the flow has beyond a mark, and the mark beyond them, which the caller takes once the
-// rows are saved. turns and results are how many of every episode's are committed, and need no saving.
+// Unsaved returns the rows of what the flow has beyond a mark, and the mark beyond them, which the caller takes once
+// they are saved. turns and results are how many of every episode's are committed, and need no saving.
 func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, beyond FlowMark, err error) {
 	beyond = make(FlowMark, len(f.episodes))
 	for _, x := range f.episodes {

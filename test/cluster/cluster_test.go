@@ -52,8 +52,8 @@ func theForm(t *testing.T) form {
 }
 
 // TestCluster trains the quickstart twice: undisturbed, and while everything happens to the cluster that a supervisor
-// can repair. Both runs have the same final weights, although one runs its episodes interleaved and the other in stages.
-// In stages, all queues have work; so the whole form disturbs these. The short form disturbs interleaved episodes.
+// can repair. Both runs have the same final weights, although one runs its episodes interleaved and the other in
+// stages. In stages, all queues have work, so the whole form disturbs these. The short form disturbs interleaved ones.
 func TestCluster(t *testing.T) {
 	tools, f := need(t), theForm(t)
 	first, second := build(t, "first"), build(t, "second")
@@ -238,8 +238,8 @@ func (s *site) killWithSegments(t *testing.T, run string) {
 	s.proceeds(t, run)
 	defer s.slow()()
 	eventually(t, func() bool {
-		kept, err := filepath.Glob(filepath.Join(s.objects, "runs", "run="+run, "segments", "step=*", "gen=*", "shard=*",
-			"*", "*-"+string(schema.ToolCalls)+".parquet"))
+		kept, err := filepath.Glob(filepath.Join(s.objects, "runs", "run="+run, "segments", "step=*", "gen=*",
+			"shard=*", "*", "*-"+string(schema.ToolCalls)+".parquet"))
 		require.NoError(t, err)
 		return len(kept) > 0
 	}, "a segment of %s with results of calls", run)
