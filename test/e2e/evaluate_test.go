@@ -79,22 +79,39 @@ func TestAFunctionScoresARun(t *testing.T) {
 	h.intact(t, "scored")
 }
 
-// A model's answers decide which tasks a run is trained on.
-func TestDifficultyIsMeasured(t *testing.T) {
-	h, _ := base(t)
-	file := filepath.Join(t.TempDir(), "sums.jsonl")
+// writeSums writes a file of tasks.
+func writeSums(t *testing.T, file string) {
+	t.Helper()
 	var text strings.Builder
 	for i := range 24 {
 		fmt.Fprintf(&text, `{"question": "%d + %d", "answer": "%d"}`+"\n", i+1, i+3, 2*i+4)
 	}
 	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	set := []string{"--set", "environment={name: rstar2_math, settings: {train: " + file + ", held_out_share: 0.25}}",
-		"--set", "warm_start={steps: 10, batch: 8, optimizer: {lr: 0.006}}", "--set", "rollout.mode=interleaved",
-		"--set", "evaluation.problems=4", "--set", "evaluation.samples=1", "--set", "resample={}",
-		"--set", "rollout.max_turn_tokens=96", "--set", "rollout.max_tokens=192"}
+}
+
+// sumsRecipe are the settings of a run on a file of tasks.
+func sumsRecipe(file string) []string {
+	return []string{"environment={name: rstar2_math, settings: {train: " + file + ", held_out_share: 0.25}}",
+		"warm_start={steps: 10, batch: 8, optimizer: {lr: 0.006}}", "rollout.mode=interleaved", "evaluation.problems=4",
+		"evaluation.samples=1", "resample={}", "rollout.max_turn_tokens=96", "rollout.max_tokens=192"}
+}
+
+// chosenBy is a filter by the answers of a run's model that drops nothing.
+func chosenBy(run string) string {
+	return "{difficulty: {model: " + run + ", samples: 2, at_least: 0, at_most: 2, shard_tasks: 6}}"
+}
+
+// A model's answers decide which tasks a run is trained on.
+func TestDifficultyIsMeasured(t *testing.T) {
+	h, _ := base(t)
+	file := filepath.Join(t.TempDir(), "sums.jsonl")
+	writeSums(t, file)
+	var set []string
+	for _, s := range sumsRecipe(file) {
+		set = append(set, "--set", s)
+	}
 	h.train(t, "answering", set...)
-	h.train(t, "filtered", append(set, "--set",
-		"data={difficulty: {model: answering, samples: 2, at_least: 0, at_most: 2, shard_tasks: 6}}")...)
+	h.train(t, "filtered", append(set, "--set", "data="+chosenBy("answering"))...)
 	tasks := h.rowsOf(t, "filtered", "tasks")
 	require.Positive(t, tasks)
 	require.Equal(t, 2*tasks, h.rowsOf(t, "filtered", "task_answers"))

@@ -151,6 +151,58 @@ func TestRecordAlongsideHistories(t *testing.T) {
 	save(t, h, "recorded-alongside/step=2", "", "step-alongside.json")
 }
 
+// TestRecordInterleavedHistories writes the histories of runs in the default mode: with its steps one after the other,
+// with steps that are sampled ahead, of chosen tasks, and evaluated afterwards.
+func TestRecordInterleavedHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h := recorder(t)
+	train := func(run string, set ...string) {
+		args := []string{"run", "tiny.yaml", "--json", "--run-id", run}
+		for _, s := range append([]string{"rollout.mode=interleaved", "steps=3"}, set...) {
+			args = append(args, "--set", s)
+		}
+		h.run(t, args...).ok(t)
+		h.run(t, "verify", run).ok(t)
+	}
+	train("recorded-interleaved", "evaluation.every=2", "record.compact=true")
+	save(t, h, "recorded-interleaved", "", "train-interleaved.json")
+	save(t, h, "recorded-interleaved/step=2", "", "step-interleaved.json")
+	train("recorded-pipelined", "pipeline.max_staleness=1", "loss.old_log_probs=recompute")
+	save(t, h, "recorded-pipelined", "", "train-pipelined.json")
+	save(t, h, "recorded-pipelined/step=2", "", "step-pipelined.json")
+	save(t, h, "recorded-pipelined/step=2/sample", "", "sample-pipelined.json")
+	h.recordEvaluations(t, "recorded-interleaved")
+
+	sums := filepath.Join(h.cwd, "sums.jsonl")
+	writeSums(t, sums)
+	chosen := sumsRecipe(sums)
+	train("recorded-answering", chosen...)
+	train("recorded-chosen", append(chosen, "steps=1", "data="+chosenBy("recorded-answering"))...)
+	save(t, h, "recorded-chosen", "", "train-chosen.json")
+}
+
+// recordEvaluations writes the histories of a small evaluation, and of one that has shards.
+func (h *home) recordEvaluations(t *testing.T, of string) {
+	t.Helper()
+	for name, perShard := range map[string]string{"evaluate": "6", "evaluate-shards": "3"} {
+		h.run(t, "evaluate", of, "--run-id", "recorded-"+name, "--problems", "6", "--samples", "1", "--set",
+			"evaluation.shard_problems="+perShard).ok(t)
+		save(t, h, "recorded-"+name, "", name+".json")
+	}
+}
+
+// TestRecordBufferHistories writes the history of a step that learns from its replay buffer.
+func TestRecordBufferHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	h.run(t, imitating("recorded-buffer")...).ok(t)
+	save(t, h, "recorded-buffer/step=2", "", "step-buffer.json")
+}
+
 // TestRecordSymbolicHistories writes the histories of an import with the stage grade, and of a replay of its reward.
 func TestRecordSymbolicHistories(t *testing.T) {
 	if !*update {
