@@ -14,6 +14,7 @@ func TestSimulateRollout(t *testing.T) {
 	code, out, messages := command(t, "simulate", "rollout", "math-few", "-o", picture)
 	require.Equal(t, exitDone, code, messages)
 	require.Contains(t, out, "math-few: 512 rollouts on 64 engines\nbound: ")
+	require.Regexp(t, `(?m)^simple bound: [\d.]+ s .*; the scheduler takes 1\.\d\d times as long$`, out)
 	require.Regexp(t, `(?m)^scheduler +[\d.]+ +1\.\d\d +[\d.]+% +0 `, out)
 	require.Regexp(t, `(?m)^static, asynchronous +[\d.]+ `, out)
 	svg, err := os.ReadFile(picture)

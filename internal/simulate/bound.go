@@ -22,10 +22,16 @@ import (
 type Bound struct {
 	Work    float64 `json:"work_seconds"`    // of all rollouts over all engines
 	Longest float64 `json:"longest_seconds"` // rollout
+	// Engines is the first line alone, at the best engine's greatest number of rows: the work of the engines, as if
+	// enough rollouts were always there to fill them.
+	Engines float64 `json:"engines_seconds"`
 }
 
 // Seconds is the greater of both.
 func (b Bound) Seconds() float64 { return max(b.Work, b.Longest) }
+
+// Simple is max(work ÷ engines, longest rollout), which is lower.
+func (b Bound) Simple() float64 { return max(b.Engines, b.Longest) }
 
 // BoundOf computes the bound of a job.
 func BoundOf(job *Job) Bound {
@@ -45,7 +51,8 @@ func BoundOf(job *Job) Bound {
 	for i := range job.Rollouts {
 		sum.add(job, &job.Rollouts[i], &best)
 	}
-	return Bound{Work: sum.work(job, &best), Longest: sum.longest}
+	work, engines := sum.work(job, &best)
+	return Bound{Work: work, Engines: engines, Longest: sum.longest}
 }
 
 // totals are the sums over all rollouts.
@@ -85,8 +92,8 @@ func (t *totals) add(job *Job, r *Rollout, best *Model) {
 }
 
 // work is the least time over all numbers of rows. The first line falls with their number and the second rises, so the
-// least maximum is where they meet.
-func (t *totals) work(job *Job, best *Model) float64 {
+// least maximum is where they meet. It also returns the first line alone.
+func (t *totals) work(job *Job, best *Model) (least, alone float64) {
 	engines := func(n float64) float64 {
 		base := best.Base * max(t.tokens/n, t.contexts/float64(best.Tokens))
 		return t.workedOff(job, base+t.tokens*best.Row+t.contexts*best.Context+t.prefix/best.Prefill)
@@ -95,6 +102,7 @@ func (t *totals) work(job *Job, best *Model) float64 {
 		return ((best.Base+best.Row*n)*t.tokens/best.Speed + t.calls) / float64(len(job.Rollouts))
 	}
 	low, high := 1.0, float64(min(best.Rows, len(job.Rollouts)))
+	alone = engines(high)
 	for range 50 {
 		if n := (low + high) / 2; engines(n) > rollouts(n) {
 			low = n
@@ -102,7 +110,7 @@ func (t *totals) work(job *Job, best *Model) float64 {
 			high = n
 		}
 	}
-	return max(min(engines(low), engines(high)), rollouts(low))
+	return max(min(engines(low), engines(high)), rollouts(low)), alone
 }
 
 func fastest(m Model) float64 {

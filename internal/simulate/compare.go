@@ -34,6 +34,9 @@ type Comparison struct {
 // Ratio is the scheduler's makespan over the bound.
 func (c *Comparison) Ratio() float64 { return c.Dynamic.Makespan / c.Bound.Seconds() }
 
+// SimpleRatio is the scheduler's makespan over max(work ÷ engines, longest rollout).
+func (c *Comparison) SimpleRatio() float64 { return c.Dynamic.Makespan / c.Bound.Simple() }
+
 // Gain is how many times as long static allocation takes as the scheduler.
 func (c *Comparison) Gain() float64 { return c.Static.Makespan / c.Dynamic.Makespan }
 

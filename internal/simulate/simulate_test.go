@@ -60,6 +60,11 @@ func TestTheModel(t *testing.T) {
 				0.01,
 			)
 			bound := BoundOf(job)
+			if len(tt.rollout) == 2 { // the engine is full all the time
+				require.InDelta(t, tt.want, bound.Simple(), 0.01)
+			} else {
+				require.InDelta(t, bound.Longest, bound.Simple(), 1e-9)
+			}
 			require.LessOrEqual(t, bound.Seconds(), tt.want+0.01)
 			for _, wait := range []Wait{ForAll, ForNone} {
 				r, err := Static(job, wait)
@@ -160,6 +165,8 @@ func TestPresets(t *testing.T) {
 				require.GreaterOrEqual(t, r.Makespan, c.Bound.Seconds()*(1-1e-6))
 				require.True(t, r.Idle >= -1e-9 && r.Idle <= 1)
 			}
+			require.LessOrEqual(t, c.Bound.Simple(), c.Bound.Seconds()*(1+1e-9), "the simple bound is lower")
+			require.GreaterOrEqual(t, c.SimpleRatio(), c.Ratio()*(1-1e-9))
 			require.Zero(t, c.Dynamic.Evictions)
 			again, err := Dynamic(
 				job,
