@@ -270,8 +270,8 @@ func (l *Loop) decide(episodes, wrote []*Episode) ([]*Episode, error) {
 }
 
 // budget is how many branches a group may still open after it has spent some of its leaves. A branch that was given up
-// stays spent: another one might be lost for the same reason, so a root takes its place. Branches that were given up use
-// up numbers of samples; enough of them are left for roots in the place of all leaves.
+// stays spent: another one might be lost for the same reason, so a root takes its place. Branches that were given up
+// use up numbers of samples; enough of them are left for roots in the place of all leaves.
 func (t *Tree) budget(spent, samples int) int {
 	return max(min(t.Leaves-spent, schema.MaxSamples-t.Leaves-samples), 0)
 }

@@ -11,8 +11,8 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rollouts on %d engines\n", c.Workload, c.Rollouts, c.Engines)
 	fmt.Fprintf(w, "bound: %.1f s (all work over all engines %.1f s, the longest rollout alone %.1f s)\n",
 		c.Bound.Seconds(), c.Bound.Work, c.Bound.Longest)
-	fmt.Fprintf(w, "simple bound: %.1f s (engines full all the time %.1f s); the scheduler takes %.2f times as long\n\n",
-		c.Bound.Simple(), c.Bound.Engines, c.SimpleRatio())
+	fmt.Fprintf(w, "simple bound: %.1f s (engines full all the time %.1f s); the scheduler takes %.2f times as "+
+		"long\n\n", c.Bound.Simple(), c.Bound.Engines, c.SimpleRatio())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\tseconds\tover the bound\tidle\tevictions\trecomputed tokens\trepeated tokens\tcall s\tp99")
 	line := func(name string, r *Result) {

@@ -4,8 +4,8 @@
 // Glossary. *Over the bound* is a makespan over the time that no schedule can beat, *simple* over a lower one: the work
 // of full engines ÷ engines, or the longest rollout. *Static* and *asynchronous* are how many times as long static
 // allocation takes, when its engines wait for the turns of all their rollouts before they run tool calls, as the papers
-// describe it, and when they do not. *Worst case* is the same for the scheduler when it keeps room for the worst case of
-// whole episodes.
+// describe it, and when they do not. *Worst case* is the same for the scheduler when it keeps room for the worst case
+// of whole episodes.
 package main
 
 import (
