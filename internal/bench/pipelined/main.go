@@ -1,6 +1,6 @@
 // Command pipelined compares training with and without rollouts that run ahead (pipeline.max_staleness), on the main
 // job. It measures the time per step where each tool call waits for its result, and, on whole runs, where none waits,
-// with held-out success over several seeds.
+// with held-out success over several seeds. On the same server it compares a stage without work with a bare activity.
 //
 // Glossary. A *case* is a time that each tool call waits, put on the line between the worker and a sandbox service. A
 // *trial* is one run of a case with one lag and one seed. The *ratio* of a case is the median time per step without a
@@ -87,12 +87,16 @@ func run(ctx context.Context, args []string) error {
 		return errors.Join(err, b.close())
 	}
 	all, err := b.all(ctx, *wait, *steps, *rounds, *seeds)
+	var hop roundTrips
+	if err == nil {
+		hop, err = b.roundTrips(ctx, all)
+	}
 	if err := errors.Join(err, b.close()); err != nil {
 		return err
 	}
-	fmt.Print(table(all))
+	fmt.Print(table(all), hop)
 	return bench.Write(*out, map[string]any{"trials": all, "ratio": ratio(all, wait.Seconds()),
-		"ratio_without_waiting": ratio(all, 0), "success": success(all), "goal": goal})
+		"ratio_without_waiting": ratio(all, 0), "success": success(all), "goal": goal, "stage_without_work": hop})
 }
 
 // all runs both cases.
