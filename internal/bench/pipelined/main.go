@@ -54,7 +54,7 @@ const goal = 1.25
 // waiting are the changes of the first case. An eighth of the prompts leaves the processors time to wait, and several
 // passes over each batch make updates nearly as long as rollouts. In the main job itself, rollouts take all processors,
 // and updates are short because its model is small.
-var waiting = []string{"rollout.prompts=8", "rollout.shard_groups=8", "optimizer.epochs=6"}
+var waiting = []string{"rollout.prompts=8", "rollout.shard_groups=8", "optimizer.epochs=10"}
 
 func main() { bench.Main("pipelined", run) }
 
