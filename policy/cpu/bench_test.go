@@ -166,55 +166,48 @@ func BenchmarkDecode(b *testing.B) {
 	e := benchEngine(b, s)
 	for _, rows := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
-			batch, err := e.(policy.Batcher).Batch(b.Context(), policy.RolePolicy, policy.BatchOptions{Rows: rows})
-			require.NoError(b, err)
-			defer batch.Close()
-			steps := 0
-			for b.Loop() {
-				if steps == 0 {
-					b.StopTimer()
-					steps = decodeSteps
-					startRows(b, batch, s, rows, steps)
-					b.StartTimer()
-				}
-				_, err := batch.Step(b.Context())
-				require.NoError(b, err)
-				steps--
-			}
+			benchDecode(b, e, s, rows)
 			b.ReportMetric(float64(4*s.Params())*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GB/s")
 		})
 	}
 }
 
-// BenchmarkDecodeBeside is a step of a batch of the quickstart's size, alone and while another engine of the same
-// program trains, as in a run whose rollouts run ahead of its updates.
-func BenchmarkDecodeBeside(b *testing.B) {
-	for _, beside := range []bool{false, true} {
-		b.Run(map[bool]string{false: "nothing", true: "training"}[beside], func(b *testing.B) {
-			e := benchEngine(b, small)
-			ctx, stop := context.WithCancel(b.Context())
-			var training sync.WaitGroup
-			defer training.Wait()
-			defer stop()
-			if beside {
-				training.Go(func() { trainUntil(ctx, b, benchEngine(b, small)) })
-			}
-			batch, err := e.(policy.Batcher).Batch(b.Context(), policy.RolePolicy, policy.BatchOptions{Rows: 256})
-			require.NoError(b, err)
-			defer batch.Close()
-			steps := 0
-			for b.Loop() {
-				if steps == 0 {
-					b.StopTimer()
-					steps = decodeSteps
-					startRows(b, batch, small, 256, steps)
-					b.StartTimer()
+// BenchmarkDecodeNextTo is a step of a batch of the quickstart's size, next to nothing and next to another engine of the
+// same program that trains, as in a run whose rollouts run ahead of its updates.
+func BenchmarkDecodeNextTo(b *testing.B) {
+	for _, rows := range []int{64, 256} {
+		for _, next := range []string{"nothing", "training"} {
+			b.Run(fmt.Sprintf("%s/%d", next, rows), func(b *testing.B) {
+				ctx, stop := context.WithCancel(b.Context())
+				var training sync.WaitGroup
+				defer training.Wait()
+				defer stop()
+				if next == "training" {
+					e := benchEngine(b, small)
+					training.Go(func() { trainUntil(ctx, b, e) })
 				}
-				_, err := batch.Step(b.Context())
-				require.NoError(b, err)
-				steps--
-			}
-		})
+				benchDecode(b, benchEngine(b, small), small, rows)
+			})
+		}
+	}
+}
+
+// benchDecode times steps of a batch that generates one token for each of its rows.
+func benchDecode(b *testing.B, e policy.Engine, s checkpoint.Shape, rows int) {
+	batch, err := e.(policy.Batcher).Batch(b.Context(), policy.RolePolicy, policy.BatchOptions{Rows: rows})
+	require.NoError(b, err)
+	defer batch.Close()
+	steps := 0
+	for b.Loop() {
+		if steps == 0 {
+			b.StopTimer()
+			steps = decodeSteps
+			startRows(b, batch, s, rows, steps)
+			b.StartTimer()
+		}
+		_, err := batch.Step(b.Context())
+		require.NoError(b, err)
+		steps--
 	}
 }
 
