@@ -172,8 +172,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeNextTo is a step of a batch of the quickstart's size, next to nothing and next to another engine of the
-// same program that trains, as in a run whose rollouts run ahead of its updates.
+// BenchmarkDecodeNextTo is a step of a batch of the quickstart's size, next to nothing and next to another engine of
+// the same program that trains, as in a run whose rollouts run ahead of its updates.
 func BenchmarkDecodeNextTo(b *testing.B) {
 	for _, rows := range []int{64, 256} {
 		for _, next := range []string{"nothing", "training"} {
