@@ -30,13 +30,14 @@ type usedBy struct {
 	used float64
 }
 
-// meterPeriod is the time between two samples of Watch. The times in /proc have steps of 10 ms.
-const meterPeriod = 10 * time.Millisecond
+// meterPeriod is the time between two samples of Watch. The times in /proc have steps of 10 ms. A sample takes half a
+// millisecond of what is measured.
+const meterPeriod = 25 * time.Millisecond
 
 // lookPeriod is the time between two looks at all processes. A look at a hundred processes takes milliseconds, which a
 // look at every sample would take from the program that is measured. A process that lives for a shorter time counts
 // once its parent has collected it.
-const lookPeriod = 250 * time.Millisecond
+const lookPeriod = time.Second
 
 // Watch samples the processes whose command line is a path with the given arguments, until ctx ends. Processes that
 // start later count from their start.

@@ -14,9 +14,13 @@ import (
 
 // Options configure Open.
 type Options struct {
-	Threads int    // parts that work at once; 0 means GOMAXPROCS
+	Threads int    // parts that work at once; 0 means as many as there are processors
 	BLAS    string // BLASOpenBLAS, BLASGonum, or "" for ROPEWALK_BLAS, else the fastest there is
 }
+
+// processors is how many processors the program may use. A program whose threads wait in system calls raises GOMAXPROCS
+// beyond that.
+var processors = runtime.GOMAXPROCS(0)
 
 // Open makes an engine that holds nothing yet.
 func Open(o Options) (policy.Engine, error) { return open[float32](o) }
@@ -31,7 +35,7 @@ func open[T float](o Options) (*engine[T], error) {
 		return nil, fmt.Errorf("open cpu engine: %w: %d threads", policy.ErrBadRequest, o.Threads)
 	}
 	if o.Threads == 0 {
-		o.Threads = runtime.GOMAXPROCS(0)
+		o.Threads = processors
 	}
 	return &engine[T]{lib: l, threads: o.Threads, roles: map[policy.Role]*resident[T]{}}, nil
 }

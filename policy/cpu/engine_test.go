@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,4 +51,15 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestThreadsAreProcessors: an engine has as many parts as there are processors, also where the Go runtime may run more
+// goroutines than that.
+func TestThreadsAreProcessors(t *testing.T) {
+	before := runtime.GOMAXPROCS(processors + 3)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	e, err := Open(Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	require.Equal(t, processors, e.Describe().Threads)
 }

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"errors"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -33,7 +32,7 @@ const lookouts = 10_000
 
 func newTeam(parts int) *team {
 	t := &team{
-		parts: parts, patient: parts <= runtime.GOMAXPROCS(0), errs: make([]error, parts),
+		parts: parts, patient: parts <= processors, errs: make([]error, parts),
 		helpers: make([]helper, parts), done: make(chan struct{}, 1),
 	}
 	for i := 1; i < parts; i++ {

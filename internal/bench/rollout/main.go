@@ -54,6 +54,7 @@ func run(ctx context.Context, args []string) error {
 	recipe := flags.String("recipe", "recipes/quickstart.yaml", "the recipe")
 	steps := flags.Int("steps", 12, "steps of each run")
 	rounds := flags.Int("rounds", 3, "runs of each mode")
+	only := flags.String("mode", "", "measure this mode alone")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -68,6 +69,9 @@ func run(ctx context.Context, args []string) error {
 	var all []measured
 	for range *rounds {
 		for _, mode := range modes {
+			if *only != "" && *only != mode {
+				continue
+			}
 			m, err := measure(ctx, program, *recipe, mode, *steps)
 			if err != nil {
 				return err
