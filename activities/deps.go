@@ -47,6 +47,8 @@ type Deps struct {
 	held *held
 	// segmentEvery is how often finished turns of a shard are kept; 0: the usual time.
 	segmentEvery time.Duration
+	// lookEvery is how often a shard looks for a newer policy; 0: the usual time.
+	lookEvery time.Duration
 	// servers holds sessions with MCP servers.
 	servers *mcp.Pool
 	// judgements holds verdicts of judges that are perhaps not committed yet.

@@ -89,10 +89,15 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 		slog.InfoContext(ctx, "a shard goes on from segments of an earlier attempt", "segments", kept.prefix, "applied",
 			n)
 	}
-	at := version(s.in.Policy)
+	sampling, err := s.deps.samplers(ctx, s.in.Scope, recipe, s.in.Policy)
+	if err != nil {
+		return nil, err
+	}
 	options := rollout.FlowOptions{Version: s.in.Policy.Digest, Box: tool.Sharing(box), Scope: callScope(s.in.Scope),
-		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, error) {
-			return rows.Generate(ctx, at, row)
+		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
+			by := sampling.now(ctx)
+			out, err := rows.Generate(ctx, version(by), row)
+			return out, by.Digest, err
 		}}
 	if box.Stateful() {
 		options.AtOnce = s.deps.cellsAtOnce()

@@ -2,9 +2,11 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -51,6 +53,11 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 		}
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
 		held = episodes
+		if recipe.InFlight() {
+			if err := a.nameSamplers(ctx, w, in, recipe, rows); err != nil {
+				return err
+			}
+		}
 		if err := put(ctx, w, rows); err != nil || recipe.Rollout.Tree == nil {
 			return err
 		}
@@ -74,9 +81,14 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 	if err != nil {
 		return nil, nil, err
 	}
-	err = sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) (err error) {
+	sampling, err := a.samplers(ctx, in.Scope, recipe, in.Policy)
+	if err != nil {
+		return nil, nil, err
+	}
+	by := sampling.newest()
+	err = sampler.Use(ctx, version(by), func(s policy.Sampler) (err error) {
 		defer w.progress.samples(s)()
-		all, wrote, err = loop.Round(ctx, s, in.Policy.Digest, all)
+		all, wrote, err = loop.Round(ctx, s, by.Digest, all)
 		return err
 	})
 	return all, wrote, err
@@ -97,8 +109,33 @@ func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flo
 	if err != nil {
 		return nil, err
 	}
-	err = sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) error {
-		return loop.RespondLeft(ctx, s, in.Policy.Digest, left, all, len(left) < len(wrote))
+	sampling, err := a.samplers(ctx, in.Scope, recipe, in.Policy)
+	if err != nil {
+		return nil, err
+	}
+	by := sampling.newest()
+	err = sampler.Use(ctx, version(by), func(s policy.Sampler) error {
+		return loop.RespondLeft(ctx, s, by.Digest, left, all, len(left) < len(wrote))
 	})
 	return wrote, err
+}
+
+// nameSamplers makes the policies that wrote the rows of a turn inputs of it.
+func (a GenerateRollouts) nameSamplers(ctx context.Context, w *draft, in api.GenerateInput, recipe *recipes.Recipe,
+	rows []schema.TurnRow) error {
+	sampling, err := a.samplers(ctx, in.Scope, recipe, in.Policy)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		by, ok := sampling.of(r.PolicyVersion)
+		if !ok {
+			return fmt.Errorf("%w: turn %d of %s is of version %s, which the run had not published before step %d",
+				commit.ErrDamaged, r.Turn, r.TrajectoryID, r.PolicyVersion, in.Step)
+		}
+		if !slices.Contains(w.manifest.Inputs, by.Manifest) {
+			w.manifest.Inputs = append(w.manifest.Inputs, by.Manifest)
+		}
+	}
+	return nil
 }

@@ -183,6 +183,13 @@ var surrounding = []combination{
 		check: pipelineTrains,
 	},
 	{
+		at:    "pipeline.in_flight",
+		reads: []string{"pipeline.max_staleness", "rollout.mode", "rollout.tree", "engine.servers"}, only: trained,
+		doc: "true only with max_staleness above 0 and rollout.mode: interleaved, and without rollout.tree and " +
+			"engine.servers",
+		check: inFlightSamples,
+	},
+	{
 		at: "data", only: "listed", doc: "names at least one filter",
 		check: func(r *Recipe) string {
 			d := r.Data

@@ -10,10 +10,16 @@ import (
 // faster: a run that is killed, resumed or repeated makes the same rows.
 //
 // The lag of a turn is the number of updates between the version that sampled it and the update that learns from it.
-// Here it is min(k, s − 1) for every turn of step s. No group has turns of several versions, and none is dropped for
-// its age.
+// Without InFlight it is min(k, s − 1) for every turn of step s. No group has turns of several versions, and none is
+// dropped for its age.
+//
+// With InFlight, k limits only when a rollout may begin: each turn is sampled by the newest policy that the run has
+// published when the turn begins, but by none newer than the one that the step updates. So a turn's lag is at most k, a
+// group may have turns of several versions, and what is sampled depends on what was faster. The record says which
+// version wrote each turn.
 type Pipeline struct {
-	MaxStaleness int `json:"max_staleness" default:"1" min:"0" max:"16" doc:"lag k of the policy that samples, in updates: step s is sampled from the policy after update s − 1 − k; 0 = as without this section"`
+	MaxStaleness int  `json:"max_staleness" default:"1" min:"0" max:"16" doc:"lag k of the policy that samples, in updates: step s is sampled from the policy after update s − 1 − k; 0 = as without this section"`
+	InFlight     bool `json:"in_flight" default:"false" quiet:"true" doc:"in-flight weight updates: each turn is sampled by the newest policy that the run has published when the turn begins, and max_staleness is the largest lag. What is sampled then depends on what was faster"`
 }
 
 // Staleness returns the lag of the policy that samples, in updates.
@@ -22,6 +28,27 @@ func (r *Recipe) Staleness() int {
 		return 0
 	}
 	return r.Pipeline.MaxStaleness
+}
+
+// InFlight reports whether a step's later turns are sampled by newer policies than its first ones, as the run publishes
+// them.
+func (r *Recipe) InFlight() bool { return r.Pipeline != nil && r.Pipeline.InFlight }
+
+// inFlightSamples says why the turns of a step cannot be of several versions, or "".
+func inFlightSamples(r *Recipe) string {
+	switch {
+	case !r.InFlight():
+		return ""
+	case r.Staleness() == 0:
+		return "publishes newer policies to rollouts that run while a step updates, and with " +
+			"pipeline.max_staleness: 0 none does"
+	case r.Rollout.Mode == ModeStaged:
+		return "wants rollout.mode: " + ModeInterleaved
+	case r.Rollout.Tree != nil:
+		return "has no place with rollout.tree: a leaf's branching compares entropies of one version"
+	}
+	return unless(len(r.Engine.Servers) == 0,
+		"has no place with engine.servers: the table behaviour holds one version's log-probabilities for a step")
 }
 
 // pipelineTrains says why updates cannot learn from rollouts of earlier versions, or "".

@@ -40,10 +40,11 @@ type Flow struct {
 
 // FlowOptions are what a flow works with.
 type FlowOptions struct {
-	// Version is the digest of the policy that responds.
+	// Version is the digest of the policy that the episodes begin with.
 	Version string
-	// Respond generates one row. Many rows are asked for at once. The result has one row.
-	Respond func(ctx context.Context, row policy.BatchRow) (policy.Generated, error)
+	// Respond generates one row, and returns the digest of the policy that wrote it. Many rows are asked for at once. The
+	// result has one row.
+	Respond func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error)
 	// Box and Scope are those of RunCalls; without tools, Box is nil.
 	Box   tool.Toolbox
 	Scope tool.Scope
@@ -163,7 +164,7 @@ func (f *Flow) respond(ctx context.Context, x *flowing) error {
 	began, turn := time.Now(), len(x.e.Turns)
 	one := []*Episode{x.e}
 	req, rows := f.loop.NextRequest(one)
-	got, err := f.o.Respond(ctx, policy.BatchRow{Prefix: req.Prefixes[0], Stream: req.Streams[0],
+	got, version, err := f.o.Respond(ctx, policy.BatchRow{Prefix: req.Prefixes[0], Stream: req.Streams[0],
 		MaxTokens: req.MaxTokens[0], Temperature: req.Temperature, Truncation: req.Truncation, Stop: req.Stop})
 	if err != nil {
 		return err
@@ -175,7 +176,7 @@ func (f *Flow) respond(ctx context.Context, x *flowing) error {
 	f.tokens.Add(int64(len(got.Tokens[0])))
 	return x.change(turn, func(w *worked) error {
 		w.asked = began
-		return f.loop.Absorb(one, rows, got, f.o.Version)
+		return f.loop.Absorb(one, rows, got, version)
 	})
 }
 
@@ -414,12 +415,13 @@ func (x *flowing) worked(turn int) (w worked) {
 	return w
 }
 
-// agree reports whether two episodes have the same first turns, as many as are asked for. They differ where another
-// worker has committed turns of its own and the sampler does not repeat itself.
+// agree reports whether two episodes have the same first turns, as many as are asked for, of the same versions. They
+// differ where another worker has committed turns of its own and the sampler does not repeat itself, or was newer.
 func agree(a, b *Episode, turns int) bool {
 	for k := range turns {
 		x, y := &a.Turns[k], &b.Turns[k]
-		if !slices.Equal(x.Context, y.Context) || !slices.Equal(x.Response, y.Response) {
+		if x.PolicyVersion != y.PolicyVersion || !slices.Equal(x.Context, y.Context) ||
+			!slices.Equal(x.Response, y.Response) {
 			return false
 		}
 	}

@@ -18,10 +18,12 @@ import (
 )
 
 // single asks a sampler for one row.
-func single(s policy.Sampler) func(context.Context, policy.BatchRow) (policy.Generated, error) {
-	return func(ctx context.Context, row policy.BatchRow) (policy.Generated, error) {
-		return s.Generate(ctx, policy.GenerateRequest{Prefixes: [][]int32{row.Prefix}, Streams: []uint64{row.Stream},
-			MaxTokens: []int{row.MaxTokens}, Temperature: row.Temperature, Stop: row.Stop})
+func single(s policy.Sampler) func(context.Context, policy.BatchRow) (policy.Generated, string, error) {
+	return func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
+		out, err := s.Generate(ctx, policy.GenerateRequest{Prefixes: [][]int32{row.Prefix},
+			Streams: []uint64{row.Stream}, MaxTokens: []int{row.MaxTokens}, Temperature: row.Temperature,
+			Stop: row.Stop})
+		return out, "v", err
 	}
 }
 
@@ -169,9 +171,9 @@ func TestFlowsResumeFromWhatTheyKept(t *testing.T) {
 		var asked atomic.Int64
 		own, _ := fresh(t, l, 16)
 		f := l.NewFlow(ctx, own, FlowOptions{Version: "v", Box: box(&python{}),
-			Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, error) {
+			Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
 				if asked.Add(1) > most {
-					return policy.Generated{}, errRow
+					return policy.Generated{}, "", errRow
 				}
 				return single(&stateless{fragile{babbler: &babbler{tok: l.tok}, faulty: on()}})(ctx, row)
 			}})
@@ -198,7 +200,7 @@ func TestFlowsResumeFromWhatTheyKept(t *testing.T) {
 		require.Equal(t, len(kept.Calls), calls)
 		var more atomic.Int64
 		g := l.NewFlow(t.Context(), resumed, FlowOptions{Version: "v", Box: box(&python{}),
-			Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, error) {
+			Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
 				more.Add(1)
 				return single(&stateless{fragile{babbler: &babbler{tok: l.tok}, faulty: on()}})(ctx, row)
 			}})
@@ -207,6 +209,47 @@ func TestFlowsResumeFromWhatTheyKept(t *testing.T) {
 		require.EqualValues(t, len(rows.Turns)-len(kept.Turns), more.Load())
 		g.Close()
 	}
+}
+
+// A turn has the version that wrote it. Where the committed turns are of another version than the flow's, the flow's
+// later ones do not follow them, even if the tokens agree.
+func TestFlowsOfSeveralVersions(t *testing.T) {
+	l := newLoop(t, settings, 11)
+	begin := func() (*Flow, []*Episode) {
+		own, first := fresh(t, l, 16)
+		f := l.NewFlow(t.Context(), own, FlowOptions{Version: "v", Box: box(&python{}),
+			Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
+				out, version, err := single(&stateless{fragile{babbler: &babbler{tok: l.tok}, faulty: on()}})(ctx, row)
+				if !slices.Contains(first, row.Stream) {
+					version = "w"
+				}
+				return out, version, err
+			}})
+		t.Cleanup(f.Close)
+		committed, _ := fresh(t, l, 16)
+		return f, committed
+	}
+	f, committed := begin()
+	later := 0
+	for _, r := range batches(t, l, f, nil, box(&python{}), committed).Turns {
+		require.Equal(t, r.Turn == 0, r.PolicyVersion == "v")
+		if r.Turn > 0 {
+			later++
+		}
+	}
+	require.Positive(t, later)
+
+	f, committed = begin()
+	f.Wait()
+	require.NoError(t, l.Respond(t.Context(), &babbler{tok: l.tok}, "u", committed))
+	outcomes, _, err := l.RunCalls(t.Context(), box(&python{}), tool.Scope{}, committed, nil)
+	require.NoError(t, err)
+	require.NoError(t, l.AbsorbOutcomes(committed, outcomes))
+	waiting := len(AwaitingResponses(committed))
+	require.Positive(t, waiting)
+	_, err = f.Respond(t.Context(), "v", committed)
+	require.NoError(t, err)
+	require.Len(t, AwaitingResponses(committed), waiting)
 }
 
 // wordy is a sampler that does not repeat what another one has said, although it makes the same calls.

@@ -93,7 +93,7 @@ func TestResumeAcrossTurnsThatWereCommittedMeanwhile(t *testing.T) {
 	own, first := fresh(t, l, 16)
 	gate := make(chan struct{})
 	f := l.NewFlow(t.Context(), own, FlowOptions{Version: "v", Box: box(&python{}),
-		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, error) {
+		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
 			if !slices.Contains(first, row.Stream) {
 				<-gate
 			}

@@ -1,0 +1,80 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/recipes"
+)
+
+// lookEvery is how often a shard looks for a newer policy, at most.
+const lookEvery = time.Second
+
+// samplers are the policies that may write turns of a step, the oldest first: the one that its rollout begins with and,
+// with pipeline.in_flight, those that the run has published since. The heads of the run's steps say which are
+// published, so that workers on any machine learn of them. None is newer than the policy that the step updates.
+type samplers struct {
+	records
+	scope api.Scope
+	every time.Duration
+
+	mu     sync.Mutex
+	known  []api.PolicyRef
+	next   int // the step whose update makes the next policy; scope.Step: the step updates the newest of known
+	looked time.Time
+}
+
+// samplers finds the policies that may write turns of a step now. began is the policy that its rollout begins with.
+func (d *Deps) samplers(ctx context.Context, scope api.Scope, recipe *recipes.Recipe, began api.PolicyRef) (*samplers,
+	error) {
+	s := &samplers{records: d.records, scope: scope, every: cmp.Or(d.lookEvery, lookEvery),
+		known: []api.PolicyRef{began}, next: scope.Step}
+	if recipe.InFlight() {
+		s.next = max(1, scope.Step-recipe.Staleness())
+	}
+	return s, s.look(ctx)
+}
+
+// look finds the policies that were published since the last look. The caller holds the lock.
+func (s *samplers) look(ctx context.Context) error {
+	s.looked = time.Now()
+	for s.next < s.scope.Step {
+		m, ref, found, err := s.updateOf(ctx, s.scope.Run, s.next)
+		if err != nil || !found || m.Checkpoint == nil {
+			return err
+		}
+		s.known = append(s.known, api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: s.next})
+		s.next++
+	}
+	return nil
+}
+
+// now returns the newest policy, for a turn that begins now. While the record cannot be read, that is the newest one
+// known.
+func (s *samplers) now(ctx context.Context) api.PolicyRef {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next < s.scope.Step && time.Since(s.looked) >= s.every {
+		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "look for a newer policy", "step", s.next, "error", err)
+		}
+	}
+	return s.newest()
+}
+
+// newest returns the newest policy that is known.
+func (s *samplers) newest() api.PolicyRef { return s.known[len(s.known)-1] }
+
+// of returns the policy of a digest, the newest of several.
+func (s *samplers) of(digest string) (api.PolicyRef, bool) {
+	for i := len(s.known) - 1; i >= 0; i-- {
+		if s.known[i].Digest == digest {
+			return s.known[i], true
+		}
+	}
+	return api.PolicyRef{}, false
+}
