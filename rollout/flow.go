@@ -42,8 +42,8 @@ type Flow struct {
 type FlowOptions struct {
 	// Version is the digest of the policy that the episodes begin with.
 	Version string
-	// Respond generates one row, and returns the digest of the policy that wrote it. Many rows are asked for at once. The
-	// result has one row.
+	// Respond generates one row, and returns the digest of the policy that wrote it. Many rows are asked for at once.
+	// The result has one row.
 	Respond func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error)
 	// Box and Scope are those of RunCalls; without tools, Box is nil.
 	Box   tool.Toolbox
