@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints one bucket policy for the roles, for servers that have no policies of users.
 
-Usage: bucket-policy.py [--bucket NAME] ROLE=PRINCIPAL…, with the roles reader, operator and worker, and commit-once. A
-principal is what the server names an account by: an ARN, or an access key. A role may have several.
+Usage: bucket-policy.py [--bucket NAME] ROLE=PRINCIPAL…, with the roles reader, operator, worker and presigner, and
+commit-once. A principal is what the server names an account by: an ARN, or an access key. A role may have several.
 """
 import json
 import pathlib
@@ -18,14 +18,24 @@ def statements(role, principals, bucket):
         there = ", ".join(sorted(f.stem for f in FOLDER.glob("*.json")))
         sys.exit(f"bucket-policy.py: there is no role {role!r}: want one of {there}")
     for statement in json.loads(file.read_text())["Statement"]:
-        name = "".join(part.capitalize() for part in role.split("-"))
         yield {
-            "Sid": name + statement["Sid"],
             "Effect": statement["Effect"],
             "Principal": {"AWS": principals},
             "Action": statement["Action"],
             "Resource": [re.sub("^arn:aws:s3:::ropewalk", "arn:aws:s3:::" + bucket, r) for r in statement["Resource"]],
         } | ({"Condition": statement["Condition"]} if "Condition" in statement else {})
+
+
+def merged(statements):
+    """Joins statements that differ in their principals alone."""
+    found = {}
+    for s in statements:
+        same = json.dumps({k: v for k, v in s.items() if k != "Principal"})
+        if same in found:
+            found[same]["Principal"]["AWS"] = found[same]["Principal"]["AWS"] + s["Principal"]["AWS"]
+        else:
+            found[same] = s
+    return list(found.values())
 
 
 def main(arguments):
@@ -39,8 +49,8 @@ def main(arguments):
         roles.setdefault(role, []).append(principal)
     if not roles:
         sys.exit(__doc__)
-    all_of_them = [s for role in sorted(roles) for s in statements(role, roles[role], bucket)]
-    # Without spaces: servers bound a policy's size, and versitygw on ext4 to less than 4 KiB.
+    all_of_them = merged(s for role in sorted(roles) for s in statements(role, roles[role], bucket))
+    # Without names and spaces: servers bound a policy's size, and versitygw on ext4 to less than 4 KiB.
     print(json.dumps({"Version": "2012-10-17", "Statement": all_of_them}, separators=(",", ":")))
 
 

@@ -1,9 +1,12 @@
 package grants_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,10 +17,15 @@ import (
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
-// The policy permits what stages of the queue need, and nothing that would read weights, change another stage's record
-// or delete.
-func TestPolicyOfTheSandboxQueue(t *testing.T) {
-	t.Parallel()
+// question is what a client may or may not ask.
+type question struct {
+	operation s3.Operation
+	key       string
+	may       bool
+}
+
+// cases are questions about each kind of object.
+func cases() []question {
 	const run = "runs/run=a/"
 	digest := strings.Repeat("0123456789abcdef", 4)
 	manifest := func(stage string) string {
@@ -27,11 +35,7 @@ func TestPolicyOfTheSandboxQueue(t *testing.T) {
 		return schema.At("a", 3, schema.StageSandbox).WithShard(2).WithGen(0).DataKey(table, digest, "parquet")
 	}
 	signature := func(document string) string { return schema.SignatureKey(document, digest, "0123456789abcdef") }
-	for _, c := range []struct {
-		operation s3.Operation
-		key       string
-		may       bool
-	}{
+	return []question{
 		{s3.OpGet, manifest("rollout"), true},
 		{s3.OpGet, shard(schema.Turns), true},
 		{s3.OpGet, "warmstarts/" + digest + "/checkpoints/0-a/tokenizer.json", true},
@@ -77,8 +81,56 @@ func TestPolicyOfTheSandboxQueue(t *testing.T) {
 		{s3.OpPutIfAbsent, ".ropewalk-probe/a", true},
 		{s3.OpDelete, ".ropewalk-probe/a", true},
 		{s3.OpPut, "elsewhere/a", false},
-	} {
+	}
+}
+
+// The policy permits what stages of the queue need, and nothing that would read weights, change another stage's record
+// or delete.
+func TestPolicyOfTheSandboxQueue(t *testing.T) {
+	t.Parallel()
+	for _, c := range cases() {
 		require.Equal(t, c.may, grants.SandboxQueue().Permits(c.operation, c.key), "%s %s", c.operation, c.key)
+	}
+}
+
+// The role presigner of deploy/roles permits on the server whatever the policy permits, and little else: a presigner that
+// is taken over cannot write weights or heads.
+func TestTheRoleOfPresignersSuffices(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "roles", "presigner.json"))
+	require.NoError(t, err)
+	var role struct {
+		Statement []struct{ Action, Resource []string }
+	}
+	require.NoError(t, json.Unmarshal(text, &role))
+	permits := func(action, key string) bool {
+		for _, s := range role.Statement {
+			for _, pattern := range s.Resource {
+				form := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
+				if slices.Contains(s.Action, action) && regexp.MustCompile(form).MatchString("arn:aws:s3:::ropewalk"+key) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	actions := map[s3.Operation]string{s3.OpGet: "GetObject", s3.OpHead: "GetObject", s3.OpDelete: "DeleteObject",
+		s3.OpListParts: "ListMultipartUploadParts", s3.OpAbortUpload: "AbortMultipartUpload"}
+	for _, o := range []s3.Operation{s3.OpPut, s3.OpPutIfAbsent, s3.OpBeginUpload, s3.OpPutPart, s3.OpCompleteUpload} {
+		actions[o] = "PutObject"
+	}
+	require.True(t, permits("s3:ListBucketMultipartUploads", ""))
+	for _, c := range cases() {
+		for o, action := range actions {
+			if grants.SandboxQueue().Permits(o, c.key) {
+				require.True(t, permits("s3:"+action, "/"+c.key), "%s %s", o, c.key)
+			}
+		}
+	}
+	for _, key := range []string{"runs/run=a/checkpoints/1-a/model.safetensors", "runs/run=a/heads/step=1.json",
+		"warmstarts/a/manifest.json", "catalogue/a.json", "requests/a.json", "deeds/a/t-x.json", "imports/a.jsonl"} {
+		require.False(t, permits("s3:PutObject", "/"+key), key)
+		require.False(t, permits("s3:DeleteObject", "/"+key), key)
 	}
 }
 

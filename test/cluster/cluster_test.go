@@ -34,6 +34,14 @@ type form struct {
 	second int           // members of each kind that are replaced by the second build, of two
 }
 
+// staged is the run whose tool calls are on the queue sandbox. Workers of rollout make the calls of interleaved episodes.
+func (f form) staged() string {
+	if f.mode == "staged" {
+		return "disturbed"
+	}
+	return "undisturbed"
+}
+
 // theForm is the whole form, or with ROPEWALK_CLUSTER_SHORT the short one, which has each fault once.
 // ROPEWALK_CLUSTER_STEPS replaces the number of steps.
 func theForm(t *testing.T) form {
@@ -62,6 +70,7 @@ func TestCluster(t *testing.T) {
 	s := start(t, tools, first)
 	c := s.dial(t)
 	t.Logf("the cluster took %s to start", time.Since(began).Round(time.Second))
+	s.isolated(t)
 
 	began = time.Now()
 	other := map[string]string{"staged": "interleaved", "interleaved": "staged"}[f.mode]
@@ -93,6 +102,8 @@ func TestCluster(t *testing.T) {
 	for _, run := range []string{"undisturbed", "disturbed"} {
 		s.ropewalk(t, first, "reader", "verify", run).ok(t)
 	}
+	s.isolated(t)
+	s.presigned(t, f.staged())
 	s.roles(t, first, "disturbed")
 	require.Equal(t, []string{digest(t, first), digest(t, second)}, s.builds(t, "disturbed", first, second),
 		"both builds have committed")
@@ -192,6 +203,13 @@ func (s *site) disturb(t *testing.T, f form, c client.Client, run, second string
 	}
 	require.NoError(t, s.nodes[0].Kill())
 	did("killed a sandbox service")
+	if f.mode == "staged" {
+		s.working(t, c, run, "sandbox")
+	}
+	for _, p := range s.presigners {
+		require.NoError(t, p.Kill())
+	}
+	did("killed the presigners")
 
 	off := s.working(t, c, run, "rollout")
 	require.NoError(t, s.network.Cut(off.machine))
@@ -213,7 +231,7 @@ func (s *site) disturb(t *testing.T, f form, c client.Client, run, second string
 			continue
 		}
 		m.upgrade(t, second)
-		if !slices.Contains(s.nodes, m) {
+		if !slices.Contains(s.nodes, m) && !slices.Contains(s.presigners, m) {
 			m.polls(t)
 		}
 	}
