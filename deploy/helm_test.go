@@ -43,12 +43,12 @@ var matrix = map[string][]string{
 		"gpu.updateDevices=4", "queues.gpu.scale.enabled=true", "queues.cpu.scale.enabled=true",
 		"queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true", "metrics.operator=true",
 		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
-		"sandbox.clientsSecret=clients", "presigner.enabled=true", "gpu.tlsSecret=host-tls",
+		"sandbox.clientsSecret=clients", "presigner.credentialsSecret=presigner", "gpu.tlsSecret=host-tls",
 		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",
 		"sandbox.tolerations[0].operator=Exists",
 		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl"},
 	"little": {"monitor.enabled=false", "networkPolicy.enabled=false", "disruptionBudget.enabled=false",
-		"queues.gpu.replicas=0", "sandbox.replicas=1"},
+		"queues.gpu.replicas=0", "sandbox.replicas=1", "presigner.enabled=false"},
 	"autoscaled": {"queues.rollout.scale.enabled=true", "temporal.apiKeySecret=key"},
 	"devices":    {"gpu.devices=1"},
 	"operator":   {"metrics.operator=true", "networkPolicy.enabled=false", "sandbox.minTier=landlock"},
@@ -189,7 +189,9 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 	manifests, err := render(t, nil)
 	require.NoError(t, err)
-	i := slices.IndexFunc(manifests, func(m map[string]any) bool { return m["kind"] == "NetworkPolicy" })
+	i := slices.IndexFunc(manifests, func(m map[string]any) bool {
+		return m["kind"] == "NetworkPolicy" && at(m, "metadata", "name") == "trial-ropewalk-sandbox"
+	})
 	require.GreaterOrEqual(t, i, 0)
 	require.Equal(t, []any{"Ingress", "Egress"}, at(manifests[i], "spec", "policyTypes"))
 	require.Empty(t, at(manifests[i], "spec", "egress"), "nothing goes out")
@@ -198,21 +200,60 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
-// With a presigner, no variable of the queue sandbox's worker is one of the store's, and only there.
+// Unless the presigner is turned off, no variable of the queue sandbox's worker is one of the store's, and only there.
+// Presigners can have credentials of their own, and only that worker reaches them.
 func TestChartPresigns(t *testing.T) {
-	for name, spec := range pods(t, "presigner.enabled=true") {
+	const presigner, worker = "trial-ropewalk-presigner", "trial-ropewalk-worker-sandbox"
+	secretOf := func(spec map[string]any, variable string) any {
+		for _, v := range at(spec["containers"].([]any)[0], "env").([]any) {
+			if at(v, "name") == variable {
+				return at(v, "valueFrom", "secretKeyRef", "name")
+			}
+		}
+		return nil
+	}
+	for name, spec := range pods(t, "presigner.credentialsSecret=own") {
 		if name == "trial-ropewalk-sandbox" {
 			continue // it has no variables
 		}
-		var variables []string
-		for _, v := range at(spec["containers"].([]any)[0], "env").([]any) {
-			variables = append(variables, fmt.Sprint(at(v, "name")))
+		variables := fmt.Sprint(at(spec["containers"].([]any)[0], "env"))
+		require.Equal(t, name == worker, strings.Contains(variables, "name:ROPEWALK_PRESIGNER "), name)
+		require.Equal(t, name != worker, strings.Contains(variables, "name:AWS_"), name)
+		require.Equal(t, name != presigner, strings.Contains(variables, "name:TEMPORAL_ADDRESS "), name)
+		var secret any
+		switch name {
+		case presigner:
+			secret = "own"
+		case worker:
+		default:
+			secret = "ropewalk-store"
 		}
-		presigned := name == "trial-ropewalk-worker-sandbox"
-		require.Equal(t, presigned, slices.Contains(variables, "ROPEWALK_PRESIGNER"), name)
-		require.Equal(t, !presigned, slices.Contains(variables, "AWS_SECRET_ACCESS_KEY"), name)
-		require.Equal(t, name != "trial-ropewalk-presigner", slices.Contains(variables, "TEMPORAL_ADDRESS"), name)
+		require.Equal(t, secret, secretOf(spec, "AWS_SECRET_ACCESS_KEY"), name)
 	}
+	require.Equal(t, "ropewalk-store", secretOf(pods(t)[presigner], "AWS_SECRET_ACCESS_KEY"))
+	off := pods(t, "presigner.enabled=false")
+	require.NotContains(t, off, presigner)
+	require.Equal(t, "ropewalk-store", secretOf(off[worker], "AWS_SECRET_ACCESS_KEY"))
+
+	policy := policyOf(t, presigner, nil)
+	require.Equal(t, []any{map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{
+		"app.kubernetes.io/name": "ropewalk", "app.kubernetes.io/instance": "trial",
+		"app.kubernetes.io/component": "worker", "ropewalk/queue": "sandbox"}}}}, at(policy[0], "from"))
+	require.Equal(t, []any{map[string]any{"protocol": "TCP", "port": 8291}}, at(policy[0], "ports"))
+	require.Equal(t, map[string]any{"ports": []any{map[string]any{"protocol": "TCP", "port": 9465}}}, policy[1])
+	require.Len(t, policy, 2)
+}
+
+// policyOf returns what a rendering's NetworkPolicy of a name lets in.
+func policyOf(t *testing.T, name string, settings []string) []any {
+	t.Helper()
+	manifests, err := render(t, settings)
+	require.NoError(t, err)
+	i := slices.IndexFunc(manifests, func(m map[string]any) bool {
+		return m["kind"] == "NetworkPolicy" && at(m, "metadata", "name") == name
+	})
+	require.GreaterOrEqual(t, i, 0, name)
+	return at(manifests[i], "spec", "ingress").([]any)
 }
 
 // Hosts that share a model get their certificate from a secret, and others reach their metrics alone.
@@ -228,13 +269,7 @@ func TestHostsOfTheChart(t *testing.T) {
 		}
 	}
 	require.NotContains(t, fmt.Sprint(pods(t, "gpu.hosts=true")[worker]), "ROPEWALK_HOST_TLS")
-	manifests, err := render(t, []string{"gpu.hosts=true"})
-	require.NoError(t, err)
-	i := slices.IndexFunc(manifests, func(m map[string]any) bool {
-		return m["kind"] == "NetworkPolicy" && at(m, "metadata", "name") == worker
-	})
-	require.GreaterOrEqual(t, i, 0)
-	ingress := at(manifests[i], "spec", "ingress").([]any)
+	ingress := policyOf(t, worker, []string{"gpu.hosts=true"})
 	require.Len(t, ingress, 2)
 	require.Equal(t, "gpu", at(ingress[0].(map[string]any)["from"].([]any)[0], "podSelector", "matchLabels",
 		"ropewalk/queue"))
@@ -245,7 +280,7 @@ func TestHostsOfTheChart(t *testing.T) {
 // With Prometheus' operator there is a monitor for every component: for each that serves metrics on a port of its own,
 // and for sandbox nodes, which serve them where they take calls.
 func TestChartIsMonitored(t *testing.T) {
-	manifests, err := render(t, []string{"presigner.enabled=true", "metrics.operator=true"})
+	manifests, err := render(t, []string{"metrics.operator=true"})
 	require.NoError(t, err)
 	const component = "app.kubernetes.io/component"
 	want, got := []any{"sandbox"}, []any{}

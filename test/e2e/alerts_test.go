@@ -203,10 +203,13 @@ func (s *scene) startWorker(t *testing.T, h *home) {
 	s.w.aim(t, "worker", s.worker.announces(t, metricsAt))
 }
 
+// presignerSecret is the token of the presigner's client.
+const presignerSecret = "token-of-the-presigner"
+
 func (s *scene) startPresigner(t *testing.T, h *home) {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(token, []byte("token-of-the-presigner"), 0o600))
+	require.NoError(t, os.WriteFile(token, []byte(presignerSecret), 0o600))
 	presigner := h.with(strings.Fields(h.run(t, "env").ok(t).out)...).start(t, "presign", "--listen", "127.0.0.1:0",
 		"--token-file", token, "--metrics-address", "127.0.0.1:0")
 	s.w.aim(t, "presigner", presigner.announces(t, metricsAt))
@@ -218,6 +221,15 @@ func (s *scene) guess(t *testing.T) {
 	t.Helper()
 	_, err := presigned.Open(t.Context(), presigned.Options{Address: s.presigner, Token: "guessed"})
 	require.ErrorIs(t, err, store.ErrCredentials)
+}
+
+// ask reads an object of the run with the presigner's permission.
+func (s *scene) ask(t *testing.T) {
+	t.Helper()
+	objects, err := presigned.Open(t.Context(), presigned.Options{Address: s.presigner, Token: presignerSecret})
+	require.NoError(t, err)
+	_, err = objects.Get(t.Context(), schema.HeadKey(s.run, "1"))
+	require.NoError(t, err)
 }
 
 func (s *scene) startMonitor(t *testing.T, h *home) {
@@ -233,8 +245,11 @@ func (s *scene) panels(t *testing.T) {
 			for _, q := range p.Queries {
 				expr := q.For(s.run, "1m")
 				eventually(t, func() bool {
-					if p.Needs == "serve" {
-						s.complete() // a rate needs requests between two scrapes
+					switch p.Needs { // a rate needs requests between two scrapes
+					case "serve":
+						s.complete()
+					case "presigner":
+						s.ask(t)
 					}
 					return s.w.samples(t, expr) > 0
 				}, "%s, %s to have data: %s", d.Name, p.Title, expr)

@@ -49,7 +49,7 @@ limits: {memory: {{ .memory | quote }}}
 {{/* The variables with which a process finds Temporal and the store. */}}
 {{- define "ropewalk.servers" -}}
 {{ include "ropewalk.temporal" . }}
-{{ include "ropewalk.store" . }}
+{{ include "ropewalk.store" (dict "root" . "secret" .Values.store.credentialsSecret) }}
 - {name: ROPEWALK_LOG_FORMAT, value: json}
 {{- end -}}
 
@@ -72,14 +72,17 @@ limits: {memory: {{ .memory | quote }}}
 {{- end }}
 {{- end -}}
 
+{{/* The variables of the store, with the credentials of the secret. */}}
 {{- define "ropewalk.store" -}}
-- {name: AWS_ENDPOINT_URL_S3, value: {{ .Values.store.endpoint | quote }}}
-- {name: AWS_REGION, value: {{ .Values.store.region | quote }}}
-- {name: ROPEWALK_S3_BUCKET, value: {{ .Values.store.bucket | quote }}}
+{{- with .root.Values.store -}}
+- {name: AWS_ENDPOINT_URL_S3, value: {{ .endpoint | quote }}}
+- {name: AWS_REGION, value: {{ .region | quote }}}
+- {name: ROPEWALK_S3_BUCKET, value: {{ .bucket | quote }}}
+{{- end }}
 - name: AWS_ACCESS_KEY_ID
-  valueFrom: {secretKeyRef: {name: {{ .Values.store.credentialsSecret }}, key: AWS_ACCESS_KEY_ID}}
+  valueFrom: {secretKeyRef: {name: {{ .secret }}, key: AWS_ACCESS_KEY_ID}}
 - name: AWS_SECRET_ACCESS_KEY
-  valueFrom: {secretKeyRef: {name: {{ .Values.store.credentialsSecret }}, key: AWS_SECRET_ACCESS_KEY}}
+  valueFrom: {secretKeyRef: {name: {{ .secret }}, key: AWS_SECRET_ACCESS_KEY}}
 {{- end -}}
 
 {{- define "ropewalk.serverMounts" -}}
