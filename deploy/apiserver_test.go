@@ -116,7 +116,7 @@ func startAPIServer(t *testing.T) *apiServer {
 clusters: [{name: here, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}],
 users: [{name: admin, user: {token: %s}}],
 contexts: [{name: here, context: {cluster: here, user: admin}}]}`, s.address, token))
-	const patience = 5 * time.Minute
+	const patience = 10 * time.Minute
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		if _, err = s.try(t, "get", "--raw", "/readyz"); err == nil {
 			return s

@@ -38,8 +38,8 @@ func retryTransient(ctx context.Context, lost <-chan struct{}, request func(cont
 		if time.Since(began) > retryFor {
 			failingSince = time.Now()
 		}
-		if time.Since(failingSince) > retryFor {
-			return err
+		if failed := time.Since(failingSince); failed > retryFor {
+			return fmt.Errorf("requests to Temporal have failed for %s: %w", failed.Round(time.Second), err)
 		}
 		slog.Debug("ask Temporal again", "error", err)
 		select {
@@ -69,12 +69,19 @@ func transient(err error) bool {
 }
 
 // Await waits for a workflow's result. A workflow that was reset ends as terminated, and another
-// execution goes on under its id: Await then waits for that one.
+// execution goes on under its id: Await then waits for that one. It gives up when the server does not even say how the
+// workflow is: waiting for a result may fail for longer, on a machine that stands still now and then.
 func (s *Session) Await(ctx context.Context, id string, result any) error {
 	for {
 		err := s.RetryTransient(ctx, func(ctx context.Context) error {
 			return s.Temporal.GetWorkflow(ctx, id, "").Get(ctx, result)
 		})
+		if err != nil && transient(err) && ctx.Err() == nil {
+			if _, lookErr := s.Describe(ctx, id); lookErr == nil {
+				continue
+			}
+			return err
+		}
 		var ended *temporal.TerminatedError
 		if !errors.As(err, &ended) {
 			return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
@@ -65,6 +67,38 @@ func executions(t *testing.T, outcomes []error, statuses ...enumspb.WorkflowExec
 			WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: s}}, nil).Once()
 	}
 	return &Session{Temporal: c, Lease: &stack.Lease{}}
+}
+
+// Waiting for a result that fails again and again goes on while the server answers other questions, and ends when it
+// answers none.
+func TestAwaitOutlastsFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const gets = 5
+		s := executions(t, nil)
+		c := s.Temporal.(*mocks.Client)
+		waits := func(result error, times int) {
+			run := mocks.NewWorkflowRun(t)
+			run.On("Get", mock.Anything, mock.Anything).Run(func(mock.Arguments) {
+				time.Sleep(70 * time.Second)
+			}).Return(result).Times(times)
+			c.On("GetWorkflow", mock.Anything, "run", "").Return(run).Times(times)
+		}
+		describes := func(err error) *mock.Call {
+			return c.On("DescribeWorkflowExecution", mock.Anything, "run", "").Return(
+				&workflowservice.DescribeWorkflowExecutionResponse{}, err)
+		}
+		waits(context.DeadlineExceeded, gets)
+		waits(nil, 1)
+		answers := describes(nil)
+		require.NoError(t, s.Await(t.Context(), "run", nil))
+
+		answers.Unset()
+		waits(serviceerror.NewUnavailable("connection refused"), 2)
+		describes(serviceerror.NewUnavailable("connection refused"))
+		err := s.Await(t.Context(), "run", nil)
+		require.ErrorContains(t, err, "requests to Temporal have failed for 2m")
+		require.ErrorContains(t, err, "connection refused")
+	})
 }
 
 // A reset ends the execution that is followed and starts another under the same id: the command goes
