@@ -93,8 +93,8 @@ func TestPolicyOfTheSandboxQueue(t *testing.T) {
 	}
 }
 
-// The role presigner of deploy/roles permits on the server whatever the policy permits, and little else: a presigner that
-// is taken over cannot write weights or heads.
+// The role presigner of deploy/roles permits on the server whatever the policy permits, and little else: a presigner
+// that is taken over cannot write weights or heads.
 func TestTheRoleOfPresignersSuffices(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "roles", "presigner.json"))
@@ -107,7 +107,8 @@ func TestTheRoleOfPresignersSuffices(t *testing.T) {
 		for _, s := range role.Statement {
 			for _, pattern := range s.Resource {
 				form := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
-				if slices.Contains(s.Action, action) && regexp.MustCompile(form).MatchString("arn:aws:s3:::ropewalk"+key) {
+				arn := "arn:aws:s3:::ropewalk" + key
+				if slices.Contains(s.Action, action) && regexp.MustCompile(form).MatchString(arn) {
 					return true
 				}
 			}

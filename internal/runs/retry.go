@@ -70,7 +70,7 @@ func transient(err error) bool {
 
 // Await waits for a workflow's result. A workflow that was reset ends as terminated, and another
 // execution goes on under its id: Await then waits for that one. It gives up when the server does not even say how the
-// workflow is: waiting for a result may fail for longer, on a machine that stands still now and then.
+// workflow is: waiting for a result may fail for longer, on a machine that is stopped now and then.
 func (s *Session) Await(ctx context.Context, id string, result any) error {
 	for {
 		err := s.RetryTransient(ctx, func(ctx context.Context) error {

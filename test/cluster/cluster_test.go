@@ -34,7 +34,8 @@ type form struct {
 	second int           // members of each kind that are replaced by the second build, of two
 }
 
-// staged is the run whose tool calls are on the queue sandbox. Workers of rollout make the calls of interleaved episodes.
+// staged is the run whose tool calls are on the queue sandbox. Those of interleaved episodes are made by workers of the
+// queue rollout.
 func (f form) staged() string {
 	if f.mode == "staged" {
 		return "disturbed"

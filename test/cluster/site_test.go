@@ -283,9 +283,8 @@ func (s *site) startPresigner(t *testing.T, program, name string) *member {
 		"--token-file", secret, "--tls-cert", pair.Cert, "--tls-key", pair.Key, "--log-level", "debug")
 }
 
-// startWorker starts a worker of a queue, as deploy/systemd does: its tool calls run in the sandbox services, and one of
-// the queue sandbox asks a presigner for the store. The engine has one thread, because the weights depend on their
-// number.
+// startWorker starts a worker of a queue, as deploy/systemd does. Its tool calls run in the sandbox services, and one
+// of the queue sandbox asks a presigner for the store. The engine has one thread: the weights depend on the number.
 func (s *site) startWorker(t *testing.T, program, queue, name, services, presigner string) *member {
 	t.Helper()
 	m := s.machine(t, name)
