@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -10,13 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/faults"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -278,6 +282,52 @@ func resumedInFlight(t *testing.T, objects store.Store, made []string) {
 	requireSound(t, other, "r")
 }
 
+// Groups whose turns are of several versions are dropped, and no others for that reason. A worker dies in the middle of
+// the rollout, and the next attempt goes on. A replay can keep the groups.
+func TestAnInFlightRunThatDropsMixedGroups(t *testing.T) {
+	objects := mem.New()
+	killed := faults.New(objects, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=2/rollout/turn=1", Nth: 1})
+	trainInFlight(t, killed, "pipeline.mixed_groups=drop")
+	require.Less(t, 2, killed.Count(faults.PutIfAbsent, "manifests/step=2/rollout/turn=1"), "more than once a shard")
+	dropped := 0
+	for step := 1; step <= 3; step++ {
+		versions := map[string]map[string]bool{}
+		for _, r := range stepRows[schema.TurnRow](t, objects, "r", step, schema.StageRollout) {
+			if versions[r.GroupID] == nil {
+				versions[r.GroupID] = map[string]bool{}
+			}
+			versions[r.GroupID][r.PolicyVersion] = true
+		}
+		for _, r := range stepRows[schema.SelectionRow](t, objects, "r", step, schema.StageResample) {
+			mixed := len(versions[r.GroupID]) > 1
+			require.Equal(t, mixed, r.Reason == string(resample.MixedVersions), "step %d: %s", step, r.TrajectoryID)
+			if mixed {
+				require.False(t, r.Kept)
+				dropped++
+			}
+		}
+	}
+	require.Positive(t, dropped)
+	requireSound(t, objects, "r")
+	page, err := report.Gather(t.Context(), report.Options{Store: objects, Cache: t.TempDir(), Run: "r"})
+	require.NoError(t, err)
+	shown := map[string]report.Figure{}
+	for _, s := range page.Sections {
+		for _, f := range s.Figures {
+			shown[f.ID] = f
+		}
+	}
+	require.Contains(t, shown["turn-lags"].SVG, "<svg")
+	require.Contains(t, shown["group-versions"].SVG, "<svg")
+	table := shown["version-lengths"].Table
+	require.Equal(t, "several versions, dropped for it", table.Rows[len(table.Rows)-1][0])
+	require.Equal(t, strconv.Itoa(dropped), table.Rows[len(table.Rows)-1][2])
+	out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample",
+		Through: "resample", Set: []string{"pipeline.mixed_groups=keep"}})
+	require.NoError(t, err)
+	require.False(t, out.Stages[0].Same)
+}
+
 // What cannot have turns of several versions in a step is refused with the setting.
 func TestInFlightRecipesThatCannotRun(t *testing.T) {
 	for name, c := range map[string]struct{ set, want string }{
@@ -288,6 +338,8 @@ func TestInFlightRecipesThatCannotRun(t *testing.T) {
 		"trees": {"rollout.tree={rule: aepo, roots: 4}", "pipeline.in_flight: has no place with rollout.tree"},
 		"the sampler's log-probabilities": {"loss.old_log_probs=rollout",
 			"pipeline.max_staleness: samples from earlier versions"},
+		"nothing is mixed": {"pipeline={max_staleness: 1, mixed_groups: drop}",
+			"pipeline.mixed_groups: drop wants pipeline.in_flight: true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{store: mem.New()}

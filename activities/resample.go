@@ -88,12 +88,11 @@ func (a Resample) skipped(ctx context.Context, in api.ResampleInput,
 	return selection.SkippedRows(recipe, shards, prompts)
 }
 
-// addFacts fills in what the recipe's filters read: the trajectories behind the rewards and, for filters of tokens,
-// their turns. Both become inputs of the stage.
+// addFacts fills in what the selection reads beyond rewards: the trajectories behind these and, for filters of tokens
+// and the drop of mixed groups, their turns. Both become inputs of the stage.
 func (a Resample) addFacts(ctx context.Context, w *draft, in api.ResampleInput, recipe *recipes.Recipe,
 	rows []resample.Row) error {
-	filters := selection.Filters(recipe)
-	if len(filters) == 0 {
+	if !selection.ReadsFacts(recipe) {
 		return nil
 	}
 	assembled, err := a.madeFrom(ctx, in.Rewards, api.StageAssemble)
@@ -105,7 +104,7 @@ func (a Resample) addFacts(ctx context.Context, w *draft, in api.ResampleInput, 
 	if facts.Trajectories, err = read[schema.TrajectoryRow](ctx, a.records, assembled...); err != nil {
 		return err
 	}
-	if selection.ReadsTurns(filters) {
+	if selection.ReadsTurns(recipe) {
 		turns, err := a.turnsOf(ctx, assembled)
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ type StepCheckpoint struct {
 // Checkpoints lists the policies of a run, in the order of their steps: the one of the warm start, and that of each
 // step with a head. An import has none.
 func (v *Visible) Checkpoints(ctx context.Context) ([]StepCheckpoint, error) {
-	found, err := v.policies(ctx)
+	found, err := v.Policies(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,9 @@ func (v *Visible) Checkpoints(ctx context.Context) ([]StepCheckpoint, error) {
 	return found, err
 }
 
-// policies reads the checkpoints that the warm start and the heads name.
-func (v *Visible) policies(ctx context.Context) ([]StepCheckpoint, error) {
+// Policies returns the checkpoints that the warm start and the heads name, in the order of their steps. It does not say
+// which are pruned, nor how they were evaluated.
+func (v *Visible) Policies(ctx context.Context) ([]StepCheckpoint, error) {
 	var out []StepCheckpoint
 	first, ref, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
 	if err != nil {

@@ -190,6 +190,11 @@ var surrounding = []combination{
 		check: inFlightSamples,
 	},
 	{
+		at: "pipeline.mixed_groups", reads: []string{"pipeline.in_flight"}, only: trained,
+		doc:   "drop only with in_flight",
+		check: mixedGroupsDrop,
+	},
+	{
 		at: "data", only: "listed", doc: "names at least one filter",
 		check: func(r *Recipe) string {
 			d := r.Data

@@ -18,9 +18,13 @@ import (
 // group may have turns of several versions, and what is sampled depends on what was faster. The record says which
 // version wrote each turn.
 type Pipeline struct {
-	MaxStaleness int  `json:"max_staleness" default:"1" min:"0" max:"16" doc:"lag k of the policy that samples, in updates: step s is sampled from the policy after update s − 1 − k; 0 = as without this section"`
-	InFlight     bool `json:"in_flight" default:"false" quiet:"true" doc:"in-flight weight updates: each turn is sampled by the newest policy that the run has published when the turn begins, and max_staleness is the largest lag. What is sampled then depends on what was faster"`
+	MaxStaleness int    `json:"max_staleness" default:"1" min:"0" max:"16" doc:"lag k of the policy that samples, in updates: step s is sampled from the policy after update s − 1 − k; 0 = as without this section"`
+	InFlight     bool   `json:"in_flight" default:"false" quiet:"true" doc:"in-flight weight updates: each turn is sampled by the newest policy that the run has published when the turn begins, and max_staleness is the largest lag. What is sampled then depends on what was faster"`
+	MixedGroups  string `json:"mixed_groups" default:"keep" enum:"keep|drop" quiet:"true" doc:"groups whose turns are of several versions: keep learns from them; drop drops them before the other rules of resampling, which censors long episodes"`
 }
+
+// DropMixed is the value of pipeline.mixed_groups that drops groups.
+const DropMixed = "drop"
 
 // Staleness returns the lag of the policy that samples, in updates.
 func (r *Recipe) Staleness() int {
@@ -33,6 +37,15 @@ func (r *Recipe) Staleness() int {
 // InFlight reports whether a step's later turns are sampled by newer policies than its first ones, as the run publishes
 // them.
 func (r *Recipe) InFlight() bool { return r.Pipeline != nil && r.Pipeline.InFlight }
+
+// DropsMixed reports whether groups whose turns are of several versions are dropped.
+func (r *Recipe) DropsMixed() bool { return r.Pipeline != nil && r.Pipeline.MixedGroups == DropMixed }
+
+// mixedGroupsDrop says why no group can be dropped for its versions, or "".
+func mixedGroupsDrop(r *Recipe) string {
+	return unless(!r.DropsMixed() || r.InFlight(), "%s wants pipeline.in_flight: true; without it, all turns of a "+
+		"step are of one version", DropMixed)
+}
 
 // inFlightSamples says why the turns of a step cannot be of several versions, or "".
 func inFlightSamples(r *Recipe) string {

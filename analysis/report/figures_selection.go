@@ -42,7 +42,7 @@ var funnel = figure{
 	},
 }
 
-// The colours of kept trajectories, and of reasons that the program does not know.
+// The colours of kept trajectories, and of reasons that the program does not know, which the last known one shares.
 const keptColor, unknownColor = 1, 12
 
 // reasonColor is the colour of an outcome. A reason has the same one in every figure of every report.

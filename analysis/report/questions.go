@@ -14,7 +14,7 @@ type Question struct {
 // questions are all that the report can ask of a run; figures and sections name those that they need. RUN stands for
 // the run's name, quoted.
 var questions = slices.Concat(runQuestions, heldOutQuestions, diagnosticQuestions, taskQuestions, replayQuestions,
-	treeQuestions)
+	treeQuestions, versionQuestions)
 
 // runQuestions are those of the figures of learning, selection, update and time.
 var runQuestions = []Question{

@@ -87,6 +87,8 @@ var sections = []section{
 	{id: treesID, title: "Trees", figures: []figure{treeTokens, treeRoles, treeSpread, treeRuns, treeDecisions,
 		oneTree},
 		gate: "trees", shown: func(d data, _ Options) bool { return d.answers["trees"].number(0, "n") > 0 }},
+	{id: "versions", title: "Versions that sampled", figures: []figure{turnLags, groupVersions, versionLengths},
+		shown: func(d data, _ Options) bool { return pipelined(d) }},
 	{id: "update", title: "Update", figures: []figure{
 		entropy, divergence, clipping, lengths, advantages, advantageSigns, gradients, criticFit, criticValues,
 	}},

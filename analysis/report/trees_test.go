@@ -36,15 +36,21 @@ insert into rewards values ('r', 1, 'g/0', true);`
 // answered asks the questions about trees of a database with these rows.
 func answered(t *testing.T) data {
 	t.Helper()
+	return answersOf(t, grown, treeQuestions)
+}
+
+// answersOf asks questions of a database that statements have filled.
+func answersOf(t *testing.T, statements string, questions []Question) data {
+	t.Helper()
 	db, err := sql.Open("duckdb", "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	for statement := range strings.SplitSeq(grown, ";\n") {
+	for statement := range strings.SplitSeq(statements, ";\n") {
 		_, err := db.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
 	d := data{questions: map[string]Question{}, answers: map[string]answer{}}
-	for _, q := range treeQuestions {
+	for _, q := range questions {
 		rows, err := db.QueryContext(t.Context(), strings.ReplaceAll(q.SQL, "RUN", "'r'"))
 		require.NoError(t, err, q.Name)
 		a := answer{}

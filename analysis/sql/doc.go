@@ -1,5 +1,6 @@
 // Package sql puts DuckDB, in process, on the committed shards of runs: one view per table of the
-// record, and a table runs.
+// record, a table runs, and a table policies: run, step and policy_version, the digest of the
+// checkpoint after each finished step. Step 0 is the policy that the first step began with.
 //
 // Glossary. A *view* shows a table's visible shards (see package analysis) with three columns in
 // front: run, step (null for what was made before the first step) and gen. A *mapping* is the

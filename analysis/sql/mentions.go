@@ -8,8 +8,14 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// runsTable is the table made from the catalogue.
-const runsTable = "runs"
+// runsTable is the table made from the catalogue, policiesTable the one of the policies that heads name.
+const (
+	runsTable     = "runs"
+	policiesTable = "policies"
+)
+
+// madeTables are the tables that no shard holds.
+var madeTables = []schema.Table{runsTable, policiesTable}
 
 var words = regexp.MustCompile(`[a-z_][a-z0-9_]*`)
 
@@ -25,7 +31,7 @@ func mentioned(query string) []schema.Table {
 		return slices.Contains(outright, w) || strings.HasPrefix(w, "duckdb_")
 	})
 	var out []schema.Table
-	for _, t := range append(schema.Tables(), runsTable) {
+	for _, t := range append(schema.Tables(), madeTables...) {
 		if all || slices.Contains(found, string(t)) {
 			out = append(out, t)
 		}
@@ -40,7 +46,7 @@ var sources = regexp.MustCompile(`\b(?:from|join)\s+([a-z_][a-z0-9_]*)`)
 func read(query string) []schema.Table {
 	var out []schema.Table
 	for _, m := range sources.FindAllStringSubmatch(query, -1) {
-		if t := schema.Table(m[1]); (t == runsTable || slices.Contains(schema.Tables(), t)) &&
+		if t := schema.Table(m[1]); (slices.Contains(madeTables, t) || slices.Contains(schema.Tables(), t)) &&
 			!slices.Contains(out, t) {
 			out = append(out, t)
 		}

@@ -80,6 +80,12 @@ func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, 
 			}
 			continue
 		}
+		if table == policiesTable {
+			if err := createPolicies(ctx, conn, visible); err != nil {
+				return err
+			}
+			continue
+		}
 		empty, err := emptyFile(table, files)
 		if err != nil {
 			return err
@@ -259,7 +265,7 @@ func noTable(name string) string {
 // Tables returns the names of the tables that a query can read.
 func Tables() []string {
 	var names []string
-	for _, t := range append(schema.Tables(), runsTable) {
+	for _, t := range append(schema.Tables(), madeTables...) {
 		names = append(names, string(t))
 	}
 	return names

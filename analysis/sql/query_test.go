@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -62,6 +63,27 @@ func TestExcludedTrajectoriesAreWorthNothing(t *testing.T) {
 		got, err := query(t, objects, text)
 		require.NoError(t, err)
 		require.JSONEq(t, want, jsonOf(t, got))
+	}
+}
+
+// The table policies has the policy after each finished step: those that say which version wrote a turn.
+func TestPolicies(t *testing.T) {
+	got, err := query(t, twoRuns(t), "select run, p.step, count(t.turn) > 0 as sampled from policies p left join "+
+		"turns t using (run, policy_version) group by all order by run, p.step")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"columns":["run","step","sampled"],"rows":[["done",0,true],["done",1,true],["done",2,false],`+
+		`["open",0,true],["open",1,false]]}`, jsonOf(t, got))
+
+	guide, err := os.ReadFile("../../docs/pipelined.md")
+	require.NoError(t, err)
+	_, text, _ := strings.Cut(string(guide), "bin/ropewalk sql \"")
+	text, _, _ = strings.Cut(text, "\"")
+	got, err = query(t, twoRuns(t), strings.ReplaceAll(text, "RUN", "done"), "done")
+	require.NoError(t, err)
+	require.Equal(t, []string{"step", "group_id", "mixed", "lag"}, got.Columns)
+	require.NotEmpty(t, got.Rows)
+	for _, row := range got.Rows {
+		require.Equal(t, []any{false, int32(0)}, []any{row[2], row[3]}, "a run that does not run ahead")
 	}
 }
 

@@ -173,3 +173,22 @@ func createRuns(ctx context.Context, conn *sql.Conn, runs []analysis.Run) error 
 	}
 	return fill(conn, runsTable, rows)
 }
+
+// createPolicies makes the table of the policies that runs have published.
+func createPolicies(ctx context.Context, conn *sql.Conn, runs []*analysis.Visible) error {
+	if _, err := conn.ExecContext(ctx, "CREATE TABLE "+policiesTable+" (run VARCHAR, step INTEGER, policy_version "+
+		"VARCHAR)"); err != nil {
+		return fmt.Errorf("create table %s: %w", policiesTable, err)
+	}
+	var rows [][]driver.Value
+	for _, v := range runs {
+		policies, err := v.Policies(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range policies {
+			rows = append(rows, []driver.Value{v.Run(), int32(p.Step), p.Digest})
+		}
+	}
+	return fill(conn, policiesTable, rows)
+}

@@ -12,6 +12,9 @@ import (
 // not depend on the others.
 func Chain(recipe *recipes.Recipe, step int) resample.Chain {
 	rules := resample.Links(recipe.Resample.Params, resample.Sampling{Groups: recipe.Rollout.Prompts, Step: step - 1})
+	if recipe.DropsMixed() {
+		rules = resample.BeforeRules(resample.OneVersion{}, rules)
+	}
 	return resample.Chain{
 		Links: append(rules, links(Filters(recipe))...),
 		Source: func(label, group string) *rand.Rand {

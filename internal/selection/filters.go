@@ -18,13 +18,18 @@ type Facts struct {
 	Turns []schema.TurnRow
 }
 
-// ReadsTurns reports whether one of the filters reads tokens.
-func ReadsTurns(filters []resample.Mask) bool {
-	return slices.ContainsFunc(filters, func(m resample.Mask) bool { return m.Tokens })
+// ReadsFacts reports whether a recipe's selection reads more than rewards.
+func ReadsFacts(r *recipes.Recipe) bool { return len(Filters(r)) > 0 || r.DropsMixed() }
+
+// ReadsTurns reports whether a recipe's selection reads turns: a filter their tokens, or the drop of mixed groups their
+// versions.
+func ReadsTurns(r *recipes.Recipe) bool {
+	return r.DropsMixed() || slices.ContainsFunc(Filters(r), func(m resample.Mask) bool { return m.Tokens })
 }
 
-// Fill sets for each row which of the recipe's filters match its trajectory. A trajectory that was cut off at a token
-// limit, which may be the limit of a turn, counts as if it had the maximum length.
+// Fill sets for each row which of the recipe's filters match its trajectory and, if the recipe drops mixed groups,
+// whether its group is one. A trajectory that was cut off at a token limit, which may be the limit of a turn, counts as
+// if it had the maximum length.
 func (f Facts) Fill(rows []resample.Row, recipe *recipes.Recipe) error {
 	filters, written := Filters(recipe), f.written()
 	for _, m := range filters {
@@ -36,8 +41,13 @@ func (f Facts) Fill(rows []resample.Row, recipe *recipes.Recipe) error {
 	for _, t := range f.Trajectories {
 		of[t.TrajectoryID] = t
 	}
+	var mixed map[string]bool
+	if recipe.DropsMixed() {
+		mixed = f.mixed()
+	}
 	for i := range rows {
 		r := &rows[i]
+		r.Mixed = mixed[r.GroupID]
 		t, ok := of[r.TrajectoryID]
 		if r.Excluded {
 			continue
@@ -59,6 +69,18 @@ func (f Facts) Fill(rows []resample.Row, recipe *recipes.Recipe) error {
 		}
 	}
 	return nil
+}
+
+// mixed returns the groups whose turns are of several versions.
+func (f Facts) mixed() map[string]bool {
+	first, out := map[string]string{}, map[string]bool{}
+	for _, t := range f.Turns {
+		if version, ok := first[t.GroupID]; ok && version != t.PolicyVersion {
+			out[t.GroupID] = true
+		}
+		first[t.GroupID] = t.PolicyVersion
+	}
+	return out
 }
 
 // written returns, by trajectory, the tokens that the policy wrote in all turns, in order.

@@ -112,8 +112,8 @@ func TestSkippedRows(t *testing.T) {
 // The filters of repetitions read the tokens that the policy wrote, turn after turn.
 func TestFiltersReadWhatThePolicyWrote(t *testing.T) {
 	recipe := resolved(t, "filters={overlong: true, repetition: {ngram: 2, times: 2}}")
-	require.True(t, ReadsTurns(Filters(recipe)))
-	require.False(t, ReadsTurns(Filters(resolved(t, "filters={overlong: true}"))))
+	require.True(t, ReadsTurns(recipe))
+	require.False(t, ReadsTurns(resolved(t, "filters={overlong: true}")))
 	id := func(sample int) string { return schema.TrajectoryID(1, 0, sample) }
 	turn := func(sample int, turn int32, tokens ...int32) schema.TurnRow {
 		return schema.TurnRow{TrajectoryID: id(sample), Turn: turn, TokenIDs: tokens, LossMask: []int32{0, 1, 1}}
@@ -137,6 +137,39 @@ func TestFiltersReadWhatThePolicyWrote(t *testing.T) {
 	void := resolved(t, "filters={void_turns: true}")
 	require.ErrorContains(t, facts.Fill(rows[:1], void),
 		"filters.void_turns needs to know what the turns of trajectory 00001/0000/000 did")
+}
+
+// A group is mixed if its turns are of several versions, whichever trajectories they are of.
+func TestMixedGroups(t *testing.T) {
+	recipe := resolved(t, "pipeline={in_flight: true, mixed_groups: drop}", "loss.old_log_probs=recompute",
+		"rollout.mode=interleaved")
+	require.True(t, ReadsTurns(recipe))
+	require.True(t, ReadsFacts(recipe))
+	require.Equal(t, "no mixed groups", Chain(recipe, 1).String())
+	facts := Facts{}
+	var rows []resample.Row
+	for g, versions := range [][2]string{{"a", "a"}, {"a", "b"}, {"b", "b"}} {
+		for sample, v := range versions {
+			id := schema.TrajectoryID(1, g, sample)
+			facts.Trajectories = append(facts.Trajectories, schema.TrajectoryRow{TrajectoryID: id})
+			for turn := range int32(2) {
+				facts.Turns = append(facts.Turns, schema.TurnRow{GroupID: schema.GroupID(1, g), TrajectoryID: id,
+					Turn: turn, PolicyVersion: v})
+			}
+			rows = append(rows, resample.Row{GroupID: schema.GroupID(1, g), TrajectoryID: id, Reward: float64(sample)})
+		}
+	}
+	rows[2].Excluded = true
+	require.NoError(t, facts.Fill(rows, recipe))
+	var mixed []bool
+	for _, r := range rows {
+		mixed = append(mixed, r.Mixed)
+	}
+	require.Equal(t, []bool{false, false, true, true, false, false}, mixed)
+	kept := resolved(t, "pipeline={in_flight: true}", "loss.old_log_probs=recompute", "rollout.mode=interleaved")
+	require.False(t, ReadsFacts(kept))
+	require.NoError(t, facts.Fill(rows, kept))
+	require.False(t, rows[3].Mixed)
 }
 
 func TestInformative(t *testing.T) {

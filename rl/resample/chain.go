@@ -8,8 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/rl/advantage"
 )
 
-// Link is one step of a chain: Rounds, RejectEqual, LowVariance, ValueResampling, RoC or Mask, each a plain struct of
-// its settings.
+// Link is one step of a chain: Rounds, OneVersion, RejectEqual, LowVariance, ValueResampling, RoC or Mask, each a plain
+// struct of its settings.
 type Link interface {
 	// Validate reports the first bad field.
 	Validate() error

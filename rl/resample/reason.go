@@ -15,11 +15,12 @@ const (
 	DynamicSurplus     Reason = "dynamic_surplus"      // dynamic sampling had its groups already
 	SolvedProblem      Reason = "solved_problem"       // every sample of an earlier evaluation was right
 	HopelessProblem    Reason = "hopeless_problem"     // too few samples of an earlier evaluation were right
+	MixedVersions      Reason = "mixed_versions"       // several versions of the policy wrote the group's turns
 )
 
 // RowReasons lists the reasons for which a row of a step is dropped, in their order.
 var RowReasons = []Reason{ZeroVariance, LowVarianceGroup, SmallGroup, RoCPositiveSurplus, RoCNegativeSurplus, Excluded,
-	TooFewRows, DynamicSurplus, SolvedProblem, HopelessProblem}
+	TooFewRows, DynamicSurplus, SolvedProblem, HopelessProblem, MixedVersions}
 
 // Reasons for which a row stays but its tokens are masked out of the loss.
 const (

@@ -18,6 +18,8 @@ type Row struct {
 	Matched []Reason
 	// Round is the batch of dynamic sampling in which the row's group was sampled, from 0; read by Rounds alone.
 	Round int
+	// Mixed says that the group's turns are of several versions of the policy; read by OneVersion alone.
+	Mixed bool
 	// Penalties, if set, replace those that RoC would count itself.
 	Penalties *Penalties
 	// Excluded says that the row was sampled and has no reward. Only its ids are read.

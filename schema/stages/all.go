@@ -236,10 +236,10 @@ var all = []Stage{
 		Doc:        "decides which trajectory is kept, how often, and why not; and which is masked",
 		Activities: []Activity{on(CPU, "Resample", 5*time.Minute)},
 		Reads:      []Read{from(schema.StageReward, schema.Rewards)},
-		Also: "trajectories and turns where a filter looks at them; prompts where shards were skipped; in step 1 " +
-			"the trajectories' turns and transitions",
+		Also: "trajectories and turns where a filter looks at them, or mixed groups are dropped; prompts where " +
+			"shards were skipped; in step 1 the trajectories' turns and transitions",
 		Writes: []schema.Table{schema.Selection}, Commits: "in step 1 what the world offers before training",
-		Pure: true, Recipe: []string{"resample", "filters", "seed"}, // the seed of its draws
+		Pure: true, Recipe: []string{"resample", "filters", "pipeline.mixed_groups", "seed"}, // the seed of its draws
 	},
 	{
 		Name: schema.StageLogprobs, Phase: Step, Parts: Shards,
