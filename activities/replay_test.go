@@ -184,7 +184,7 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 			kind: api.FailBadInput, want: "buffer runs only if the recipe has `replay`, and that of run r does not"},
 		"an engine's field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 			Set: []string{"policy.layers=3"}}, kind: api.FailBadInput,
-			want: "resample reads resample.* and filters and seed"},
+			want: "resample reads resample.* and filters and pipeline.mixed_groups and seed"},
 		"a step in its beginning": {in: workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"},
 			kind: api.FailBadInput, want: "step 2 of run r has not committed assemble, which reward reads",
 			damage: func(t *testing.T, s *mem.Store) {
