@@ -86,15 +86,21 @@ func TestCapacityInTokens(t *testing.T) {
 	a.cache = 30
 	settings := a.settings()
 	settings.Parallel = 50
-	a.set(func(http.ResponseWriter, *http.Request, int64) bool { time.Sleep(2 * time.Millisecond); return false })
 	s := open(t, settings)
 	require.NoError(t, s.Load(t.Context(), policy.RolePolicy, policyDir(t, 1), false))
 	require.Equal(t, 30, s.Facts()[0].Tokens)
 	require.Equal(t, policy.Room{Rows: 50, Tokens: 30}, s.Room())
 	a.most.Store(0)
-	_, err := s.Generate(t.Context(), rows(40, 4))
-	require.NoError(t, err)
-	require.LessOrEqual(t, a.most.Load(), int64(4))
+	release, done := make(chan struct{}), make(chan error, 1)
+	a.set(func(http.ResponseWriter, *http.Request, int64) bool { <-release; return false })
+	go func() {
+		_, err := s.Generate(t.Context(), rows(40, 4))
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return a.most.Load() == 4 }, time.Minute, time.Millisecond)
+	close(release)
+	require.NoError(t, <-done)
+	require.Equal(t, int64(4), a.most.Load())
 }
 
 // While both wait, rows of training get most of the room, and rows of an evaluation some.

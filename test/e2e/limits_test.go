@@ -92,6 +92,7 @@ func TestAStepOfEpisodesHasFewEvents(t *testing.T) {
 		return step
 	}
 	require.Equal(t, of(10, 4).own, of(10, largeTurns).own, "the number of turns")
+	of(2, 4)
 	few, more := grid{shards: 10, step: of(10, largeTurns-1)}, grid{shards: 20, step: of(20, largeTurns)}
 	law{few, more, func(g grid) load { return g.step }}.at(largeShards).within(t, "TrainStep")
 }

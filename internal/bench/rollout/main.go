@@ -81,8 +81,13 @@ func run(ctx context.Context, args []string) error {
 	}
 	medians := summarise(all)
 	fmt.Print(table(medians))
-	return bench.Write(*out, map[string]any{"runs": all, "medians": medians, "cores": runtime.NumCPU(),
-		"failed": failed(medians)})
+	missed := failed(medians)
+	err = bench.Write(*out, map[string]any{"runs": all, "medians": medians, "cores": runtime.NumCPU(),
+		"failed": missed})
+	if len(missed) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d goals missed", len(missed)))
+	}
+	return err
 }
 
 // measure trains with one mode.
