@@ -1,7 +1,7 @@
 package resample
 
 // OneVersion drops groups whose rows are mixed: several versions of the policy wrote their turns. It follows dynamic
-// sampling, which sees all groups, and precedes every other link, so that no statistic is over what is dropped.
+// sampling, which sees all groups, and precedes every other link, so that these choose among what it leaves.
 //
 // Long trajectories are more likely to see a new version, so what is left is shorter than what was sampled.
 type OneVersion struct{}
