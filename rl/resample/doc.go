@@ -15,8 +15,8 @@
 // drop and mask has a *reason*. Recipes switch rules and filters on by name: the file of each holds its declaration,
 // and Rules and Filters list them. A group is *informative* if its rewards differ; *dynamic sampling* rolls out more
 // groups until enough are. A *mixed* group has turns of several versions of the policy; OneVersion drops such groups
-// where the recipe asks for it (pipeline.mixed_groups), after dynamic sampling and before the other rules. A *void* turn has neither a tool call nor an answer; a *loose* turn is not in the
-// environment's strict form.
+// where the recipe asks for it (pipeline.mixed_groups), after dynamic sampling and before the other rules. A *void*
+// turn has neither a tool call nor an answer; a *loose* turn is not in the environment's strict form.
 //
 // SPEAR's *replay buffer* D holds the names of rows with a positive advantage. When it is *full*, the rows are
 // evaluated again with the *baseline queue* D_R, the mean rewards of recent groups: Ã is the reward minus the
