@@ -220,7 +220,8 @@ func (r *ride) check(now int) {
 		}
 	}
 	for e, reserved := range r.core.Reserved() {
-		if most := max(reserved, held[e]); reserved < 0 || r.settings.Reserve != Expected && most > r.engines[e].Capacity {
+		most := max(reserved, held[e])
+		if reserved < 0 || r.settings.Reserve != Expected && most > r.engines[e].Capacity {
 			r.t.Fatalf("at %d: %d tokens are reserved and %d held on engine %d of %d (%+v)", now, reserved, held[e], e,
 				r.engines[e].Capacity, r.settings)
 		}
