@@ -37,11 +37,11 @@ type progress struct {
 	flow        atomic.Pointer[func() api.ShardState] // how far a shard's episodes are; nil: they go on turn by turn
 }
 
-// follow has heartbeats report how far a flow is, which began at the given time.
-func (p *progress) follow(f *rollout.Flow, began time.Time) {
+// follow has heartbeats report how far a flow is, which began at the given time on a task queue.
+func (p *progress) follow(f *rollout.Flow, began time.Time, queue string) {
 	state := func() api.ShardState {
 		s := f.State()
-		return api.ShardState{Episodes: s.Episodes, Finished: s.Finished, Turns: s.Turns, Calls: s.Calls,
+		return api.ShardState{Episodes: s.Episodes, Finished: s.Finished, Turns: s.Turns, Calls: s.Calls, Queue: queue,
 			TokensPerSec: float64(s.Tokens) / max(time.Since(began).Seconds(), 1e-3)}
 	}
 	p.flow.Store(&state)
@@ -49,15 +49,7 @@ func (p *progress) follow(f *rollout.Flow, began time.Time) {
 
 // samples has heartbeats report the capacity of a sampler until the returned function is called.
 func (p *progress) samples(s policy.Sampler) (stop func()) {
-	engine := s.Describe().Device
-	capacity := func() api.Capacity {
-		out := api.Capacity{Engine: engine}
-		if sized, ok := s.(policy.Sized); ok {
-			room := sized.Room()
-			out.Rows, out.Tokens = room.Rows, room.Tokens
-		}
-		return out
-	}
+	capacity := func() api.Capacity { return capacityOf(s) }
 	p.capacity.Store(&capacity)
 	return func() { p.capacity.Store(nil) }
 }

@@ -88,7 +88,21 @@ func (s *shardRun) run(ctx context.Context, p *progress) (err error) {
 			f.segments.committed(turn+1, turn+1)
 		}
 	}
+	s.out.Tokens = s.sampledBy(f)
 	return s.score(ctx)
+}
+
+// sampledBy counts the tokens that this attempt has sampled, in a flow or turn by turn.
+func (s *shardRun) sampledBy(f *flow) (tokens int64) {
+	if f != nil {
+		return f.State().Tokens
+	}
+	for _, t := range s.timings {
+		if t.Stage == api.StageRollout && !t.Adopted {
+			tokens += t.Tokens
+		}
+	}
+	return tokens
 }
 
 // turn generates one turn and runs its calls. It reports whether another turn may follow.

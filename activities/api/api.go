@@ -55,6 +55,8 @@ const (
 	NoteState            = "NoteState"
 	NoteDeed             = "NoteDeed"
 	FindHome             = "FindHome"
+	ReportRoom           = "ReportRoom"
+	ObserveShards        = "ObserveShards"
 	ServeRanks           = "ServeRanks"
 )
 
@@ -138,11 +140,12 @@ type Capacity struct {
 
 // ShardState is how far the episodes of an interleaved shard are.
 type ShardState struct {
-	Episodes     int     `json:"episodes"`       // all of them
-	Finished     int     `json:"finished"`       // episodes that have ended
-	Turns        int64   `json:"turns"`          // responses of this attempt
-	Calls        int64   `json:"calls"`          // episodes whose calls are in flight
-	TokensPerSec float64 `json:"tokens_per_sec"` // sampled by this attempt
+	Episodes     int     `json:"episodes"`        // all of them
+	Finished     int     `json:"finished"`        // episodes that have ended
+	Turns        int64   `json:"turns"`           // responses of this attempt
+	Calls        int64   `json:"calls"`           // episodes whose calls are in flight
+	TokensPerSec float64 `json:"tokens_per_sec"`  // sampled by this attempt
+	Queue        string  `json:"queue,omitempty"` // task queue of the activity
 }
 
 // DeviceUse is how a stage used its engine's devices.
@@ -203,6 +206,10 @@ type Plan struct {
 	Hosts int `json:"hosts,omitempty"`
 	// Interleaved says that one activity takes a shard from its prompts to its rewards.
 	Interleaved bool `json:"interleaved,omitempty"`
+	// Queues are the task queues that share the shards of a rollout, if the recipe names any, and ShardTokens is how
+	// many tokens of KV cache a shard can come to hold.
+	Queues      []string `json:"queues,omitempty"`
+	ShardTokens int      `json:"shard_tokens,omitempty"`
 	// Summaries says that the calls of tools use the run's models.
 	Summaries bool `json:"summaries,omitempty"`
 	// Compact says that each step's small shards are merged alongside the next step.
@@ -324,6 +331,8 @@ type Episodes struct {
 	// Timings are the measured times of the shard's stages, in order; Busy replaces those that the shard has recorded.
 	Timings []Timing `json:"timings,omitempty"`
 	Busy    Busy     `json:"busy,omitempty"`
+	// Tokens were sampled by this attempt.
+	Tokens int64 `json:"tokens,omitempty"`
 }
 
 // FailedPart is the detail of errors of RunEpisodes and MakeBatch: which of the stages within them failed.

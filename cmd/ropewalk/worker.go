@@ -68,7 +68,7 @@ func workerCommand(con *console) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), con) },
 	}
 	cmd.Flags().StringSliceVar(&o.queues, "queues", nil, "task queues to poll (default all: cpu, rollout, sandbox, "+
-		"gpu)")
+		"gpu); rollout.NAME for recipes whose rollout.queues has that name")
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); results are equal "+
 		"only for equal numbers of threads")
 	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
@@ -156,7 +156,7 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	if err := o.nameHost(options.HostPort); err != nil {
 		return err
 	}
-	deps, devices, closeDeps, err := o.deps(ctx, objects, c, code, counts, tracer)
+	deps, devices, closeDeps, err := o.deps(ctx, objects, c, conf, code, counts, tracer)
 	if err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 }
 
 // deps opens the engines and the sandbox, and counts the GPUs; the returned function closes them.
-func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client, code string,
-	counts *metrics.Process, tracer *trace.Tracer) (_ *activities.Deps, devices int, _ func(), _ error) {
+func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client, conf temporalconf.Config,
+	code string, counts *metrics.Process, tracer *trace.Tracer) (_ *activities.Deps, devices int, _ func(), _ error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -202,7 +202,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	}
 	opened = append(opened, generator)
 	var torch enginepool.Torch
-	if o.wants("gpu") || o.wants("rollout") {
+	if o.wants("gpu") || o.generates() {
 		pool, err := engines.OpenTorch(engines.Options{State: stateFolder(), Scratch: scratch, Threads: o.threads,
 			Gangs: o.gangs(c)})
 		if err != nil {
@@ -217,13 +217,13 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	slog.Info("worker", "engine", trainer.Describe(), "code", code, "host", o.host, "address", o.address, "devices",
 		devices, "deployment", o.deployment.name, "build", o.deployment.build)
 	memory := int64(0)
-	if o.wants("gpu") && o.wants("rollout") { // the models run here
+	if o.wants("gpu") && o.generates() { // the models run here
 		memory = engines.HostMemory()
 	}
 	deps, err := activities.New(activities.Options{
 		Memory: memory,
 		Store:  objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
-		Host:   o.homeOf(),
+		Host: o.homeOf(), Shards: o.atOnce(conf.Queues.Rollout, devices),
 		Fetch:  download.Opener{Bucket: o.openBucket}.Open,
 		Bucket: o.openBucket, Models: modelFolder(),
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -19,6 +20,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -137,16 +139,38 @@ func (o workerOptions) homeOf() string {
 	return ""
 }
 
-// queuesOf lists the queues that the worker polls, with their tuning. The number of updates and rollouts at once is the
-// number of GPUs divided by those of one update; one without GPUs.
+// ownQueues are the queues for shards that only recipes name, with the tuning of the queue rollout.
+func (o workerOptions) ownQueues(like temporalconf.NamedQueue) (out []temporalconf.NamedQueue) {
+	for _, name := range o.queues {
+		if name != like.Name && stages.TakesShards(name) {
+			out = append(out, temporalconf.NamedQueue{Name: name, Queue: like.Queue})
+		}
+	}
+	return out
+}
+
+// generates reports whether the worker takes shards of rollouts.
+func (o workerOptions) generates() bool {
+	return len(o.queues) == 0 || slices.ContainsFunc(o.queues, stages.TakesShards)
+}
+
+// atOnce is how many activities of a queue with models the worker runs at once: as many as updates have GPUs, or what
+// the queue's tuning says if that is more.
+func (o workerOptions) atOnce(q temporalconf.Queue, devices int) int {
+	return max(1, devices/o.updateDevices, q.MaxConcurrentActivities)
+}
+
+// queuesOf lists the queues that the worker polls, with their tuning.
 func (o workerOptions) queuesOf(conf temporalconf.Config, devices int) (out []temporalconf.NamedQueue) {
-	updates := max(1, devices/o.updateDevices)
 	for _, q := range conf.Queues.All() {
+		if q.Name == workflows.QueueGPU || q.Name == workflows.QueueRollout {
+			q.MaxConcurrentActivities = o.atOnce(q.Queue, devices)
+		}
+		if q.Name == workflows.QueueRollout {
+			out = append(out, o.ownQueues(q)...)
+		}
 		if !o.wants(q.Name) {
 			continue
-		}
-		if q.Name == workflows.QueueGPU || q.Name == workflows.QueueRollout {
-			q.MaxConcurrentActivities = max(updates, q.MaxConcurrentActivities)
 		}
 		out = append(out, q)
 		if q.Name == workflows.QueueGPU {

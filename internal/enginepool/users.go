@@ -23,6 +23,9 @@ type Sampler struct {
 	stream *stream
 }
 
+// Engine returns the sampler itself, for questions about it.
+func (s *Sampler) Engine() policy.Sampler { return s.sampler }
+
 // Use runs fn with a version of the policy published.
 func (s *Sampler) Use(ctx context.Context, v Version, fn func(policy.Sampler) error) error {
 	if s.shared != nil {

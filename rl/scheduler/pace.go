@@ -168,10 +168,12 @@ func (c *Core) worthwhile(at *engine) bool {
 	return length*at.perToken <= c.horizon()+(1+slack)*length*c.pace.usual
 }
 
-// replaceable reports whether an engine that is no straggler could hold an episode with a size.
+// replaceable reports whether an engine that is no straggler, and has not failed on an episode, could hold it with a
+// size.
 func (c *Core) replaceable(e *episode, size int) bool {
 	for i := range c.engines {
-		if at := &c.engines[i]; at.up && !at.trial && at.holds(size, e.Most) && !at.draining(c) {
+		if at := &c.engines[i]; at.up && !at.trial && at.holds(size, e.Most) && !at.draining(c) &&
+			!slices.Contains(e.failed, i) {
 			return true
 		}
 	}

@@ -12,6 +12,7 @@
 package stages
 
 import (
+	"regexp"
 	"slices"
 	"time"
 
@@ -25,6 +26,13 @@ const (
 	Sandbox = "sandbox"
 	GPU     = "gpu"
 )
+
+// rolloutQueues matches the queues that can take shards of a rollout.
+var rolloutQueues = regexp.MustCompile(`^` + Rollout + `(\.[A-Za-z0-9][A-Za-z0-9._-]{0,99})?$`)
+
+// TakesShards reports whether a queue can take shards of a rollout: Rollout, and any queue named after it and a place,
+// such as rollout.far. A run spreads its shards over several of them if its recipe names them (rollout.queues).
+func TakesShards(queue string) bool { return rolloutQueues.MatchString(queue) }
 
 // Stages that are timed and shown, and commit nothing that another stage reads.
 const (
@@ -88,7 +96,7 @@ type Retry int
 // The classes of retries; workflows/policies.go holds their numbers.
 const (
 	Transient   Retry = iota // a lost server or worker, a full disk: six attempts
-	WhileWanted              // as long as the workflow waits: another host takes the place
+	WhileWanted              // as long as the workflow waits: another host or worker may be able to
 )
 
 // Phase is when a stage runs.
