@@ -68,7 +68,7 @@ WORKERS ?= 6
 MINUTES ?= 10
 test-rollout-workers: tools ## kill rollout workers behind a bad network, and compare the weights (ten minutes)
 	ROPEWALK_FAR_WORKERS=$(WORKERS) ROPEWALK_FAR_MINUTES=$(MINUTES) \
-		go test -count 1 -timeout 60m -run TestRolloutWorkersVanish -v ./test/e2e
+		go test -count 1 -timeout 60m -run 'TestRolloutWorkersVanish|TestShardsAreSpread' -v ./test/e2e
 
 # This takes tens of minutes on two cores.
 test-limits: tools ## hold a step of 256 shards and 50 turns against the limits of a real Temporal server

@@ -49,7 +49,8 @@ func observed(pending []*workflow.PendingActivityInfo) (out api.Observed, err er
 		if len(p.GetHeartbeatDetails().GetPayloads()) < 3 {
 			continue // its episodes go on turn by turn, or have not begun
 		}
-		if err := converter.GetDefaultDataConverter().FromPayloads(p.GetHeartbeatDetails(), &done, &total, &s); err != nil {
+		if err := converter.GetDefaultDataConverter().FromPayloads(p.GetHeartbeatDetails(), &done, &total,
+			&s); err != nil {
 			return out, fmt.Errorf("heartbeat of activity %s: %w", p.GetActivityId(), err)
 		}
 		if s.Queue == "" {

@@ -248,8 +248,8 @@ func roundsOf(d *Debate) int {
 func queuesFit(r *Recipe) string {
 	for i, name := range r.Rollout.Queues {
 		if !stages.TakesShards(name) {
-			return fmt.Sprintf("names %q, which takes no shards: it must be %s, or %s. and a name", name, stages.Rollout,
-				stages.Rollout)
+			return fmt.Sprintf("names %q, which takes no shards: it must be %s, or %s. and a name", name,
+				stages.Rollout, stages.Rollout)
 		}
 		if slices.Contains(r.Rollout.Queues[:i], name) {
 			return fmt.Sprintf("names %s twice", name)

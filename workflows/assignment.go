@@ -109,8 +109,8 @@ func (a *assignment) submit(now float64, shard int) ([]order, error) {
 }
 
 // joins notes that a queue has a worker, with so much room. Where the room for tokens is known, the queue takes as many
-// shards as have room in the worst case, and one more, so that the engine has work while the last episodes of the others
-// end.
+// shards as have room in the worst case, and one more, so that the engine has work while the last episodes of the
+// others end.
 func (a *assignment) joins(now float64, queue int, room api.Room) ([]order, error) {
 	at := &a.queues[queue]
 	at.room, at.up, at.perToken = room, true, 0

@@ -41,8 +41,8 @@ type spreadShard struct {
 	giveUp  workflow.CancelFunc
 }
 
-// spreads begins to spread a rollout's shards over the queues of its recipe; nil if it names none. The returned function
-// ends it.
+// spreads begins to spread a rollout's shards over the queues of its recipe; nil if it names none. The returned
+// function ends it.
 func (s *trainStep) spreads(ctx workflow.Context, first int) (*spread, func(), error) {
 	names := s.plan.Queues
 	if len(names) == 0 {
@@ -158,7 +158,7 @@ func (p *spread) run(ctx workflow.Context, r *shardRollout, in api.EpisodesInput
 			return out, nil
 		case ctx.Err() != nil:
 			return out, err
-		case shard.attempt != at.attempt: // given up, and perhaps assigned anew
+		case shard.attempt != at.attempt: // given up, and perhaps assigned again
 			continue
 		case vanished(err):
 			p.follow(ctx)(p.assigned.vanished(p.now(ctx), i))
@@ -190,7 +190,7 @@ func (p *spread) attempt(ctx workflow.Context, shard *spreadShard, at order, in 
 	return out, err
 }
 
-// retryOnQueue is retryTransient, but a silent worker is noticed by the workflow, which chooses the queue anew.
+// retryOnQueue is retryTransient, but a silent worker is noticed by the workflow, which chooses another queue.
 var retryOnQueue = &temporal.RetryPolicy{
 	InitialInterval:    retryTransient.InitialInterval,
 	BackoffCoefficient: retryTransient.BackoffCoefficient,
@@ -222,8 +222,11 @@ func (p *spread) follow(ctx workflow.Context) func([]order, error) {
 		for _, d := range decided {
 			shard := &p.shards[d.shard]
 			if d.giveUp {
-				shard.attempt = 0
-				shard.giveUp()
+				if shard.attempt = 0; shard.next != nil { // it was not begun
+					shard.next = nil
+				} else {
+					shard.giveUp()
+				}
 				continue
 			}
 			shard.next = &d

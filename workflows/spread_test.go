@@ -40,7 +40,8 @@ func newFleet(t *testing.T, shards int) *fleet {
 		queue := activity.GetInfo(ctx).TaskQueue
 		after, err := f.comes(queue, f.asked[queue])
 		f.asked[queue]++
-		return api.Room{}, f.later(ctx, after, api.Room{Host: "h", Shards: 1, Capacity: api.Capacity{Engine: "cpu"}}, err)
+		room := api.Room{Host: "h", Shards: 1, Capacity: api.Capacity{Engine: "cpu"}}
+		return api.Room{}, f.later(ctx, after, room, err)
 	}, activity.RegisterOptions{Name: api.ReportRoom, DisableAlreadyRegisteredCheck: true})
 	f.env.RegisterActivityWithOptions(func(ctx context.Context, in api.EpisodesInput) (api.Episodes, error) {
 		queue := activity.GetInfo(ctx).TaskQueue
@@ -125,8 +126,8 @@ func TestShardsOfALostQueueAreRunElsewhere(t *testing.T) {
 func TestARolloutWaitsForAWorker(t *testing.T) {
 	f := newFleet(t, 2)
 	f.comes = func(queue string, _ int) (time.Duration, error) {
-		return map[string]time.Duration{"rollout": 3 * time.Hour, "rollout.b": time.Hour, "rollout.c": 2 * time.Hour}[queue],
-			nil
+		return map[string]time.Duration{"rollout": 3 * time.Hour, "rollout.b": time.Hour,
+			"rollout.c": 2 * time.Hour}[queue], nil
 	}
 	require.Equal(t, map[string]int{"rollout.b": 2}, f.run())
 }

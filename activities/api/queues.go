@@ -22,6 +22,7 @@ type Observed struct {
 type ObservedQueue struct {
 	Queue  string `json:"queue"`
 	Shards int    `json:"shards"` // with a heartbeat
-	// PerToken is how many seconds a shard takes for a token, on average over those that have sampled any; 0 = none has.
+	// PerToken is how many seconds a shard takes for a token, on average over those that have sampled any; 0 = none
+	// has.
 	PerToken float64 `json:"per_token,omitempty"`
 }

@@ -25,10 +25,10 @@ func spreadOver(queues ...string) []string {
 		"rollout.queues=[" + strings.Join(queues, ", ") + "]"}
 }
 
-// Three queues, each with a worker, share the shards of a run. One worker is killed while it works, so that its queue is
-// lost, and its shards go on in the others. Later another worker comes for that queue, and it joins again. The weights
-// are those of the undisturbed run, all of whose shards one worker generated, turn by turn. With -update, the history of
-// the step is recorded in which the worker was killed.
+// Three queues, each with a worker, share the shards of a run. One worker is killed while it works, so that its queue
+// is lost, and its shards go on in the others. Later another worker comes for that queue, and it joins again. The
+// weights are those of the undisturbed run, all of whose shards one worker generated, turn by turn. With -update, the
+// history of the step is recorded in which the worker was killed.
 func TestShardsAreSpreadOverQueues(t *testing.T) {
 	t.Parallel()
 	h, want := withBase(t)
