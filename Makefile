@@ -18,7 +18,7 @@ RACE_FLOWS := Flow|Segments|Frozen
 
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
+	test-alerts test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
 	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers test-apiserver test-cluster test-containers test-deploy compose-up compose-down release
@@ -62,6 +62,12 @@ test-hosts: tools ## train a model that lies on two hosts, and lose hosts during
 test-alerts: tools ## have a real Prometheus and Alertmanager watch a real run, and inject faults
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_PROMETHEUS=1 ROPEWALK_TEST_ALERTS=1 \
 		go test -count 1 -timeout 30m -run 'TestMonitoringFiles|TestAlerts' -v ./test/e2e
+
+# The collector is built into .tools once (a minute).
+test-traces: tools ## send the spans of real runs through the OpenTelemetry project's collector
+	@tools/build.sh otelcol
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_COLLECTOR=1 \
+		go test -count 1 -timeout 30m -run 'TestARealCollector|TestTraces' -v ./internal/trace/tracetest ./test/e2e
 
 # WORKERS and MINUTES choose: 3 and 0 are the short form, which make test runs.
 WORKERS ?= 6

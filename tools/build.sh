@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
 # servers from this folder's, linters from lint/'s, Helm from helm/'s, Temporal's production server from
-# temporal-server/'s, Kubernetes' programs from kubernetes/'s. What is on PATH (servers only) or built already is left
-# alone, so that a second call takes no time. `build.sh --download NAME…` only fetches the servers'
-# modules, so that the network works while the processor compiles something else.
+# temporal-server/'s, Kubernetes' programs from kubernetes/'s, an OpenTelemetry Collector from otelcol/'s. What is on
+# PATH (servers only) or built already is left alone, so that a second call takes no time. `build.sh --download NAME…`
+# only fetches the servers' modules, so that the network works while the processor compiles something else.
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$(cd .. && pwd)/.tools
@@ -22,10 +22,11 @@ declare -A package=(
 	[temporal-sql-tool]=go.temporal.io/server/cmd/tools/sql
 	[kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
 	[kubectl]=k8s.io/kubernetes/cmd/kubectl
+	[otelcol]=github.com/ropewalk/ropewalk/tools/otelcol
 )
 declare -A folder=([temporal]=. [versitygw]=. [staticcheck]=lint [workflowcheck]=lint [govulncheck]=lint
 	[cyclonedx-gomod]=lint [helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server
-	[kube-apiserver]=kubernetes [kubectl]=kubernetes)
+	[kube-apiserver]=kubernetes [kubectl]=kubernetes [otelcol]=otelcol)
 declare -A note=(
 	[temporal]="Temporal's server and web UI, minutes"
 	[versitygw]="the S3 server, a minute"
@@ -38,6 +39,7 @@ declare -A note=(
 	[temporal-sql-tool]="creates that server's tables, seconds"
 	[kube-apiserver]="Kubernetes' API server, minutes"
 	[kubectl]="its client, a minute"
+	[otelcol]="an OpenTelemetry Collector, minutes"
 )
 
 # missing prints the names among its arguments that have to be built.
@@ -117,13 +119,14 @@ if ! command -v go >/dev/null; then
 	echo "${wanted[*]} is missing, and so is Go to build it: install one of them" >&2
 	exit 1
 fi
-servers=() linters=() charts=() clusters=() kubernetes=()
+servers=() linters=() charts=() clusters=() kubernetes=() collectors=()
 for name in "${wanted[@]}"; do
 	case ${folder[$name]} in
 	.) servers+=("$name") ;;
 	helm) charts+=("$name") ;;
 	temporal-server) clusters+=("$name") ;;
 	kubernetes) kubernetes+=("$name") ;;
+	otelcol) collectors+=("$name") ;;
 	*) linters+=("$name") ;;
 	esac
 done
@@ -133,3 +136,4 @@ unset GOEXPERIMENT # the project's own; linters are built as their authors do
 if ((${#linters[@]})); then build lint -- "${linters[@]}"; fi
 if ((${#charts[@]})); then build helm "${lean[@]}" -- "${charts[@]}"; fi
 if ((${#kubernetes[@]})); then build kubernetes -ldflags='-s -w' -- "${kubernetes[@]}"; fi
+if ((${#collectors[@]})); then build otelcol -ldflags='-s -w' -- "${collectors[@]}"; fi

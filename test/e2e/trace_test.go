@@ -11,7 +11,8 @@ import (
 )
 
 // Each step is a trace: from its workflow over the executions of its stages, on two workers, to the calls of tools and
-// engines. The log names the spans, and the record is that of a run that is not traced.
+// engines. The log names the spans, and the record is that of a run that is not traced. A real collector passes the
+// spans on where there is one.
 func TestTracesFromWorkflowToCalls(t *testing.T) {
 	t.Parallel()
 	h, want := withBase(t)
@@ -19,6 +20,7 @@ func TestTracesFromWorkflowToCalls(t *testing.T) {
 	h.ensureUp(t)
 	defer h.ensureDown(t)
 	c := tracetest.New(t)
+	c.Through(t)
 	traced := h.with("OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "ROPEWALK_LOG_LEVEL=info", "ROPEWALK_LOG_FORMAT=json")
 	one, other := traced.startWorker(t, "--queues", "cpu,rollout,gpu"), traced.startWorker(t, "--queues", "sandbox")
 	h.undisturbed(t, want, h.run(t, recipe("traced")...).ok(t).report(t))
