@@ -64,6 +64,8 @@ type Deps struct {
 	// stages counts executions of stages; nil: nothing is counted.
 	stages *metrics.Stages
 	tracer *trace.Tracer // nil: nothing is traced
+	// superseded reports whether another build of this worker's deployment is current; nil: it belongs to none.
+	superseded func(ctx context.Context) (bool, error)
 }
 
 // Options are a worker's resources and settings.
@@ -97,6 +99,8 @@ type Options struct {
 	Stages  *metrics.Stages
 	Engines *metrics.Engines
 	Tracer  *trace.Tracer // nil traces nothing
+	// Superseded reports whether another build of this worker's deployment is current; nil if it belongs to none.
+	Superseded func(ctx context.Context) (bool, error)
 }
 
 // New makes the shared state of the stages. The caller that opened the engines, the sandbox and the sessions closes
@@ -117,7 +121,7 @@ func New(o Options) (*Deps, error) {
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
 			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: observer}),
 		scratch: o.Scratch, memory: o.Memory, Host: o.Host, shards: o.Shards, modelFolder: o.Models, bucket: o.Bucket,
-		stages: o.Stages, tracer: o.Tracer,
+		stages: o.Stages, tracer: o.Tracer, superseded: o.Superseded,
 		held:     newHeld(heldBytes),
 		ledgers:  recent[string, *ledger]{most: ledgersKept},
 		prepared: recent[string, *prepared]{most: preparedKept},

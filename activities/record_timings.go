@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,12 +24,13 @@ const (
 
 // RecordTimings keeps the measured times of a step's activities in the timings table, which no stage reads. No head
 // names its manifest. Instead, the manifest names the timings manifests that were committed before it, so that verify
-// detects one that was exchanged.
+// detects one that was exchanged. Where a worker belongs to a deployment, the times of a step also tell the run whether
+// another build is current by now: it is the activity of every step that runs next to the run's own workflow.
 type RecordTimings struct{ *Deps }
 
 // Execute commits one row for each activity execution.
-func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (api.Done, error) {
-	out := api.Done{}
+func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (api.TimingsRecorded, error) {
+	out := api.TimingsRecorded{}
 	timing := api.Timing{Stage: api.StageTimings, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, _ *progress) error {
 		rows := make([]schema.TimingRow, len(in.Timings))
@@ -60,10 +62,26 @@ func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (
 			return err
 		}
 		a.traceStep(in)
+		if in.Part == "step" && in.Shard == nil {
+			out.Superseded = a.isSuperseded(ctx)
+		}
 		return nil
 	})
 	out.Timing = timing
 	return out, err
+}
+
+// isSuperseded reports whether another build than this worker's is current. The next step asks again if the server
+// does not answer.
+func (d *Deps) isSuperseded(ctx context.Context) bool {
+	if d.superseded == nil {
+		return false
+	}
+	superseded, err := d.superseded(ctx)
+	if err != nil {
+		slog.WarnContext(ctx, "look up the current build; the run stays on this one for another step", "error", err)
+	}
+	return err == nil && superseded
 }
 
 // traceStep records the span of a whole step: from the first of its executions to the end of the last.

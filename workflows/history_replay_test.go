@@ -17,7 +17,7 @@ import (
 // continue a run which was started before the change; such a change needs workflow.GetVersion. Record the histories
 // again only if no released code has made them, or once they are pinned:
 //
-//	go test ./test/e2e -run 'TestRecord.*Histories|TestARunChangesBuilds' -update
+//	go test ./test/e2e -run 'TestRecord.*Histories|TestARunChangesBuilds|TestARunFollows' -update
 //
 // A folder of testdata holds the histories of the release that it is named after; tools/pin-histories.sh copies them
 // there. It is removed when no run of that release can be open any more.
@@ -63,6 +63,7 @@ var recorded = []string{
 	"train-pruned.json",       // TrainRun that prunes alongside its steps
 	"train-resumed.json",      // TrainRun of a run whose history was lost
 	"train-steered.json",      // TrainRun that is paused, changed and stopped
+	"train-superseded.json",   // TrainRun's history on a build that another one superseded, up to its HandOver
 	"train-upgraded.json",     // TrainRun's history on the next build
 	"train.json",              // TrainRun to completion
 }

@@ -124,6 +124,20 @@ func TestAnUpgradeHandsOverBeforeTheNextStep(t *testing.T) {
 	require.ErrorContains(t, f.env.GetWorkflowError(), "only a TrainRun that continues as new starts it")
 }
 
+// A run whose times are recorded by a superseded build changes to the current one without being told: before the step
+// after the one that ran meanwhile, and when it continues as new anyway.
+func TestASupersededBuildHandsOver(t *testing.T) {
+	for superseded, next := range map[int]int{2: 4, stepsPerHistory: stepsPerHistory + 1} {
+		f := newFakes(t, api.Plan{Recipe: "r", Steps: stepsPerHistory + 5, Shards: 1, MaxTurns: 1})
+		handle(f, api.RecordTimings, func(in api.RecordTimingsInput) (api.TimingsRecorded, error) {
+			return api.TimingsRecorded{Superseded: in.Part == "step" && in.Step == superseded}, nil
+		})
+		f.slowly()
+		f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+		require.Equal(t, next, continued(t, f, HandOverName).Continued.Next)
+	}
+}
+
 // continued returns the input with which the workflow continued as new under a type.
 func continued(t *testing.T, f *fakes, as string) (in TrainRunInput) {
 	t.Helper()

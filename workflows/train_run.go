@@ -56,7 +56,7 @@ type trainRun struct {
 	paused     bool
 	stepping   bool // step next has begun
 	finishing  bool // the last step is done
-	handsOver  bool // a person asked for the current build of the workers
+	handsOver  bool // to the current build of the workers: a person asked for it, or this one is superseded
 	direct     bool // steps run the activities of few short shards themselves
 	together   bool // one activity runs the short stages between a step's rollout and its update
 	later      []func(ctx workflow.Context)
@@ -65,9 +65,8 @@ type trainRun struct {
 }
 
 // TrainRun trains one policy by one recipe: prepare, warm start, evaluate, then one child workflow for each step, and
-// a last evaluation. Every few steps it continues as new, and before the next step if it is to
-// go on with another build of the workers. It adopts stages that are already committed, so a run that
-// is started again continues where it was.
+// a last evaluation. Every few steps it continues as new, and before the next step if it is to go on with another build
+// of the workers. It adopts stages that are already committed, so a run that is started again continues where it was.
 func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := in.validate(); err != nil {
 		return TrainRunResult{}, refuse(ctx, err)
@@ -123,6 +122,7 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 		if r.next > r.prepared.Plan.Steps {
 			break
 		}
+		r.noteBuild(ctx)
 		if taken == stepsPerHistory || r.handsOver {
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
@@ -339,6 +339,20 @@ func (r *trainRun) start(ctx workflow.Context, in api.RecordTimingsInput) {
 	r.recording = append(r.recording, recording{in, start(ctx, api.RecordTimings, "measured times", in)})
 }
 
+// noteBuild makes the run hand over if a recording that is done reports that another build is current. It waits for
+// none: what the times of the last step say holds before the step after the next one.
+func (r *trainRun) noteBuild(ctx workflow.Context) {
+	for _, one := range r.recording {
+		if !one.future.IsReady() {
+			continue
+		}
+		var out api.TimingsRecorded
+		if err := one.future.Get(ctx, &out); err == nil && out.Superseded { // recorded deals with errors
+			r.handsOver = true
+		}
+	}
+}
+
 // recorded waits until all measured times are recorded.
 func (r *trainRun) recorded(ctx workflow.Context) error {
 	skip := func([]StageFailure) skipping {
@@ -347,16 +361,18 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 	for _, one := range r.recording {
 		// A recording that failed alongside the steps may have failed in an outage that is over by now. So the run
 		// tries it again before it asks a person.
-		err := one.future.Get(ctx, nil)
+		var out api.TimingsRecorded
+		err := one.future.Get(ctx, &out)
 		if err != nil && !temporal.IsCanceledError(err) {
-			err = r.attempt(ctx, skip, func(ctx workflow.Context) error {
-				_, err := call[api.Done](ctx, api.RecordTimings, "measured times", one.in)
+			err = r.attempt(ctx, skip, func(ctx workflow.Context) (err error) {
+				out, err = call[api.TimingsRecorded](ctx, api.RecordTimings, "measured times", one.in)
 				return err
 			})
 		}
 		if err != nil {
 			return err
 		}
+		r.handsOver = r.handsOver || out.Superseded
 	}
 	r.recording = nil
 	return nil

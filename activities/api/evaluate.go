@@ -108,6 +108,14 @@ type RecordTimingsInput struct {
 	Shard *int `json:"shard,omitempty"`
 }
 
+// TimingsRecorded is the recording of measured times.
+type TimingsRecorded struct {
+	Done
+	// Superseded reports that another build of the workers' deployment than the one that did this is current. It is
+	// asked for the times of a whole step alone; absent: no, or the worker belongs to no deployment.
+	Superseded bool `json:"superseded,omitempty"`
+}
+
 // ImportInput asks to turn foreign solutions into committed turns.
 type ImportInput struct {
 	Scope

@@ -230,6 +230,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		Sandbox: once.New(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
 		Sessions: box.sessions, MostSessions: o.sessions,
 		Stages: counts.Stages(), Engines: counts.Engines(), Tracer: tracer,
+		Superseded: o.deployment.superseded(c),
 	})
 	if err != nil {
 		return fail(err)

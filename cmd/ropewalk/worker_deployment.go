@@ -2,11 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 )
 
@@ -16,13 +20,17 @@ const (
 	buildVariable      = "TEMPORAL_WORKER_BUILD_ID"
 )
 
+// lookupLimit is how long the lookup of a deployment's current build may take. It runs next to the next step, which
+// does not wait for it.
+const lookupLimit = 20 * time.Second
+
 // deploymentOptions say which deployment a worker belongs to, and which build it is there. A worker of no deployment
 // takes the tasks of all workflows.
 type deploymentOptions struct{ name, build string }
 
 func (o *deploymentOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.name, "deployment", "", "the Temporal worker deployment that this worker belongs to: a run stays "+
-		"on its build until `ropewalk upgrade` moves it (default: "+deploymentVariable+", else none)")
+		"on its build until another one is current, and changes to it between two steps (default: "+deploymentVariable+", else none)")
 	f.StringVar(&o.build, "build-id", "", "this worker's build in the deployment (default: "+buildVariable+", else "+
 		"version and digest of the program)")
 }
@@ -59,6 +67,29 @@ func (o deploymentOptions) options() worker.DeploymentOptions {
 	}
 	return worker.DeploymentOptions{UseVersioning: true,
 		Version: worker.WorkerDeploymentVersion{DeploymentName: o.name, BuildID: o.build}}
+}
+
+// superseded returns what tells whether another build of the deployment than this one is current; nil for a worker of
+// no deployment. A build is not superseded while part of the new runs begin on it (Temporal's ramping version), nor
+// while no build is current.
+func (o deploymentOptions) superseded(c client.Client) func(ctx context.Context) (bool, error) {
+	if o.name == "" {
+		return nil
+	}
+	return func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+		defer cancel()
+		d, err := c.WorkerDeploymentClient().GetHandle(o.name).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+		if err != nil {
+			return false, fmt.Errorf("look up the deployment %s: %w", o.name, err)
+		}
+		routing := d.Info.RoutingConfig
+		if routing.CurrentVersion == nil || routing.CurrentVersion.BuildID == o.build {
+			return false, nil
+		}
+		ramping := routing.RampingVersion
+		return ramping == nil || ramping.BuildID != o.build || routing.RampingVersionPercentage == 0, nil
+	}
 }
 
 // buildOf is the build of the running program: its version, and enough of its digest to tell two builds of one version

@@ -116,6 +116,67 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 	}
 }
 
+// A run goes on with the build that Temporal's UI, command line or worker controller has made current: no one tells it
+// to.
+func TestARunFollowsTheCurrentBuild(t *testing.T) {
+	t.Parallel()
+	h, want := withBase(t)
+	h = h.with("ROPEWALK_NO_WORKER=1")
+	h.ensureUp(t)
+	defer h.ensureDown(t)
+	second := h.with()
+	second.program = anotherBuild(t)
+	c := h.dial(t)
+	old := h.startWorker(t, "--deployment", "followed", "--build-id", "one")
+	h.run(t, "upgrade", "followed", "one").ok(t)
+	recent := second.startWorker(t, "--deployment", "followed", "--build-id", "two")
+
+	run := h.start(t, recipe("follows")...)
+	prepared := schema.AtInit("follows", schema.StagePrepare).ManifestKey()
+	eventually(t, func() bool { return h.record().has(prepared) || !run.running() }, "the run to be prepared")
+	old.signal(t, syscall.SIGSTOP)
+	eventually(t, func() bool {
+		_, err := c.WorkerDeploymentClient().GetHandle("followed").SetCurrentVersion(t.Context(),
+			client.WorkerDeploymentSetCurrentVersionOptions{BuildID: "two"})
+		return err == nil
+	}, "all queues of build two to be known")
+	require.Zero(t, h.record().heads("follows"), "the second build became current too late to prove anything")
+	old.signal(t, syscall.SIGCONT)
+
+	// While the run is paused, the times of its last step are recorded, by the first build.
+	eventually(t, func() bool { return h.record().heads("follows") > 0 || !run.running() }, "the first step")
+	asked, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: "follows",
+		UpdateName: workflows.UpdatePause, WaitForStage: client.WorkflowUpdateStageCompleted})
+	require.NoError(t, err)
+	var paused workflows.Steered
+	require.NoError(t, asked.Get(t.Context(), &paused))
+	require.LessOrEqual(t, paused.Step, steps, "paused too late to prove anything")
+	times := schema.At("follows", paused.Step-1, "timings_step").ManifestKey()
+	eventually(t, func() bool {
+		d, err := c.DescribeWorkflowExecution(t.Context(), "follows", "")
+		return h.record().has(times) && err == nil && len(d.GetPendingActivities()) == 0
+	}, "the times of the step before the pause")
+	h.run(t, "unpause", "follows").ok(t)
+	eventually(t, func() bool {
+		d, err := c.DescribeWorkflowExecution(t.Context(), "follows", "")
+		on := d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion()
+		return err == nil && on.GetBuildId() == "two"
+	}, "the run to be on build two")
+	old.signal(t, syscall.SIGKILL)
+
+	require.Equal(t, want.Digest, run.wait(t).ok(t).report(t).Digest)
+	h.run(t, "verify", "follows").ok(t)
+	codes := map[bool]string{true: h.codeOf(t), false: second.codeOf(t)}
+	for step := 1; step <= steps; step++ {
+		m := h.record().manifest(t, schema.At("follows", step, schema.StageUpdate).ManifestKey())
+		require.Equal(t, codes[step < paused.Step], m.Code, "step %d", step)
+	}
+	recent.end(t)
+	if *update {
+		save(t, h, "follows", asked.RunID(), "train-superseded.json")
+	}
+}
+
 // What no one can upgrade to, or from, is said.
 func TestUpgradesThatCannotBe(t *testing.T) {
 	h, _ := base(t)
