@@ -98,7 +98,17 @@ set +a
 cd "$here"
 case ${1:-} in
 up) shift; exec $compose -p ropewalk -f compose.yaml up --detach "$@" ;;
-down) shift; exec $compose -p ropewalk -f compose.yaml down "$@" ;;
+down)
+	shift
+	# podman-compose ends all containers at once. Temporal would then wait for a database that is gone.
+	if [[ $compose == *podman* ]]; then
+		for services in 'worker-cpu worker-rollout worker-sandbox worker-gpu monitor' temporal; do
+			# shellcheck disable=SC2086 # a list
+			$compose -p ropewalk -f compose.yaml stop $services
+		done
+	fi
+	exec $compose -p ropewalk -f compose.yaml down "$@"
+	;;
 config | ps | logs | restart | start | stop | kill) exec $compose -p ropewalk -f compose.yaml "$@" ;;
 env) printf '%s\n' "TEMPORAL_ADDRESS=127.0.0.1:${TEMPORAL_PORT:-7233}" ROPEWALK_NO_WORKER=1 \
 	"AWS_ENDPOINT_URL_S3=http://127.0.0.1:${S3_PORT:-7070}" "AWS_ACCESS_KEY_ID=$S3_ACCESS_KEY" \
