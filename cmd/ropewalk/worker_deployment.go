@@ -70,8 +70,7 @@ func (o deploymentOptions) options() worker.DeploymentOptions {
 }
 
 // superseded returns what tells whether another build of the deployment than this one is current; nil for a worker of
-// no deployment. A build is not superseded while part of the new runs begin on it (Temporal's ramping version), nor
-// while no build is current.
+// no deployment.
 func (o deploymentOptions) superseded(c client.Client) func(ctx context.Context) (bool, error) {
 	if o.name == "" {
 		return nil
@@ -83,13 +82,18 @@ func (o deploymentOptions) superseded(c client.Client) func(ctx context.Context)
 		if err != nil {
 			return false, fmt.Errorf("look up the deployment %s: %w", o.name, err)
 		}
-		routing := d.Info.RoutingConfig
-		if routing.CurrentVersion == nil || routing.CurrentVersion.BuildID == o.build {
-			return false, nil
-		}
-		ramping := routing.RampingVersion
-		return ramping == nil || ramping.BuildID != o.build || routing.RampingVersionPercentage == 0, nil
+		return supersedes(d.Info.RoutingConfig, o.build), nil
 	}
+}
+
+// supersedes reports whether new runs begin on other builds than this one. They do not while a share of them begins on
+// it (Temporal's ramping version), nor while no build is current.
+func supersedes(routing client.WorkerDeploymentRoutingConfig, build string) bool {
+	current, ramping := routing.CurrentVersion, routing.RampingVersion
+	if current == nil || current.BuildID == build {
+		return false
+	}
+	return ramping == nil || ramping.BuildID != build || routing.RampingVersionPercentage == 0
 }
 
 // buildOf is the build of the running program: its version, and enough of its digest to tell two builds of one version
