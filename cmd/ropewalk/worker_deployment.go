@@ -30,7 +30,8 @@ type deploymentOptions struct{ name, build string }
 
 func (o *deploymentOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.name, "deployment", "", "the Temporal worker deployment that this worker belongs to: a run stays "+
-		"on its build until another one is current, and changes to it between two steps (default: "+deploymentVariable+", else none)")
+		"on its build until another one is current, and changes to it between two steps ("+
+		"default: "+deploymentVariable+", else none)")
 	f.StringVar(&o.build, "build-id", "", "this worker's build in the deployment (default: "+buildVariable+", else "+
 		"version and digest of the program)")
 }
