@@ -44,6 +44,7 @@ mkdir -p "$out"
 cp "$work/first.tar.gz" "$out/$name.tar.gz"
 tools/build.sh cyclonedx-gomod
 .tools/cyclonedx-gomod bin -json -noserial -output "$out/$name.cdx.json" "$work/first/$name/ropewalk"
-sed -i "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)\"/" "$out/$name.cdx.json"
+committed=$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)
+sed -i "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$committed\"/" "$out/$name.cdx.json"
 (cd "$out" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
 "$work/first/$name/ropewalk" version
