@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,8 +24,10 @@ type fleet struct {
 	// takes returns how long an attempt at a shard takes on a queue, and how it ends.
 	takes func(queue string, shard int) (time.Duration, error)
 	// comes returns when a worker answers on a queue that is asked for the n-th time, from 0, and how.
-	comes    func(queue string, n int) (time.Duration, error)
-	seen     api.Observed // what heartbeats say
+	comes func(queue string, n int) (time.Duration, error)
+	seen  api.Observed // what heartbeats say
+
+	mu       sync.Mutex // held while an activity decides how it ends
 	asked    map[string]int
 	attempts []string // "shard on queue", in order
 }
@@ -37,6 +40,8 @@ func newFleet(t *testing.T, shards int) *fleet {
 	f.takes = func(string, int) (time.Duration, error) { return time.Minute, nil }
 	f.comes = func(string, int) (time.Duration, error) { return 0, nil }
 	f.env.RegisterActivityWithOptions(func(ctx context.Context, _ api.RoomInput) (api.Room, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		queue := activity.GetInfo(ctx).TaskQueue
 		after, err := f.comes(queue, f.asked[queue])
 		f.asked[queue]++
@@ -44,6 +49,8 @@ func newFleet(t *testing.T, shards int) *fleet {
 		return api.Room{}, f.later(ctx, after, room, err)
 	}, activity.RegisterOptions{Name: api.ReportRoom, DisableAlreadyRegisteredCheck: true})
 	f.env.RegisterActivityWithOptions(func(ctx context.Context, in api.EpisodesInput) (api.Episodes, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		queue := activity.GetInfo(ctx).TaskQueue
 		f.attempts = append(f.attempts, fmt.Sprintf("%d on %s", in.Shard, queue))
 		after, err := f.takes(queue, in.Shard)
