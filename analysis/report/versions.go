@@ -22,7 +22,8 @@ const (
   where t.run = RUN group by t.step, t.group_id
 ), judged as (
   select s.step, s.group_id, s.trajectory_id, g.mixed, g.lag, case
-    when bool_or(s.reason = 'mixed_versions') over (partition by s.step, s.group_id) then 'several versions, dropped for it'
+    when bool_or(s.reason = 'mixed_versions') over (partition by s.step, s.group_id)
+      then 'several versions, dropped for it'
     when g.mixed then 'several versions' else 'one version' end as versions
   from selection s join grouped g on g.step = s.step and g.group_id = s.group_id where s.run = RUN
 )`

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,6 +58,9 @@ func run(ctx context.Context, args []string) error {
 	only := flags.String("mode", "", "measure this mode alone")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *only != "" && !slices.Contains(modes, *only) {
+		return fmt.Errorf("-mode must be one of %v, got %q", modes, *only)
 	}
 	if *steps < 2 || *rounds < 1 {
 		return errors.New("at least 2 steps and 1 round: the first step of a run is left out")
