@@ -34,34 +34,51 @@ func (h *home) codeOf(t *testing.T) string {
 	return v.Code
 }
 
+// superseded is a run on the first of two builds of a deployment, of which the second has become the current one before
+// the run's first step. The worker of the first is stopped (SIGSTOP).
+type superseded struct {
+	home        *home
+	want        report // of the same run without builds
+	c           client.Client
+	second      *home // with the program of the second build
+	old, recent *command
+	training    *command
+}
+
+func startSuperseded(t *testing.T, deployment, name string) superseded {
+	t.Helper()
+	h, want := withBase(t)
+	h = h.with("ROPEWALK_NO_WORKER=1")
+	h.ensureUp(t)
+	t.Cleanup(func() { h.ensureDown(t) })
+	s := superseded{home: h, want: want, c: h.dial(t), second: h.with()}
+	s.second.program = anotherBuild(t)
+	s.old = h.startWorker(t, "--deployment", deployment, "--build-id", "one")
+	h.run(t, "upgrade", deployment, "one").ok(t)
+	s.recent = s.second.startWorker(t, "--deployment", deployment, "--build-id", "two")
+	eventually(t, func() bool { return strings.Contains(h.run(t, "upgrade", deployment).ok(t).out, "two") },
+		"build two to be known")
+
+	s.training = h.start(t, recipe(name)...)
+	prepared := schema.AtInit(name, schema.StagePrepare).ManifestKey()
+	eventually(t, func() bool { return h.record().has(prepared) || !s.training.running() }, "the run to be prepared")
+	s.old.signal(t, syscall.SIGSTOP)
+	eventually(t, func() bool {
+		_, err := s.c.WorkerDeploymentClient().GetHandle(deployment).SetCurrentVersion(t.Context(),
+			client.WorkerDeploymentSetCurrentVersionOptions{BuildID: "two"})
+		return err == nil
+	}, "all queues of build two to be known")
+	require.Zero(t, h.record().heads(name), "the second build became current too late to prove anything")
+	return s
+}
+
 // A run begins on one build of a deployment and stays there although another build has become the current one, until it
 // is told to go on with that. Then nothing of the first build is needed, and the weights are those of a run without
 // builds.
 func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 	t.Parallel()
-	h, want := withBase(t)
-	h = h.with("ROPEWALK_NO_WORKER=1")
-	h.ensureUp(t)
-	defer h.ensureDown(t)
-	second := h.with()
-	second.program = anotherBuild(t)
-	c := h.dial(t)
-	old := h.startWorker(t, "--deployment", "rl", "--build-id", "one")
-	h.run(t, "upgrade", "rl", "one").ok(t)
-	recent := second.startWorker(t, "--deployment", "rl", "--build-id", "two")
-	eventually(t, func() bool { return strings.Contains(h.run(t, "upgrade", "rl").ok(t).out, "two") },
-		"build two to be known")
-
-	run := h.start(t, recipe("upgraded")...)
-	prepared := schema.AtInit("upgraded", schema.StagePrepare).ManifestKey()
-	eventually(t, func() bool { return h.record().has(prepared) || !run.running() }, "the run to be prepared")
-	old.signal(t, syscall.SIGSTOP)
-	eventually(t, func() bool {
-		_, err := c.WorkerDeploymentClient().GetHandle("rl").SetCurrentVersion(t.Context(),
-			client.WorkerDeploymentSetCurrentVersionOptions{BuildID: "two"})
-		return err == nil
-	}, "all queues of build two to be known")
-	require.Zero(t, h.record().heads("upgraded"), "the second build became current too late to prove anything")
+	s := startSuperseded(t, "rl", "upgraded")
+	h, c, old, run := s.home, s.c, s.old, s.training
 	require.Contains(t, h.run(t, "upgrade", "rl").ok(t).out, "upgraded")
 	old.signal(t, syscall.SIGCONT)
 	eventually(t, func() bool { return h.record().heads("upgraded") > 0 || !run.running() }, "the first step")
@@ -91,9 +108,9 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 	}, "the run to be on build two")
 	old.signal(t, syscall.SIGKILL)
 
-	require.Equal(t, want.Digest, run.wait(t).ok(t).report(t).Digest)
+	require.Equal(t, s.want.Digest, run.wait(t).ok(t).report(t).Digest)
 	h.run(t, "verify", "upgraded").ok(t)
-	codes := map[bool]string{true: h.codeOf(t), false: second.codeOf(t)}
+	codes := map[bool]string{true: h.codeOf(t), false: s.second.codeOf(t)}
 	require.NotEqual(t, codes[true], codes[false])
 	for step := 1; step <= steps; step++ {
 		for _, stage := range []string{schema.StageUpdate, schema.StagePublish} {
@@ -108,7 +125,7 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 		require.NotContains(t, line, "upgraded", "an ended run is on no build")
 	}
 	require.Regexp(t, `two +current`, builds)
-	recent.end(t)
+	s.recent.end(t)
 	if *update {
 		hop := save(t, h, "upgraded", "", "train-upgraded.json")
 		first := save(t, h, "upgraded", hop, "hand-over.json")
@@ -120,27 +137,8 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 // to.
 func TestARunFollowsTheCurrentBuild(t *testing.T) {
 	t.Parallel()
-	h, want := withBase(t)
-	h = h.with("ROPEWALK_NO_WORKER=1")
-	h.ensureUp(t)
-	defer h.ensureDown(t)
-	second := h.with()
-	second.program = anotherBuild(t)
-	c := h.dial(t)
-	old := h.startWorker(t, "--deployment", "followed", "--build-id", "one")
-	h.run(t, "upgrade", "followed", "one").ok(t)
-	recent := second.startWorker(t, "--deployment", "followed", "--build-id", "two")
-
-	run := h.start(t, recipe("follows")...)
-	prepared := schema.AtInit("follows", schema.StagePrepare).ManifestKey()
-	eventually(t, func() bool { return h.record().has(prepared) || !run.running() }, "the run to be prepared")
-	old.signal(t, syscall.SIGSTOP)
-	eventually(t, func() bool {
-		_, err := c.WorkerDeploymentClient().GetHandle("followed").SetCurrentVersion(t.Context(),
-			client.WorkerDeploymentSetCurrentVersionOptions{BuildID: "two"})
-		return err == nil
-	}, "all queues of build two to be known")
-	require.Zero(t, h.record().heads("follows"), "the second build became current too late to prove anything")
+	s := startSuperseded(t, "followed", "follows")
+	h, c, old, run := s.home, s.c, s.old, s.training
 	old.signal(t, syscall.SIGCONT)
 
 	// While the run is paused, the times of its last step are recorded, by the first build.
@@ -164,14 +162,14 @@ func TestARunFollowsTheCurrentBuild(t *testing.T) {
 	}, "the run to be on build two")
 	old.signal(t, syscall.SIGKILL)
 
-	require.Equal(t, want.Digest, run.wait(t).ok(t).report(t).Digest)
+	require.Equal(t, s.want.Digest, run.wait(t).ok(t).report(t).Digest)
 	h.run(t, "verify", "follows").ok(t)
-	codes := map[bool]string{true: h.codeOf(t), false: second.codeOf(t)}
+	codes := map[bool]string{true: h.codeOf(t), false: s.second.codeOf(t)}
 	for step := 1; step <= steps; step++ {
 		m := h.record().manifest(t, schema.At("follows", step, schema.StageUpdate).ManifestKey())
 		require.Equal(t, codes[step < paused.Step], m.Code, "step %d", step)
 	}
-	recent.end(t)
+	s.recent.end(t)
 	if *update {
 		save(t, h, "follows", asked.RunID(), "train-superseded.json")
 	}
