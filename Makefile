@@ -67,7 +67,7 @@ test-alerts: tools ## have a real Prometheus and Alertmanager watch a real run, 
 test-traces: tools ## send the spans of real runs through the OpenTelemetry project's collector
 	@tools/build.sh otelcol
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_COLLECTOR=1 \
-		go test -count 1 -timeout 30m -run 'TestARealCollector|TestTraces' -v ./internal/trace/tracetest ./test/e2e
+		go test -count 1 -timeout 30m -run 'TestARealCollector|TestTraces' -v ./test/e2e
 
 # WORKERS and MINUTES choose: 3 and 0 are the short form, which make test runs.
 WORKERS ?= 6

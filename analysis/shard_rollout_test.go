@@ -30,11 +30,11 @@ var tiny = []string{
 }
 
 // trainForReal runs the workflow and its activities, the engine and Python included.
-func trainForReal(t *testing.T, objects store.Store, wrap pipelinetest.Wrap) workflows.TrainRunResult {
+func trainForReal(t *testing.T, objects store.Store, wrap pipelinetest.Wrap, set ...string) workflows.TrainRunResult {
 	t.Helper()
 	env := pipelinetest.Environment(pipelinetest.Deps(t, objects, wrap))
 	out, err := pipelinetest.Run[workflows.TrainRunResult](env, workflows.TrainRunName,
-		workflows.TrainRunInput{Run: "r", Recipe: "quickstart", Set: tiny})
+		workflows.TrainRunInput{Run: "r", Recipe: "quickstart", Set: slices.Concat(tiny, set)})
 	require.NoError(t, err)
 	return out
 }

@@ -34,9 +34,9 @@ type usedBy struct {
 // millisecond of what is measured.
 const meterPeriod = 25 * time.Millisecond
 
-// lookPeriod is the time between two looks at all processes. A look at a hundred processes takes milliseconds, which a
-// look at every sample would take from the program that is measured. A process that lives for a shorter time counts
-// once its parent has collected it.
+// lookPeriod is the time between two looks at all processes, once the program is found. A look at a hundred processes
+// takes milliseconds, which a look at every sample would take from the program that is measured. A process that lives
+// for a shorter time counts once its parent has collected it.
 const lookPeriod = time.Second
 
 // Watch samples the processes whose command line is a path with the given arguments, until ctx ends. Processes that
@@ -63,7 +63,7 @@ func WatchEvery(ctx context.Context, period time.Duration, path string, args ...
 
 func (m *Meter) sample(want string) {
 	now := time.Now()
-	if now.Sub(m.looked) >= lookPeriod {
+	if len(m.tree) == 0 || now.Sub(m.looked) >= lookPeriod {
 		tree, err := treesOf(want)
 		if err != nil {
 			return // the next sample has its time

@@ -86,13 +86,17 @@ func TestAStepOfEpisodesHasFewEvents(t *testing.T) {
 		require.NoError(t, run.Get(t.Context(), nil))
 		step := loadOf(t, c, workflows.StepWorkflowID(id, 1))
 		require.Zero(t, step.children)
+		require.LessOrEqual(t, step.own+step.tasks, 60+15*shards, "events of a step")
+		if shards < 10 {
+			return step // the events of a run that are not of its one step would count as much
+		}
 		all := step.own + step.tasks + loadOf(t, c, id).own + loadOf(t, c, id).tasks
 		t.Logf("%d shards of %d turns: %s; %d events with the run's", shards, turns, step, all)
 		require.LessOrEqual(t, all, 60+15*shards, "events of a step and of the run around it")
 		return step
 	}
-	require.Equal(t, of(10, 4).own, of(10, largeTurns).own, "the number of turns")
 	of(2, 4)
+	require.Equal(t, of(10, 4).own, of(10, largeTurns).own, "the number of turns")
 	few, more := grid{shards: 10, step: of(10, largeTurns-1)}, grid{shards: 20, step: of(20, largeTurns)}
 	law{few, more, func(g grid) load { return g.step }}.at(largeShards).within(t, "TrainStep")
 }

@@ -20,7 +20,7 @@ func TestTracesFromWorkflowToCalls(t *testing.T) {
 	h.ensureUp(t)
 	defer h.ensureDown(t)
 	c := tracetest.New(t)
-	c.Through(t)
+	through(t, c)
 	traced := h.with("OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "ROPEWALK_LOG_LEVEL=info", "ROPEWALK_LOG_FORMAT=json")
 	one, other := traced.startWorker(t, "--queues", "cpu,rollout,gpu"), traced.startWorker(t, "--queues", "sandbox")
 	h.undisturbed(t, want, h.run(t, recipe("traced")...).ok(t).report(t))

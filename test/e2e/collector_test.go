@@ -1,7 +1,8 @@
-package tracetest
+package e2e
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -11,12 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/trace"
+	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
 	"github.com/ropewalk/ropewalk/internal/transcript"
 )
 
-// relay is the configuration of a collector that sends on what it receives. Its answer follows that of the next
+// passesOn is the configuration of a collector that sends on what it receives. Its answer follows that of the next
 // collector.
-const relay = `yaml:
+const passesOn = `yaml:
 receivers:
   otlp: {protocols: {http: {endpoint: %q}}}
 exporters:
@@ -27,10 +30,10 @@ service:
     traces: {receivers: [otlp], exporters: [otlphttp]}
 `
 
-// Through puts the OpenTelemetry project's collector before this one, so that Spans returns what that collector has
+// through puts the OpenTelemetry project's collector before one of ours, so that Spans returns what that collector has
 // understood, and leads URL there. Where tools/build.sh otelcol has not built it, it changes nothing and returns false;
 // with ROPEWALK_REQUIRE_COLLECTOR it fails the test.
-func (c *Collector) Through(t testing.TB) bool {
+func through(t *testing.T, c *tracetest.Collector) bool {
 	t.Helper()
 	program, err := stack.FindTool("otelcol")
 	if err != nil {
@@ -44,7 +47,7 @@ func (c *Collector) Through(t testing.TB) bool {
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
 	said := &transcript.Transcript{}
-	cmd := exec.Command(program, "--config", fmt.Sprintf(relay, address, c.URL))
+	cmd := exec.Command(program, "--config", fmt.Sprintf(passesOn, address, c.URL))
 	cmd.Stdout, cmd.Stderr = said, said
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -63,4 +66,32 @@ func (c *Collector) Through(t testing.TB) bool {
 		}
 		require.True(t, time.Now().Before(end), "otelcol does not answer after %s: %s", patience, said)
 	}
+}
+
+// The OpenTelemetry project's collector understands the spans: it sends on the same ones, with all that they hold.
+func TestARealCollector(t *testing.T) {
+	send := func(c *tracetest.Collector) []tracetest.Span {
+		tracer := c.Tracer(t)
+		ctx, stage := trace.Start(tracer.Step(t.Context(), "r", 3, 0), "rollout", slog.Int("shard", 2),
+			slog.Float64("x", 0.5))
+		_, call := trace.Start(ctx, "tool python", slog.Bool("all", true))
+		call.End("")
+		stage.End("timeout", slog.Int64("rows", 7), slog.String("note", "ümlaut"))
+		tracer.Root("r", 3, 0, time.Unix(100, 5), time.Unix(101, 5))
+		require.NoError(t, tracer.Close())
+		spans := c.Spans(t)
+		for i := range spans {
+			if spans[i].Name != "step" { // these ids are random
+				spans[i].SpanID, spans[i].Parent = "", ""
+			}
+		}
+		return spans
+	}
+	want := send(tracetest.New(t))
+	require.Len(t, want, 3)
+	c := tracetest.New(t)
+	if !through(t, c) {
+		t.Skip("otelcol is missing: tools/build.sh otelcol")
+	}
+	require.ElementsMatch(t, want, send(c))
 }
