@@ -78,7 +78,8 @@ func TestPolicies(t *testing.T) {
 	require.NoError(t, err)
 	_, text, _ := strings.Cut(string(guide), "bin/ropewalk sql \"")
 	text, _, _ = strings.Cut(text, "\"")
-	got, err = query(t, twoRuns(t), strings.ReplaceAll(text, "RUN", "done"), "done")
+	text = strings.NewReplacer("\\\n", "\n", "RUN", "done").Replace(text) // as the shell joins the lines
+	got, err = query(t, twoRuns(t), text, "done")
 	require.NoError(t, err)
 	require.Equal(t, []string{"step", "group_id", "mixed", "lag"}, got.Columns)
 	require.NotEmpty(t, got.Rows)
