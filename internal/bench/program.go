@@ -23,6 +23,18 @@ type Program struct {
 // Run runs the program and decodes the one JSON object that it prints; what it prints for a nil into is
 // passed over. A program whose context ends is interrupted, so that it stops what it has started.
 func (p Program) Run(ctx context.Context, into any, args ...string) error {
+	text, err := p.Output(ctx, args...)
+	if err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("read what %s printed: %w", p.called(args), err)
+	}
+	return nil
+}
+
+// Output runs the program and returns what it prints.
+func (p Program) Output(ctx context.Context, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, p.Path, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, p.Env
@@ -31,17 +43,15 @@ func (p Program) Run(ctx context.Context, into any, args ...string) error {
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = grace
-	called := strings.Join(append([]string{p.Path}, args...), " ")
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w%s", called, err, tail(stderr.String()))
+		return "", fmt.Errorf("%s: %w%s", p.called(args), err, tail(stderr.String()))
 	}
-	if into == nil {
-		return nil
-	}
-	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
-		return fmt.Errorf("read what %s printed: %w", called, err)
-	}
-	return nil
+	return stdout.String(), nil
+}
+
+// called is the command line, for errors.
+func (p Program) called(args []string) string {
+	return strings.Join(append([]string{p.Path}, args...), " ")
 }
 
 // tail is the end of a program's messages, each on a line of its own.

@@ -108,8 +108,9 @@ var onlyIn = map[string][]string{
 	"env/household": {"env/environments"},
 	"env/shop":      {"env/environments"},
 	"env/sokoban":   {"env/environments"},
-	"workflows":     {"cmd", "internal/importing", "internal/monitor", "internal/pipelinetest", "internal/runs"},
-	"cmd":           {},
+	"workflows": {"cmd", "internal/bench/history", "internal/importing", "internal/monitor", "internal/pipelinetest",
+		"internal/runs"},
+	"cmd": {},
 }
 
 // binding are the modules that the program must be built with.

@@ -194,6 +194,7 @@ var levels = []Level{
 			{"analysis", "reads and verifies the record"},
 			{"analysis/inspect", "shows one file of the record"},
 			{"analysis/recordtest", "commits small runs for tests"},
+			{"internal/bench/history", "reads the histories of measured runs on a Temporal server"},
 			{"policy/servers/serverstest", "starts real inference servers for tests"},
 			{"recipes", "parses, validates and resolves recipes"},
 		},

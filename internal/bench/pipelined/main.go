@@ -8,15 +8,12 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,6 +23,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/bench/history"
 )
 
 // trial is the outcome of one run.
@@ -87,14 +85,17 @@ func run(ctx context.Context, args []string) error {
 		return errors.Join(err, b.close())
 	}
 	all, err := b.all(ctx, *wait, *steps, *rounds, *seeds)
-	var hop roundTrips
-	if err == nil {
+	var hop *history.RoundTrips // nil without a lag
+	if err == nil && !*only {
 		hop, err = b.roundTrips(ctx, all)
 	}
 	if err := errors.Join(err, b.close()); err != nil {
 		return err
 	}
-	fmt.Print(table(all), hop)
+	fmt.Print(table(all))
+	if hop != nil {
+		fmt.Printf("\n%s", hop)
+	}
 	return bench.Write(*out, map[string]any{"trials": all, "ratio": ratio(all, wait.Seconds()),
 		"ratio_without_waiting": ratio(all, 0), "success": success(all), "goal": goal, "stage_without_work": hop})
 }
@@ -137,13 +138,7 @@ type bencher struct {
 	home    string
 	line    *delay
 	set     []string // changes to the recipe of the first case
-	started []process
-}
-
-// process is a started command; done gets how it ended.
-type process struct {
-	*exec.Cmd
-	done chan error
+	started []*bench.Started
 }
 
 // lagged runs a case with each lag.
@@ -175,8 +170,8 @@ func (b *bencher) open(ctx context.Context) (err error) {
 	if b.home, err = os.MkdirTemp("", "pipelined-"); err != nil {
 		return err
 	}
-	address, err := b.start(ctx, regexp.MustCompile(`listening on http://(\S+): `), nil, "sandbox", "serve", "--listen",
-		"127.0.0.1:0")
+	address, err := b.start(ctx, b.program, regexp.MustCompile(`listening on http://(\S+): `), "sandbox", "serve",
+		"--listen", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -184,25 +179,32 @@ func (b *bencher) open(ctx context.Context) (err error) {
 		return err
 	}
 	b.program.Env = append(os.Environ(), "ROPEWALK_HOME="+filepath.Join(b.home, "state"), "ROPEWALK_NO_WORKER=1")
-	if _, err := b.start(ctx, regexp.MustCompile(`the stack stays (up)`), b.program.Env, "up"); err != nil {
+	if _, err := b.start(ctx, b.program, regexp.MustCompile(`the stack stays (up)`), "up"); err != nil {
 		return err
 	}
-	servers, err := b.call(ctx, b.program.Env, "env")
+	servers, err := b.program.Output(ctx, "env")
 	if err != nil {
 		return err
 	}
-	_, err = b.start(ctx, nil, append(b.program.Env, strings.Fields(servers)...), "worker", "--sandbox-address",
-		b.line.address())
+	worker := b.program
+	worker.Env = slices.Concat(b.program.Env, strings.Fields(servers))
+	_, err = b.start(ctx, worker, nil, "worker", "--sandbox-address", b.line.address())
 	return err
+}
+
+// start starts a program, which close ends.
+func (b *bencher) start(ctx context.Context, p bench.Program, ready *regexp.Regexp, args ...string) (string, error) {
+	s, found, err := p.Start(ctx, ready, args...)
+	if s != nil {
+		b.started = append(b.started, s)
+	}
+	return found, err
 }
 
 // close ends what open has started, the latest first.
 func (b *bencher) close() (err error) {
-	for _, p := range slices.Backward(b.started) {
-		_ = p.Process.Signal(os.Interrupt) // it may have ended by itself
-		if ended := <-p.done; ended != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", strings.Join(p.Args, " "), ended))
-		}
+	for _, s := range slices.Backward(b.started) {
+		err = errors.Join(err, s.Stop())
 	}
 	if b.line != nil {
 		b.line.close()
@@ -210,49 +212,21 @@ func (b *bencher) close() (err error) {
 	return errors.Join(err, os.RemoveAll(b.home))
 }
 
-// call runs the program and returns what it prints.
-func (b *bencher) call(ctx context.Context, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, b.program.Path, args...)
-	cmd.Env, cmd.Stderr = env, os.Stderr
-	text, err := cmd.Output()
+// roundTrips compares a stage without work with a bare activity, on the server of the trials.
+func (b *bencher) roundTrips(ctx context.Context, all []trial) (*history.RoundTrips, error) {
+	c, err := history.Dial(ctx, b.program)
 	if err != nil {
-		return "", fmt.Errorf("ropewalk %s: %w", strings.Join(args, " "), err)
+		return nil, err
 	}
-	return string(text), nil
-}
-
-// start starts the program and waits for a line of its output that matches, if it is to wait. It returns what the
-// line's group holds.
-func (b *bencher) start(ctx context.Context, ready *regexp.Regexp, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, b.program.Path, args...)
-	cmd.Env, cmd.Stderr = env, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute
-	read, write := io.Pipe()
-	if ready != nil {
-		cmd.Stdout, cmd.Stderr = write, write
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	p := process{cmd, make(chan error, 1)}
-	b.started = append(b.started, p)
-	go func() {
-		p.done <- cmd.Wait()
-		write.Close()
-	}()
-	if ready == nil {
-		return "", nil
-	}
-	lines, last := bufio.NewScanner(read), ""
-	for lines.Scan() {
-		last = lines.Text()
-		if found := ready.FindStringSubmatch(last); found != nil {
-			go io.Copy(io.Discard, read) // until it ends
-			return found[1], nil
+	defer c.Close()
+	var lagged []string
+	for _, t := range all {
+		if t.Lag > 0 {
+			lagged = append(lagged, t.Run)
 		}
 	}
-	return "", fmt.Errorf("ropewalk %s ended: %s", strings.Join(args, " "), last)
+	out, err := history.Measure(ctx, c, lagged...)
+	return &out, err
 }
 
 // ratio divides the median time per step without a lag by that with one; 0 where there are no such trials.

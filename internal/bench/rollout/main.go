@@ -2,6 +2,9 @@
 // and with staged shards by turns, and reports for each step the time from its first generated turn to its last tool
 // call, next to the processor seconds that the worker and its sandbox used in that time.
 //
+// Then it counts the Temporal events of the runs' steps in their histories, and compares a stage without work with a
+// bare activity on the same server, in a run with pipeline.max_staleness (package history).
+//
 // The *bound* of a step is its processor seconds divided by the cores: no order of the same work ends earlier. The
 // *ratio* is the step's time divided by its bound.
 package main
@@ -13,18 +16,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
-)
-
-// The goals of the main job on two quiet cores.
-const (
-	mostRatio         = 1.15
-	mostOrchestration = 0.05
+	"github.com/ropewalk/ropewalk/internal/bench/history"
 )
 
 // modes are measured by turns, so that other load affects both alike.
@@ -41,9 +40,10 @@ type outcome struct {
 // measured is one run.
 type measured struct {
 	outcome
-	Mode  string  `json:"mode"`
-	Steps []step  `json:"steps"`
-	Ratio float64 `json:"ratio"` // median over the steps
+	Mode  string         `json:"mode"`
+	Steps []step         `json:"steps"`
+	Ratio float64        `json:"ratio"` // median over the steps
+	Loads []history.Load `json:"loads"` // of every step
 }
 
 func main() { bench.Main("rollout", run) }
@@ -56,14 +56,15 @@ func run(ctx context.Context, args []string) error {
 	steps := flags.Int("steps", 12, "steps of each run")
 	rounds := flags.Int("rounds", 3, "runs of each mode")
 	only := flags.String("mode", "", "measure this mode alone")
+	lagged := flags.Int("lagged-steps", 8, "steps of the run whose stage without work is timed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *only != "" && !slices.Contains(modes, *only) {
 		return fmt.Errorf("-mode must be one of %v, got %q", modes, *only)
 	}
-	if *steps < 2 || *rounds < 1 {
-		return errors.New("at least 2 steps and 1 round: the first step of a run is left out")
+	if *steps < 2 || *rounds < 1 || *lagged < 1 {
+		return errors.New("at least 2 steps, 1 round and 1 lagged step: the first step of a run is left out")
 	}
 	path, err := filepath.Abs(*binary)
 	if err != nil {
@@ -83,11 +84,16 @@ func run(ctx context.Context, args []string) error {
 			all = append(all, m)
 		}
 	}
+	trips, err := histories(ctx, program, *recipe, *lagged, all)
+	if err != nil {
+		return err
+	}
 	medians := summarise(all)
-	fmt.Print(table(medians))
-	missed := failed(medians)
+	goals := goalsOf(medians, trips)
+	fmt.Print(table(medians), goals)
+	missed := goals.missed()
 	err = bench.Write(*out, map[string]any{"runs": all, "medians": medians, "cores": runtime.NumCPU(),
-		"failed": missed})
+		"stage_without_work": trips, "failed": missed})
 	if len(missed) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d goals missed", len(missed)))
 	}
@@ -127,4 +133,32 @@ func measure(ctx context.Context, program bench.Program, recipe, mode string, st
 	}
 	m.Ratio = bench.Median(ratios)
 	return m, nil
+}
+
+// histories reads the load of every step of the runs, and compares a stage without work with a bare activity. The
+// program's stack is up meanwhile.
+func histories(ctx context.Context, program bench.Program, recipe string, steps int, all []measured) (
+	out history.RoundTrips, err error) {
+	up, _, err := program.Start(ctx, regexp.MustCompile(`the stack stays (up)`), "up")
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, up.Stop()) }()
+	var lagged outcome
+	if err := program.Run(ctx, &lagged, "run", recipe, "--json", "--set", "pipeline.max_staleness=1", "--set",
+		"loss.old_log_probs=recompute", "--set", "steps="+strconv.Itoa(steps), "--set",
+		"evaluation.problems=30"); err != nil {
+		return out, err
+	}
+	c, err := history.Dial(ctx, program)
+	if err != nil {
+		return out, err
+	}
+	defer c.Close()
+	for i := range all {
+		if all[i].Loads, err = history.StepLoads(ctx, c, all[i].Run); err != nil {
+			return out, err
+		}
+	}
+	return history.Measure(ctx, c, lagged.Run)
 }

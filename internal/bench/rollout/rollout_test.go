@@ -4,24 +4,39 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/bench/history"
 )
 
 func TestMediansAndGoals(t *testing.T) {
 	medians := summarise([]measured{
 		{outcome: outcome{Orchestration: 0.04, RLSeconds: 9}, Mode: "interleaved", Steps: []step{
-			{Seconds: 1, Processor: 2, Ratio: 1, Tokens: 100}, {Seconds: 2, Processor: 3, Ratio: 1.2, Tokens: 100}}},
+			{Seconds: 1, Processor: 2, Ratio: 1, Tokens: 100}, {Seconds: 2, Processor: 3, Ratio: 1.2, Tokens: 100}},
+			Loads: []history.Load{{Events: 70, Shards: 4}, {Events: 121, Shards: 4}}},
 		{outcome: outcome{Orchestration: 0.12, RLSeconds: 11}, Mode: "interleaved", Steps: []step{
-			{Seconds: 3, Processor: 4, Ratio: 1.4, Tokens: 300}}},
+			{Seconds: 3, Processor: 4, Ratio: 1.4, Tokens: 300}},
+			Loads: []history.Load{{Events: 150, Shards: 8}}},
 		{outcome: outcome{Orchestration: 0.2, RLSeconds: 20}, Mode: "staged", Steps: []step{
-			{Seconds: 4, Processor: 4, Ratio: 2, Tokens: 100}}},
+			{Seconds: 4, Processor: 4, Ratio: 2, Tokens: 100}}, Loads: []history.Load{{Events: 300, Shards: 4}}},
 	})
 	require.Equal(t, []median{
-		{"interleaved", 2, 3, 1.2, 100, 0.08, 10},
-		{"staged", 4, 4, 2, 25, 0.2, 20},
+		{"interleaved", 2, 3, 1.2, 100, 0.08, 10, history.Load{Events: 121, Shards: 4}},
+		{"staged", 4, 4, 2, 25, 0.2, 20, history.Load{Events: 300, Shards: 4}},
 	}, medians)
-	require.Equal(t, []string{"a rollout takes 1.20 × its bound > 1.15",
-		"orchestration takes 8.0% of the RL time > 5%"}, failed(medians))
+	all := goalsOf(medians, history.RoundTrips{Stage: 51, Bare: 10})
+	require.Equal(t, []string{
+		"rollout ÷ bound: 1.20 > 1.15",
+		"orchestration, % of the RL time: 8.0 > 5.0",
+		"Temporal events of a step with 4 shards: 121 > 120",
+		"stage without work ÷ bare activity: 5.1 > 5.0",
+	}, all.missed())
+	require.Contains(t, all.String(), "1.20      1.15  missed")
 	require.Contains(t, table(medians), "rollout of staged / interleaved: 2.00")
-	medians[0].Ratio, medians[0].Orchestration = 1.15, 0.05
-	require.Empty(t, failed(medians))
+
+	medians[0].Ratio, medians[0].Orchestration, medians[0].Load.Events = 1.15, 0.05, 120
+	all = goalsOf(medians, history.RoundTrips{Stage: 50, Bare: 10})
+	require.Len(t, all, 4)
+	require.Empty(t, all.missed())
+	require.NotContains(t, all.String(), "missed")
+	require.Len(t, goalsOf(medians[1:], history.RoundTrips{Stage: 50, Bare: 10}), 1, "no interleaved run")
 }

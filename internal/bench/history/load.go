@@ -1,0 +1,92 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// Load is what a step costs a Temporal server.
+type Load struct {
+	// Events are those of the step's workflow and of its children, with its part of the events of the run's workflow.
+	Events float64 `json:"events"`
+	Shards int     `json:"shards"` // of its rollout
+}
+
+// Limit is the most events that a step of interleaved rollouts may have, whatever the number of turns.
+func (l Load) Limit() int { return 60 + 15*l.Shards }
+
+// Over is how many events the step has for each that it may have.
+func (l Load) Over() float64 { return l.Events / float64(l.Limit()) }
+
+// StepLoads returns the load of each step of a finished run, in no particular order. What the run's workflow has around its steps is shared out
+// equally among them.
+func StepLoads(ctx context.Context, h Histories, run string) ([]Load, error) {
+	steps, around, err := stepsOf(ctx, h, run)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Load, len(steps))
+	for i, step := range steps {
+		if err := out[i].add(ctx, h, step); err != nil {
+			return nil, err
+		}
+		out[i].Events += float64(around) / float64(len(steps))
+	}
+	return out, nil
+}
+
+// stepsOf returns the workflows of a run's steps, and how many events the run's workflow itself has. A long run is
+// several executions, which are read from the latest to the first.
+func stepsOf(ctx context.Context, h Histories, run string) (steps []*commonpb.WorkflowExecution, own int, err error) {
+	for execution, more := "", true; more; more = execution != "" {
+		earlier := ""
+		if err := each(ctx, h, run, execution, func(e *historypb.HistoryEvent) {
+			own++
+			if a := e.GetWorkflowExecutionStartedEventAttributes(); a != nil {
+				earlier = a.GetContinuedExecutionRunId()
+			}
+			if a := e.GetChildWorkflowExecutionStartedEventAttributes(); a.GetWorkflowType().GetName() ==
+				workflows.TrainStepName {
+				steps = append(steps, a.GetWorkflowExecution())
+			}
+		}); err != nil {
+			return nil, 0, err
+		}
+		execution = earlier
+	}
+	if len(steps) == 0 {
+		return nil, 0, fmt.Errorf("the history of run %s has no steps", run)
+	}
+	return steps, own, nil
+}
+
+// add adds a workflow and its children.
+func (l *Load) add(ctx context.Context, h Histories, w *commonpb.WorkflowExecution) error {
+	var children []*commonpb.WorkflowExecution
+	if err := each(ctx, h, w.GetWorkflowId(), w.GetRunId(), func(e *historypb.HistoryEvent) {
+		l.Events++
+		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == api.RunEpisodes {
+			l.Shards++
+		}
+		if a := e.GetChildWorkflowExecutionStartedEventAttributes(); a != nil {
+			children = append(children, a.GetWorkflowExecution())
+			if a.GetWorkflowType().GetName() == workflows.RolloutShardName {
+				l.Shards++
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := l.add(ctx, h, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
