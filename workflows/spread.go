@@ -10,18 +10,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/workflows/queues"
 )
-
-// takeShard is how long a queue may take to start a shard that was assigned to it. A worker that lives and has room
-// takes it at once.
-const takeShard = 10 * time.Second
-
-// answerWithin is how long the first queue that has a worker waits for the answers of the others.
-const answerWithin = time.Second
-
-// observeFirst is when the shards that run are first observed. Later on this happens whenever half as much time again
-// has passed, so that a long rollout has few more events than a short one.
-const observeFirst = 10 * time.Second
 
 // spread runs the shards of a rollout on several task queues, as an assignment decides. Each queue is asked what its
 // worker has room for. A queue without a worker answers when one comes, so that it joins whenever that is.
@@ -29,15 +19,15 @@ type spread struct {
 	step     *trainStep
 	first    int // number of the first shard
 	began    time.Time
-	assigned *assignment
+	assigned *queues.Assignment
 	shards   []spreadShard
 	refused  []error // by queue: its worker cannot run the shards
 }
 
 // spreadShard is a shard that runs, or waits to be assigned.
 type spreadShard struct {
-	next    *order // to be begun
-	attempt int    // that runs; 0 = none, or it was given up
+	next    *queues.Order // to be begun
+	attempt int           // that runs; 0 = none, or it was given up
 	giveUp  workflow.CancelFunc
 }
 
@@ -48,7 +38,7 @@ func (s *trainStep) spreads(ctx workflow.Context, first int) (*spread, func(), e
 	if len(names) == 0 {
 		return nil, func() {}, nil
 	}
-	assigned, err := newAssignment(names, s.plan.Shards, s.plan.ShardTokens)
+	assigned, err := queues.New(names, s.plan.Shards, s.plan.ShardTokens)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,20 +57,20 @@ func (s *trainStep) spreads(ctx workflow.Context, first int) (*spread, func(), e
 // begin begins to assign shards once a queue has a worker, and has given the others a moment to answer: the first would
 // take all of a small rollout.
 func (p *spread) begin(ctx workflow.Context) {
-	if workflow.Await(ctx, func() bool { return p.assigned.up() > 0 }) != nil {
+	if workflow.Await(ctx, func() bool { return p.assigned.Up() > 0 }) != nil {
 		return
 	}
 	if !p.answered() {
-		if _, err := workflow.AwaitWithTimeout(ctx, answerWithin, p.answered); err != nil {
+		if _, err := workflow.AwaitWithTimeout(ctx, queues.AnswerWithin, p.answered); err != nil {
 			return
 		}
 	}
-	p.follow(ctx)(p.assigned.begin(p.now(ctx)))
+	p.follow(ctx)(p.assigned.Begin(p.now(ctx)))
 }
 
 // answered reports whether all queues have answered.
 func (p *spread) answered() bool {
-	n := p.assigned.up()
+	n := p.assigned.Up()
 	for _, err := range p.refused {
 		if err != nil {
 			n++
@@ -91,7 +81,7 @@ func (p *spread) answered() bool {
 
 // ask asks a queue what its worker has room for, and again whenever the queue has been lost.
 func (p *spread) ask(ctx workflow.Context, queue int) {
-	name := p.assigned.queues[queue].name
+	name := p.assigned.Queue(queue)
 	for {
 		o := options(ctx, api.ReportRoom, "what a worker of "+name+" has room for")
 		o.TaskQueue = name
@@ -106,8 +96,9 @@ func (p *spread) ask(ctx workflow.Context, queue int) {
 			p.refused[queue] = err
 			return
 		}
-		p.follow(ctx)(p.assigned.joins(p.now(ctx), queue, room))
-		if workflow.Await(ctx, func() bool { return !p.assigned.queues[queue].up }) != nil {
+		p.follow(ctx)(p.assigned.Joins(p.now(ctx), queue, queues.Room{
+			Worker: room.Host + ", " + room.Engine, Shards: room.Shards, Tokens: room.Tokens}))
+		if workflow.Await(ctx, func() bool { return !p.assigned.IsUp(queue) }) != nil {
 			return
 		}
 		workflow.GetLogger(ctx).Warn("a queue is lost", "queue", name)
@@ -117,11 +108,10 @@ func (p *spread) ask(ctx workflow.Context, queue int) {
 // observe has the running shards observed from time to time, as long as there are queues to compare.
 func (p *spread) observe(ctx workflow.Context) {
 	for {
-		passed := workflow.Now(ctx).Sub(p.began)
-		if workflow.Sleep(ctx, max(observeFirst, passed/2)) != nil {
+		if workflow.Sleep(ctx, queues.ObserveAfter(workflow.Now(ctx).Sub(p.began))) != nil {
 			return
 		}
-		if p.assigned.up() < 2 {
+		if p.assigned.Up() < 2 {
 			continue
 		}
 		seen, err := call[api.Observed](ctx, api.ObserveShards, "how fast the shards on each queue go on",
@@ -133,14 +123,27 @@ func (p *spread) observe(ctx workflow.Context) {
 			workflow.GetLogger(ctx).Warn("shards could not be observed", "error", err)
 			continue
 		}
-		p.follow(ctx)(p.assigned.observe(p.now(ctx), seen))
+		p.follow(ctx)(p.assigned.Observe(p.now(ctx), p.perToken(seen)))
 	}
+}
+
+// perToken is what was seen of each queue, in the assignment's order.
+func (p *spread) perToken(seen api.Observed) []float64 {
+	out := make([]float64, len(p.refused))
+	for i := range out {
+		for _, o := range seen.Queues {
+			if o.Queue == p.assigned.Queue(i) {
+				out[i] = o.PerToken
+			}
+		}
+	}
+	return out
 }
 
 // run runs a shard wherever it is assigned, until it is done or has failed for good.
 func (p *spread) run(ctx workflow.Context, r *shardRollout, in api.EpisodesInput) (api.Episodes, error) {
 	i := r.shard - p.first
-	p.follow(ctx)(p.assigned.submit(p.now(ctx), i))
+	p.follow(ctx)(p.assigned.Submit(p.now(ctx), i))
 	for {
 		shard := &p.shards[i]
 		if err := workflow.Await(ctx, func() bool { return shard.next != nil || p.hopeless() }); err != nil {
@@ -154,38 +157,38 @@ func (p *spread) run(ctx workflow.Context, r *shardRollout, in api.EpisodesInput
 		out, err := p.attempt(ctx, shard, at, in)
 		switch {
 		case err == nil:
-			p.follow(ctx)(p.assigned.ended(p.now(ctx), i, at.attempt, out.Tokens))
+			p.follow(ctx)(p.assigned.Ended(p.now(ctx), i, at.Attempt, out.Tokens))
 			return out, nil
 		case ctx.Err() != nil:
 			return out, err
-		case shard.attempt != at.attempt: // given up, and perhaps assigned again
+		case shard.attempt != at.Attempt: // given up, and perhaps assigned again
 			continue
 		case vanished(err):
-			p.follow(ctx)(p.assigned.vanished(p.now(ctx), i))
+			p.follow(ctx)(p.assigned.Vanished(p.now(ctx), i))
 			continue
 		}
-		decided, again, told := p.assigned.failed(p.now(ctx), i)
+		decided, again, told := p.assigned.Failed(p.now(ctx), i)
 		if p.follow(ctx)(decided, told); again {
 			continue
 		}
-		p.follow(ctx)(p.assigned.withdraw(p.now(ctx), i))
+		p.follow(ctx)(p.assigned.Withdraw(p.now(ctx), i))
 		return out, err
 	}
 }
 
 // attempt runs a shard on the queue that it is assigned to.
-func (p *spread) attempt(ctx workflow.Context, shard *spreadShard, at order, in api.EpisodesInput) (out api.Episodes,
-	err error) {
-	name := p.assigned.queues[at.queue].name
+func (p *spread) attempt(ctx workflow.Context, shard *spreadShard, at queues.Order, in api.EpisodesInput) (
+	out api.Episodes, err error) {
+	name := p.assigned.Queue(at.Queue)
 	words := fmt.Sprintf("shard %d on %s", in.Shard, name)
-	if at.attempt > 1 {
-		words += fmt.Sprintf(", attempt %d", at.attempt)
+	if at.Attempt > 1 {
+		words += fmt.Sprintf(", attempt %d", at.Attempt)
 	}
 	o := options(ctx, api.RunEpisodes, words)
-	o.TaskQueue, o.ScheduleToStartTimeout, o.RetryPolicy = name, takeShard, retryOnQueue
+	o.TaskQueue, o.ScheduleToStartTimeout, o.RetryPolicy = name, queues.TakeWithin, retryOnQueue
 	ctx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	shard.attempt, shard.giveUp = at.attempt, cancel
+	shard.attempt, shard.giveUp = at.Attempt, cancel
 	err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), api.RunEpisodes, in).Get(ctx, &out)
 	return out, err
 }
@@ -214,14 +217,14 @@ func (p *spread) hopeless() bool {
 
 // follow returns a function that carries out orders. An assignment that contradicts itself is an error in this
 // program: the workflow task fails then, and is tried again until a build without the error runs.
-func (p *spread) follow(ctx workflow.Context) func([]order, error) {
-	return func(decided []order, err error) {
+func (p *spread) follow(ctx workflow.Context) func([]queues.Order, error) {
+	return func(decided []queues.Order, err error) {
 		if err != nil {
 			panic(fmt.Errorf("assign shards to queues: %w", err))
 		}
 		for _, d := range decided {
-			shard := &p.shards[d.shard]
-			if d.giveUp {
+			shard := &p.shards[d.Shard]
+			if d.GiveUp {
 				if shard.attempt = 0; shard.next != nil { // it was not begun
 					shard.next = nil
 				} else {
@@ -241,5 +244,5 @@ func (p *spread) now(ctx workflow.Context) float64 { return workflow.Now(ctx).Su
 // show shows which queue runs which shard.
 func (p *spread) show(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s\n\n%s", p.step.run, p.step.step, p.step.stage,
-		p.assigned.markdown(p.first)))
+		p.assigned.Markdown(p.first)))
 }

@@ -21,6 +21,7 @@ import (
 
 // Histories is where histories are read: a client.Client.
 type Histories interface {
+	// GetWorkflowHistory iterates over the events of an execution of a workflow; "" is the latest execution.
 	GetWorkflowHistory(ctx context.Context, workflow, execution string, wait bool,
 		filter enums.HistoryEventFilterType) client.HistoryEventIterator
 }

@@ -43,9 +43,10 @@ func (r *reading) Next() (*historypb.HistoryEvent, error) {
 
 // of is the history of a workflow that began after an earlier execution, with other events.
 func of(earlier string, events ...*historypb.HistoryEvent) []*historypb.HistoryEvent {
-	return append([]*historypb.HistoryEvent{{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
-			ContinuedExecutionRunId: earlier}}}}, events...)
+	began := &historypb.WorkflowExecutionStartedEventAttributes{ContinuedExecutionRunId: earlier}
+	return append([]*historypb.HistoryEvent{{
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: began}}}, events...)
 }
 
 func child(kind, workflow string) *historypb.HistoryEvent {
@@ -76,8 +77,8 @@ func taken(at int64) *historypb.HistoryEvent {
 		EventTime: timestamppb.New(time.UnixMilli(at))}
 }
 
-// A run of two executions has three steps. The seven events of its workflow are shared out among them. A step's events are its own
-// and those of its children, and its shards are activities or children.
+// A run of two executions has three steps. The seven events of its workflow are shared out among them. A step's events
+// are its own and those of its children, and its shards are activities or children.
 func TestLoadsOfSteps(t *testing.T) {
 	other := &historypb.HistoryEvent{}
 	k := kept{

@@ -24,8 +24,8 @@ func (l Load) Limit() int { return 60 + 15*l.Shards }
 // Over is how many events the step has for each that it may have.
 func (l Load) Over() float64 { return l.Events / float64(l.Limit()) }
 
-// StepLoads returns the load of each step of a finished run, in no particular order. What the run's workflow has around its steps is shared out
-// equally among them.
+// StepLoads returns the load of each step of a finished run, in no particular order. What the run's workflow has around
+// its steps is shared out equally among them.
 func StepLoads(ctx context.Context, h Histories, run string) ([]Load, error) {
 	steps, around, err := stepsOf(ctx, h, run)
 	if err != nil {

@@ -64,8 +64,8 @@ func table(medians []median) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "mode\trollout\tprocessor\tratio to the bound\ttokens/s\torchestration\tRL\tevents of a step")
 	for _, m := range medians {
-		fmt.Fprintf(w, "%s\t%.2f s\t%.2f s\t%.2f\t%.0f\t%.1f%%\t%.1f s\t%.0f\n", m.Mode, m.Seconds, m.Processor, m.Ratio,
-			m.TokensPerS, 100*m.Orchestration, m.RLSeconds, m.Load.Events)
+		fmt.Fprintf(w, "%s\t%.2f s\t%.2f s\t%.2f\t%.0f\t%.1f%%\t%.1f s\t%.0f\n", m.Mode, m.Seconds, m.Processor,
+			m.Ratio, m.TokensPerS, 100*m.Orchestration, m.RLSeconds, m.Load.Events)
 	}
 	_ = w.Flush() // a bytes.Buffer returns no error
 	if len(medians) == len(modes) {

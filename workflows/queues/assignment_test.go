@@ -1,4 +1,4 @@
-package workflows
+package queues
 
 import (
 	"fmt"
@@ -6,24 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ropewalk/ropewalk/activities/api"
 )
 
 // assigning is an assignment of shards to the queues a, b and c, whose orders are carried out at once.
 type assigning struct {
-	*assignment
+	*Assignment
 	t   *testing.T
 	now float64
 }
 
 func assigningTo(t *testing.T, shards int) *assigning {
 	t.Helper()
-	a, err := newAssignment([]string{"a", "b", "c"}, shards, 1000)
+	a, err := New([]string{"a", "b", "c"}, shards, 1000)
 	require.NoError(t, err)
-	_, err = a.begin(0)
+	_, err = a.Begin(0)
 	require.NoError(t, err)
-	return &assigning{assignment: a, t: t}
+	return &assigning{Assignment: a, t: t}
 }
 
 // of returns the shards that run on each queue.
@@ -36,7 +34,7 @@ func (a *assigning) of() string {
 }
 
 // do notes something, a second later.
-func (a *assigning) do(f func(now float64) ([]order, error)) []order {
+func (a *assigning) do(f func(now float64) ([]Order, error)) []Order {
 	a.t.Helper()
 	a.now++
 	out, err := f(a.now)
@@ -47,25 +45,25 @@ func (a *assigning) do(f func(now float64) ([]order, error)) []order {
 func (a *assigning) submitAll() {
 	a.t.Helper()
 	for i := range a.shards {
-		a.do(func(now float64) ([]order, error) { return a.submit(now, i) })
+		a.do(func(now float64) ([]Order, error) { return a.Submit(now, i) })
 	}
 }
 
 func (a *assigning) join(queue, shards, tokens int) {
 	a.t.Helper()
-	a.do(func(now float64) ([]order, error) {
-		return a.joins(now, queue, api.Room{Host: "h", Shards: shards, Capacity: api.Capacity{Tokens: tokens}})
+	a.do(func(now float64) ([]Order, error) {
+		return a.Joins(now, queue, Room{Worker: "h, cpu", Shards: shards, Tokens: tokens})
 	})
 }
 
 func (a *assigning) end(shard int) {
 	a.t.Helper()
-	a.do(func(now float64) ([]order, error) { return a.ended(now, shard, a.shards[shard].attempt, 100) })
+	a.do(func(now float64) ([]Order, error) { return a.Ended(now, shard, a.shards[shard].attempt, 100) })
 }
 
 func (a *assigning) vanish(shard int) {
 	a.t.Helper()
-	a.do(func(now float64) ([]order, error) { return a.vanished(now, shard) })
+	a.do(func(now float64) ([]Order, error) { return a.Vanished(now, shard) })
 }
 
 // Shards wait until a queue has a worker, go where the most room is, and fill the room that others leave.
@@ -92,15 +90,15 @@ func TestQueuesTakeShardsAsTheyHaveRoom(t *testing.T) {
 
 // Before the assignment begins, shards and queues only come together: a small rollout is shared by all.
 func TestASmallRolloutIsShared(t *testing.T) {
-	a, err := newAssignment([]string{"a", "b", "c"}, 5, 1000)
+	a, err := New([]string{"a", "b", "c"}, 5, 1000)
 	require.NoError(t, err)
-	b := &assigning{assignment: a, t: t}
+	b := &assigning{Assignment: a, t: t}
 	b.submitAll()
 	for q := range b.queues {
 		b.join(q, 4, 0)
 	}
 	require.Equal(t, "[[] [] []]", b.of())
-	b.do(b.begin)
+	b.do(b.Begin)
 	require.Equal(t, "[[0 3] [1 4] [2]]", b.of())
 }
 
@@ -150,8 +148,8 @@ func TestAnotherQueueIsTriedAfterAFailure(t *testing.T) {
 	a.join(1, 2, 0)
 	require.Equal(t, "[[0 1] [] []]", a.of())
 	fails := func(shard int) (again bool) {
-		a.do(func(now float64) (out []order, err error) {
-			out, again, err = a.failed(now, shard)
+		a.do(func(now float64) (out []Order, err error) {
+			out, again, err = a.Failed(now, shard)
 			return out, err
 		})
 		return again
@@ -159,7 +157,7 @@ func TestAnotherQueueIsTriedAfterAFailure(t *testing.T) {
 	require.True(t, fails(1))
 	require.Equal(t, "[[0] [1] []]", a.of())
 	require.False(t, fails(1))
-	a.do(func(now float64) ([]order, error) { return a.withdraw(now, 1) })
+	a.do(func(now float64) ([]Order, error) { return a.Withdraw(now, 1) })
 	require.Equal(t, "[[0] [] []]", a.of())
 	open, _ := a.core.Open()
 	require.Equal(t, 1, open)
@@ -173,21 +171,17 @@ func TestASlowQueueGetsFewerShards(t *testing.T) {
 		a.join(q, 3, 0)
 	}
 	require.Equal(t, "[[0 1 2] [3 4 5] [6 7 8]]", a.of())
-	see := func(seconds ...float64) []order {
-		var seen api.Observed
-		for i, s := range seconds {
-			seen.Queues = append(seen.Queues, api.ObservedQueue{Queue: a.queues[i].name, Shards: 1, PerToken: s})
-		}
-		return a.do(func(now float64) ([]order, error) { return a.observe(now, seen) })
+	see := func(seconds ...float64) []Order {
+		return a.do(func(now float64) ([]Order, error) { return a.Observe(now, seconds) })
 	}
 	require.Empty(t, see(0.1, 0.1, 1), "no shard has ended, so that nothing says how long they are")
 	a.end(0)
 	a.end(3)
 	require.NotEmpty(t, see(0.1, 0.1, 1))
 	require.Equal(t, "[[1 2 6] [4 5 7] []]", a.of(), "shard 8 waits for room")
-	require.Contains(t, a.markdown(20), "| a | h,  | 21 22 26 | 1 | 10 |")
+	require.Contains(t, a.Markdown(20), "| a | h, cpu | 21 22 26 | 1 | 10 |")
 
-	a.do(func(now float64) ([]order, error) { return a.ended(now, 6, 1, 100) })
+	a.do(func(now float64) ([]Order, error) { return a.Ended(now, 6, 1, 100) })
 	require.Equal(t, "[[1 2 8] [4 5 7] []]", a.of(), "an attempt that had been given up may finish its shard")
 }
 
@@ -215,17 +209,18 @@ func TestAssignmentsAreTheSameForTheSameEvents(t *testing.T) {
 				a.vanish(at.running[rng(len(at.running))])
 			case rng(8) == 0:
 				shard, again := at.running[0], false
-				a.do(func(now float64) (out []order, err error) {
-					out, again, err = a.failed(now, shard)
+				a.do(func(now float64) (out []Order, err error) {
+					out, again, err = a.Failed(now, shard)
 					return out, err
 				})
 				if !again {
-					a.do(func(now float64) ([]order, error) { return a.withdraw(now, shard) })
+					a.do(func(now float64) ([]Order, error) { return a.Withdraw(now, shard) })
 					failed++
 				}
 			case rng(4) == 0:
-				seen := api.Observed{Queues: []api.ObservedQueue{{Queue: at.name, PerToken: 1 / float64(1+rng(100))}}}
-				a.do(func(now float64) ([]order, error) { return a.observe(now, seen) })
+				seen := make([]float64, 3)
+				seen[q] = 1 / float64(1+rng(100))
+				a.do(func(now float64) ([]Order, error) { return a.Observe(now, seen) })
 			default:
 				a.end(at.running[rng(len(at.running))])
 				ended++

@@ -1,20 +1,39 @@
-package workflows
+// Package queues decides which of several task queues takes which shard of a rollout, and when. It is pure: a workflow
+// and a simulation carry out the same decisions.
+//
+// Glossary. A queue is *up* while it has a worker, as far as is known; its worker has *room* for some shards. A shard
+// *runs* on a queue from the moment it is assigned. An *order* is what an assignment asks for.
+package queues
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/rl/scheduler"
 )
 
-// assignment decides which task queue takes which shard of a rollout, and when. It tells the core of package scheduler
-// of the queues as engines, and of the shards as episodes of one turn. What has happened, and the time, are all that it
-// goes by, so that the replay of a workflow decides the same.
+// TakeWithin is how long a queue may take to start a shard that was assigned to it. A worker that lives and has room
+// takes it at once.
+const TakeWithin = 10 * time.Second
+
+// AnswerWithin is how long the first queue that has a worker waits for the answers of the others.
+const AnswerWithin = time.Second
+
+// observeFirst is when the shards that run are first observed.
+const observeFirst = 10 * time.Second
+
+// ObserveAfter is how long after a time since the beginning the shards are observed: whenever half as much time again
+// has passed, so that a long rollout has few more events than a short one.
+func ObserveAfter(passed time.Duration) time.Duration { return max(observeFirst, passed/2) }
+
+// Assignment assigns the shards of a rollout to queues. It tells the core of package scheduler of the queues as
+// engines, and of the shards as episodes of one turn. What has happened, and the time in seconds since the beginning,
+// are all that it goes by, so that the replay of a workflow decides the same. Queues and shards are numbered from 0.
 //
-// A queue is up while it has a worker, as far as is known. A shard *runs* on a queue from the moment it is assigned.
-type assignment struct {
+// Every method that returns orders expects them to be carried out before the next call.
+type Assignment struct {
 	core   *scheduler.Core
 	tokens int               // that a shard can come to hold
 	early  []scheduler.Event // shards that were submitted before
@@ -26,7 +45,7 @@ type assignment struct {
 // shardQueue is what is known about a queue.
 type shardQueue struct {
 	name     string
-	room     api.Room // of the worker that answered last
+	room     Room // of the worker that answered last
 	up       bool
 	running  []int   // shards, in the order in which they were assigned
 	done     int     // shards
@@ -39,15 +58,22 @@ type shardPlace struct {
 	failed         []int // queues that have failed on it
 }
 
-// order is what an assignment asks for: to begin an attempt at a shard on a queue, or to give up the running one.
-type order struct {
-	shard, queue, attempt int
-	giveUp                bool
+// Room is what a queue's worker has room for.
+type Room struct {
+	Worker string // for people
+	Shards int    // that it runs at once; at least 1
+	Tokens int    // that its engine can hold; 0 = not known
 }
 
-// newAssignment makes an assignment of shards that can each come to hold so many tokens. No queue is up.
-func newAssignment(names []string, shards, tokens int) (*assignment, error) {
-	a := &assignment{tokens: max(tokens, 1), shards: make([]shardPlace, shards)}
+// Order is to begin an attempt at a shard on a queue, or to give up the running one.
+type Order struct {
+	Shard, Queue, Attempt int
+	GiveUp                bool
+}
+
+// New makes an assignment of shards that can each come to hold so many tokens. No queue is up.
+func New(names []string, shards, tokens int) (*Assignment, error) {
+	a := &Assignment{tokens: max(tokens, 1), shards: make([]shardPlace, shards)}
 	engines := make([]scheduler.Engine, len(names))
 	down := make([]scheduler.Event, len(names))
 	for i, name := range names {
@@ -66,19 +92,19 @@ func newAssignment(names []string, shards, tokens int) (*assignment, error) {
 }
 
 // tell tells the core what has happened.
-func (a *assignment) tell(now float64, events ...scheduler.Event) (out []order, err error) {
+func (a *Assignment) tell(now float64, events ...scheduler.Event) (out []Order, err error) {
 	actions, err := a.core.Step(now, events...)
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range actions {
-		d := order{shard: x.Episode, queue: x.Engine, attempt: x.Attempt, giveUp: x.Do == scheduler.Cancel}
+		d := Order{Shard: x.Episode, Queue: x.Engine, Attempt: x.Attempt, GiveUp: x.Do == scheduler.Cancel}
 		switch x.Do {
 		case scheduler.Start:
-			a.shards[d.shard].queue, a.shards[d.shard].attempt = d.queue, d.attempt
-			a.queues[d.queue].running = append(a.queues[d.queue].running, d.shard)
+			a.shards[d.Shard].queue, a.shards[d.Shard].attempt = d.Queue, d.Attempt
+			a.queues[d.Queue].running = append(a.queues[d.Queue].running, d.Shard)
 		case scheduler.Cancel:
-			a.leaves(d.shard)
+			a.leaves(d.Shard)
 		default:
 			return nil, fmt.Errorf("the scheduler asks a queue to %s", x)
 		}
@@ -88,7 +114,7 @@ func (a *assignment) tell(now float64, events ...scheduler.Event) (out []order, 
 }
 
 // leaves takes a shard from its queue.
-func (a *assignment) leaves(shard int) {
+func (a *Assignment) leaves(shard int) {
 	place := &a.shards[shard]
 	if place.attempt == 0 {
 		return
@@ -98,8 +124,8 @@ func (a *assignment) leaves(shard int) {
 	place.attempt = 0
 }
 
-// submit adds a shard.
-func (a *assignment) submit(now float64, shard int) ([]order, error) {
+// Submit adds a shard.
+func (a *Assignment) Submit(now float64, shard int) ([]Order, error) {
 	e := scheduler.Event{Kind: scheduler.Submit, Episode: shard, Spec: scheduler.Spec{Group: shard, Most: a.tokens}}
 	if !a.begun {
 		a.early = append(a.early, e)
@@ -108,10 +134,10 @@ func (a *assignment) submit(now float64, shard int) ([]order, error) {
 	return a.tell(now, e)
 }
 
-// joins notes that a queue has a worker, with so much room. Where the room for tokens is known, the queue takes as many
+// Joins notes that a queue has a worker, with so much room. Where the room for tokens is known, the queue takes as many
 // shards as have room in the worst case, and one more, so that the engine has work while the last episodes of the
 // others end.
-func (a *assignment) joins(now float64, queue int, room api.Room) ([]order, error) {
+func (a *Assignment) Joins(now float64, queue int, room Room) ([]Order, error) {
 	at := &a.queues[queue]
 	at.room, at.up, at.perToken = room, true, 0
 	rows := max(room.Shards, 1)
@@ -122,11 +148,11 @@ func (a *assignment) joins(now float64, queue int, room api.Room) ([]order, erro
 	return a.tell(now, scheduler.Event{Kind: scheduler.Joined, Engine: queue, As: &e})
 }
 
-// ended notes that an attempt at a shard, which sampled so many tokens, has finished it.
-func (a *assignment) ended(now float64, shard, attempt int, tokens int64) ([]order, error) {
+// Ended notes that an attempt at a shard, which sampled so many tokens, has finished it.
+func (a *Assignment) Ended(now float64, shard, attempt int, tokens int64) ([]Order, error) {
 	place := a.shards[shard]
 	if place.attempt != attempt { // it had been given up
-		return a.withdraw(now, shard)
+		return a.Withdraw(now, shard)
 	}
 	a.queues[place.queue].done++
 	a.leaves(shard)
@@ -134,23 +160,23 @@ func (a *assignment) ended(now float64, shard, attempt int, tokens int64) ([]ord
 		Tokens: int(tokens)})
 }
 
-// begin has the shards assigned that were submitted so far, and from now on each when it is submitted.
-func (a *assignment) begin(now float64) ([]order, error) {
+// Begin has the shards assigned that were submitted so far, and from now on each when it is submitted.
+func (a *Assignment) Begin(now float64) ([]Order, error) {
 	events := a.early
 	a.early, a.begun = nil, true
 	return a.tell(now, events...)
 }
 
-// withdraw notes that a shard has failed for good, or is done although the attempt had been given up.
-func (a *assignment) withdraw(now float64, shard int) ([]order, error) {
+// Withdraw notes that a shard has failed for good, or is done although the attempt had been given up.
+func (a *Assignment) Withdraw(now float64, shard int) ([]Order, error) {
 	a.leaves(shard)
 	return a.tell(now, scheduler.Event{Kind: scheduler.Withdrawn, Episode: shard})
 }
 
-// vanished notes that a queue has not taken a running shard, or that the worker that had taken it is silent. Other
+// Vanished notes that a queue has not taken a running shard, or that the worker that had taken it is silent. Other
 // shards that run there may have another worker: the queue takes none until one of them has ended. When no other runs
 // there, the queue is lost.
-func (a *assignment) vanished(now float64, shard int) ([]order, error) {
+func (a *Assignment) Vanished(now float64, shard int) ([]Order, error) {
 	place := a.shards[shard]
 	a.leaves(shard)
 	at := &a.queues[place.queue]
@@ -161,8 +187,8 @@ func (a *assignment) vanished(now float64, shard int) ([]order, error) {
 	return a.tell(now, scheduler.Event{Kind: scheduler.Lost, Engine: place.queue})
 }
 
-// failed notes that a queue has failed on a running shard, if another queue that is up may do better.
-func (a *assignment) failed(now float64, shard int) (_ []order, again bool, _ error) {
+// Failed notes that a queue has failed on a running shard, if another queue that is up may do better.
+func (a *Assignment) Failed(now float64, shard int) (_ []Order, again bool, _ error) {
 	place := &a.shards[shard]
 	place.failed = append(place.failed, place.queue)
 	for i, q := range a.queues {
@@ -177,23 +203,28 @@ func (a *assignment) failed(now float64, shard int) (_ []order, again bool, _ er
 	return out, true, err
 }
 
-// observe notes how fast the shards of the queues go on.
-func (a *assignment) observe(now float64, seen api.Observed) ([]order, error) {
+// Observe notes how fast the shards of each queue go on: seconds for a token, 0 where nothing is known.
+func (a *Assignment) Observe(now float64, perToken []float64) ([]Order, error) {
 	var events []scheduler.Event
 	for i := range a.queues {
 		q := &a.queues[i]
-		k := slices.IndexFunc(seen.Queues, func(o api.ObservedQueue) bool { return o.Queue == q.name })
-		if k < 0 || seen.Queues[k].PerToken <= 0 || !q.up {
+		if perToken[i] <= 0 || !q.up {
 			continue
 		}
-		q.perToken = seen.Queues[k].PerToken
+		q.perToken = perToken[i]
 		events = append(events, scheduler.Event{Kind: scheduler.Rate, Engine: i, PerToken: q.perToken})
 	}
 	return a.tell(now, events...)
 }
 
-// up counts the queues that have a worker.
-func (a *assignment) up() (n int) {
+// Queue is the name of a queue.
+func (a *Assignment) Queue(queue int) string { return a.queues[queue].name }
+
+// IsUp reports whether a queue has a worker.
+func (a *Assignment) IsUp(queue int) bool { return a.queues[queue].up }
+
+// Up counts the queues that have a worker.
+func (a *Assignment) Up() (n int) {
 	for _, q := range a.queues {
 		if q.up {
 			n++
@@ -202,14 +233,14 @@ func (a *assignment) up() (n int) {
 	return n
 }
 
-// markdown shows the queues. The numbers of the shards begin at first.
-func (a *assignment) markdown(first int) string {
+// Markdown shows the queues. The numbers of the shards begin at first.
+func (a *Assignment) Markdown(first int) string {
 	var b strings.Builder
 	b.WriteString("| queue | worker | shards that run | done | tokens/s of a shard |\n|:--|:--|:--|--:|--:|\n")
 	for _, q := range a.queues {
 		worker, shards, rate := "none", "", ""
 		if q.up {
-			worker = fmt.Sprintf("%s, %s", q.room.Host, q.room.Engine)
+			worker = q.room.Worker
 		}
 		for i, s := range q.running {
 			if i == shownShards {
