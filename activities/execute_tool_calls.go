@@ -6,6 +6,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -144,7 +145,7 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 			return f.RunLeft(ctx, box, episodes, verdicts, w.progress.set)
 		}
 		for _, c := range ran {
-			measured = append(measured, callTiming(in, episodes[c.Episode].TrajectoryID, c.Turn, c.Call, c.Timing,
+			measured = append(measured, callTiming(ctx, in, episodes[c.Episode].TrajectoryID, c.Turn, c.Call, c.Timing,
 				c.End))
 		}
 	}
@@ -159,7 +160,7 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 	now := time.Now()
 	for i, ref := range refs {
 		if outcomes[i].Broken == nil {
-			measured = append(measured, callTiming(in, episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call,
+			measured = append(measured, callTiming(ctx, in, episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call,
 				outcomes[i].Timing, now))
 		}
 	}
@@ -197,14 +198,16 @@ func (a ExecuteToolCalls) summaries(ctx context.Context, w *draft, scope api.Sco
 }
 
 // callTiming returns the row of a call that ended at about the given time. One that nothing was executed for has no
-// end, so that no duration of 0 enters a mean.
-func callTiming(in api.ToolsInput, trajectory string, turn, call int, t tool.Timing, now time.Time) schema.TimingRow {
+// end, so that no duration of 0 enters a mean. The span is that of the execution under ctx, which commits the result.
+func callTiming(ctx context.Context, in api.ToolsInput, trajectory string, turn, call int, t tool.Timing,
+	now time.Time) schema.TimingRow {
 	row := schema.TimingRow{
 		Stage: api.StageSandbox, Shard: int32(in.Shard), Turn: int32(turn), Kind: "tool_call",
 		TrajectoryID: trajectory, Call: int32(call),
 		StartMicros:  now.Add(-t.Wall).UnixMicro(),
 		QueueSeconds: t.Queue.Seconds(), CPUSeconds: t.CPU.Seconds(), Host: hostname(), Rows: 1,
 	}
+	row.Traced(trace.Current(ctx))
 	switch {
 	case t.Shared:
 		row.Shared = new(true)

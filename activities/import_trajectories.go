@@ -261,7 +261,7 @@ func (a ExecuteToolCalls) importedCalls(ctx context.Context, w *draft, in api.To
 		}
 		row.Status, row.ExitCode, row.Stdout, row.Stderr, row.Value = string(o.Status), int32(o.ExitCode), o.Stdout,
 			o.Stderr, o.Value
-		measured = append(measured, callTiming(in, row.TrajectoryID, int(row.Turn), int(row.Call), o.Timing,
+		measured = append(measured, callTiming(ctx, in, row.TrajectoryID, int(row.Turn), int(row.Call), o.Timing,
 			time.Now()))
 	}
 	return rows, measured, nil

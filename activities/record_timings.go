@@ -40,6 +40,7 @@ func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (
 				StartMicros: t.Start, EndMicros: new(t.End), QueueSeconds: t.Queue, CPUSeconds: t.CPU,
 				Attempt: int32(t.Attempt), Host: t.Host, Rows: t.Rows, Tokens: t.Tokens,
 			}
+			rows[i].Traced(t.TraceID, t.SpanID)
 			if t.Adopted {
 				rows[i].Adopted = new(true)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/faults"
 )
@@ -60,6 +61,54 @@ func TestAnAdoptedStagesTimesAreMarked(t *testing.T) {
 	require.Len(t, rows, 2)
 	require.Nil(t, rows[0].Adopted)
 	require.Equal(t, true, *rows[1].Adopted)
+}
+
+// The measured times of activities and calls name their traces: an activity's row its own span, and a call's row that of
+// the execution that committed its result. Without a tracer the columns are null.
+func TestMeasuredTimesNameTheirTraces(t *testing.T) {
+	b, _ := callingBench(t, &printer{})
+	c := tracetest.New(t)
+	b.deps.tracer = c.Tracer(t)
+	first, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
+		Policy: b.policy})
+	require.NoError(t, err)
+	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Prompts: b.prompts,
+		Past: api.Past{Last: first.Manifest}})
+	require.NoError(t, err)
+	require.NoError(t, b.deps.tracer.Close())
+	b.deps.tracer = nil
+	untraced, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
+		Policy: b.policy})
+	require.NoError(t, err)
+	_, err = do(b, RecordTimings{b.deps}.Execute, api.RecordTimingsInput{Scope: b.scope, Part: "step",
+		Timings: []api.Timing{first.Timing, tools.Timing, untraced.Timing}})
+	require.NoError(t, err)
+
+	spans := map[string]tracetest.Span{}
+	for _, s := range c.Spans(t) {
+		spans[s.Name] = s
+	}
+	var rows []schema.TimingRow
+	for _, place := range []schema.Place{schema.At("r", 1, timingsStep),
+		schema.At("r", 1, timingsCalls).WithTurn(0).WithShard(0)} {
+		_, ref, found, err := b.deps.Record.Lookup(t.Context(), place)
+		require.NoError(t, err)
+		require.True(t, found)
+		rows = append(rows, rowsAt[schema.TimingRow](b, ref)...)
+	}
+	kinds := map[string]int{}
+	for _, row := range rows {
+		kinds[row.Kind]++
+		if row.Adopted != nil { // by the worker without a tracer
+			require.Nil(t, row.TraceID)
+			require.Nil(t, row.SpanID)
+			continue
+		}
+		require.Equal(t, spans[row.Stage].TraceID, *row.TraceID, row.Kind)
+		require.Equal(t, spans[row.Stage].SpanID, *row.SpanID, row.Kind)
+	}
+	require.Equal(t, map[string]int{"activity": 3, "tool_call": first.Calls - tools.Excluded}, kinds,
+		"a call that broke took no time")
 }
 
 // A timings manifest names earlier ones: a step's names those of its calls or shards and that of the previous step. So

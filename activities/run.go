@@ -102,6 +102,7 @@ func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 	}
 	ctx, span := trace.Start(ctx, t.Stage, whereabouts(at, t)...)
 	ctx = logs.With(ctx, trace.IDs(ctx)...)
+	t.TraceID, t.SpanID = trace.Current(ctx)
 	slog.DebugContext(ctx, "stage begins")
 	used := meter.begin()
 	err := body(ctx, p)

@@ -57,7 +57,7 @@ func pack(t *testing.T) {
 	t.Helper()
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "golden", Steps: 2, Seed: 1, Created: "2026-01-02T03:04:05Z",
-		Buffer: true, Outputs: true, Critic: true, Episodes: true})
+		Buffer: true, Outputs: true, Critic: true, Episodes: true, Trace: "0af7651916cd43dd8448eb211c80319c"})
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	w := tar.NewWriter(z)

@@ -79,7 +79,7 @@ var descriptions = []described{
 		"the run draws, and why not the others"},
 	{TaskAnswers, 8, 8, "the answers of a given model to training tasks, one row each, where the recipe filters the " +
 		"tasks by their difficulty"},
-	{Timings, 1, 5, "measured times. No stage reads them"},
+	{Timings, 1, 9, "measured times. No stage reads them"},
 }
 
 func describedAs(table Table) described {

@@ -460,6 +460,9 @@ func timingRows(r *rand.Rand, n int) []TimingRow {
 			TrajectoryID: pick(r, []string{"", TrajectoryID(3, 0, i%4)}), Call: r.Int32N(3) - 1, StartMicros: start,
 			EndMicros: new(start + r.Int64N(1e6)), QueueSeconds: r.Float64(),
 			CPUSeconds: r.Float64(), Attempt: 1, Host: "worker-1", Rows: r.Int64N(100), Tokens: r.Int64N(1000)}
+		if i%3 == 2 {
+			rows[i].Traced("0af7651916cd43dd8448eb211c80319c", fmt.Sprintf("%016x", i))
+		}
 		if i%5 == 4 {
 			rows[i].Kind, rows[i].EndMicros, rows[i].Shared = "tool_call", nil, new(true)
 		}

@@ -85,6 +85,16 @@ type TimingRow struct {
 
 	Adopted *bool `parquet:"adopted,optional" since:"4" doc:"true if an earlier execution had committed the stage and its times are lost: start and end are then those of the execution that adopted it; null otherwise"`
 	Shared  *bool `parquet:"shared,optional" since:"5" doc:"true if the call took its verdict from the execution of an identical call of the batch, whose row has the times; its end is null, and its start the time at which the verdict was there; null otherwise"`
+
+	TraceID *string `parquet:"trace_id,optional,dict" since:"9" doc:"the OpenTelemetry trace of the step, in hexadecimal; null if the execution was not traced"`
+	SpanID  *string `parquet:"span_id,optional" since:"9" doc:"the span in that trace: of the activity's execution, and for a tool call of the execution that commits its result; null likewise"`
+}
+
+// Traced notes the trace and the span of an execution, in hexadecimal; empty ids leave the columns null.
+func (r *TimingRow) Traced(trace, span string) {
+	if trace != "" {
+		r.TraceID, r.SpanID = &trace, &span
+	}
 }
 
 // Seconds returns how long the interval took; ok is false for a call that shared another's execution.

@@ -23,12 +23,12 @@ import (
 // matched to tasks; and what a world offers before training to the statistics of step 1's stage resample. The
 // manifest of an evaluation may have parts. Entropies of turns may be null where log-probabilities are not, and
 // both where the sampler gives none; entropy and grad_norm of updates may be null. It added the stage untaught, which
-// commits the rows of an evaluation with that tag.
+// commits the rows of an evaluation with that tag. 9 added the ids of traces to timings.
 const (
 	// Major is the format's major version. Manifests and heads have it as version.
 	Major = 1
 	// Version is the format's minor version. Manifests and heads have it as schema_version.
-	Version = 8
+	Version = 9
 )
 
 // removedColumns names the columns that shards of earlier minor versions have and those of this one do not.

@@ -129,6 +129,10 @@ type Timing struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// Device is how the stage used devices; nil if its engine measures nothing.
 	Device *DeviceUse `json:"device,omitempty"`
+	// TraceID and SpanID are the trace of the step and the execution's span in it, in hexadecimal; "" if the execution
+	// was not traced.
+	TraceID string `json:"trace_id,omitempty"`
+	SpanID  string `json:"span_id,omitempty"`
 }
 
 // Capacity is what generates for a rollout, and what it has room for at once.

@@ -72,7 +72,12 @@ type Options struct {
 	EvaluateAt map[int]int
 	// Episodes makes evaluations record their episodes.
 	Episodes bool
+	// Trace is the id of the trace that the measured times are in; "" if the run is not traced.
+	Trace string
 }
+
+// Span is the id of every span of a run that is traced.
+const Span = "b7ad6b7169203331"
 
 // Run is a committed run.
 type Run struct {
@@ -288,8 +293,9 @@ func (r *Run) spend(stage string, shard, turn int, rows, tokens int64) {
 		Stage: stage, Shard: int32(shard), Turn: int32(turn), Kind: "activity", Call: -1,
 		StartMicros: start, EndMicros: new(r.clock), Attempt: 1, Host: "host", Rows: rows, Tokens: tokens,
 	})
+	t := &r.timings[len(r.timings)-1]
+	t.Traced(r.Trace, Span)
 	if stage == schema.StageUpdate { // as an engine on a GPU measures it
-		t := &r.timings[len(r.timings)-1]
 		t.DevicePeakBytes, t.DeviceUtilisation, t.MFU, t.TrainTokensPerS = new(int64(3)<<30), new(0.9), new(0.4),
 			new(12000.0)
 	}

@@ -118,7 +118,7 @@ func (r *Run) commitShard(step, shard int, prompts schema.Ref) shardManifests {
 	r.spend(schema.StageRollout, shard, 0, int64(len(work.turns[0])), 30)
 	l.tools = append(l.tools, put(r, r.manifest(at(schema.StageSandbox, 0), prompts, l.turns[0]), work.calls))
 	r.spend(schema.StageSandbox, shard, 0, int64(len(work.calls)), 0)
-	r.timed = append(r.timed, put(r, r.manifest(at("timings_calls", 0)), callTimings(work.calls)))
+	r.timed = append(r.timed, put(r, r.manifest(at("timings_calls", 0)), r.callTimings(work.calls)))
 	second := r.manifest(at(schema.StageRollout, 1), prompts, r.policy, l.turns[0], l.tools[0])
 	second.Stats = map[string]float64{schema.StatTokens: 10}
 	l.turns = append(l.turns, put(r, second, work.turns[1]))
@@ -159,13 +159,14 @@ func gradings(work rows) []schema.GradingRow {
 	return out
 }
 
-func callTimings(calls []schema.ToolCallRow) []schema.TimingRow {
+func (r *Run) callTimings(calls []schema.ToolCallRow) []schema.TimingRow {
 	out := make([]schema.TimingRow, len(calls))
 	for i, c := range calls {
 		out[i] = schema.TimingRow{
 			Stage: schema.StageSandbox, Kind: "tool_call", TrajectoryID: c.TrajectoryID, Turn: c.Turn, Call: c.Call,
 			StartMicros: Start, EndMicros: new(int64(Start + 1000)), Host: "host", Rows: 1,
 		}
+		out[i].Traced(r.Trace, Span)
 	}
 	return out
 }

@@ -1,7 +1,13 @@
 package sql_test
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,4 +31,32 @@ func TestEarlierNamesOfStages(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, jsonOf(t, got))
 	}
+}
+
+// A query reads measured times with and without the ids of traces: those of versions before 1.9 have none.
+func TestTracesOfMeasuredTimes(t *testing.T) {
+	f, err := os.Open(filepath.Join("..", "testdata", "records", "v1.8.tar.gz"))
+	require.NoError(t, err)
+	defer f.Close()
+	plain, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	objects := mem.New()
+	for r := tar.NewReader(plain); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, objects.Put(t.Context(), header.Name, data))
+	}
+	recordtest.Train(t, objects, recordtest.Options{Run: "traced", Steps: 1, Seed: 1, Created: "2026-01-04T03:04:05Z",
+		Trace: "0af7651916cd43dd8448eb211c80319c"})
+	got, err := sql.Query(t.Context(), sql.Options{Store: objects, Cache: t.TempDir(), Query: "select run, " +
+		"count(trace_id) = count(*) traced, count(trace_id) = 0 untraced, any_value(trace_id) trace, " +
+		"any_value(span_id) span from timings group by run order by run"})
+	require.NoError(t, err)
+	require.Equal(t, `{"columns":["run","traced","untraced","trace","span"],"rows":[["golden",false,true,null,null],`+
+		`["traced",true,false,"0af7651916cd43dd8448eb211c80319c","`+recordtest.Span+`"]]}`, jsonOf(t, got))
 }

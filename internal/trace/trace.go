@@ -121,14 +121,22 @@ func Start(ctx context.Context, name string, attrs ...slog.Attr) (context.Contex
 	return context.WithValue(ctx, key{}, s.at), s
 }
 
-// IDs returns the ids of the trace and of the span that ctx is in, for the log; nil if it is in none.
-func IDs(ctx context.Context) []slog.Attr {
+// Current returns the ids of the trace and of the span that ctx is in, in hexadecimal; "" if it is in none.
+func Current(ctx context.Context) (traceID, spanID string) {
 	at, ok := ctx.Value(key{}).(here)
 	if !ok {
+		return "", ""
+	}
+	return hex.EncodeToString(at.trace[:]), hex.EncodeToString(at.span[:])
+}
+
+// IDs returns the ids of the trace and of the span that ctx is in, for the log; nil if it is in none.
+func IDs(ctx context.Context) []slog.Attr {
+	trace, span := Current(ctx)
+	if trace == "" {
 		return nil
 	}
-	return []slog.Attr{slog.String("trace_id", hex.EncodeToString(at.trace[:])),
-		slog.String("span_id", hex.EncodeToString(at.span[:]))}
+	return []slog.Attr{slog.String("trace_id", trace), slog.String("span_id", span)}
 }
 
 // End ends the span. failure names what went wrong, by its kind alone; "" if nothing did.

@@ -58,6 +58,7 @@ func TestSpansMeetInOneTrace(t *testing.T) {
 
 	ctx, stage := Start(one.Step(t.Context(), "r", 3, 0), "rollout", slog.Int("shard", 2), slog.Float64("x", 0.5))
 	require.Len(t, IDs(ctx), 2)
+	traceID, spanID := Current(ctx)
 	_, call := Start(ctx, "tool python", slog.Bool("all", true))
 	call.End("")
 	stage.End("timeout", slog.Int64("rows", 7))
@@ -83,6 +84,7 @@ func TestSpansMeetInOneTrace(t *testing.T) {
 		require.Equal(t, parent, byName[name].Parent, name)
 		require.Equal(t, root.TraceID, byName[name].TraceID, name)
 	}
+	require.Equal(t, []string{root.TraceID, byName["rollout"].SpanID}, []string{traceID, spanID})
 	require.Len(t, root.TraceID, 32)
 	require.Len(t, root.SpanID, 16)
 	require.Equal(t, &status{2, "timeout"}, byName["rollout"].Status)
@@ -127,6 +129,8 @@ func TestOffUnlessACollectorIsNamed(t *testing.T) {
 	ctx, s := Start(none.Step(t.Context(), "r", 1, 0), "x")
 	require.Nil(t, s)
 	require.Nil(t, IDs(ctx))
+	traceID, spanID := Current(ctx)
+	require.Empty(t, traceID+spanID)
 	s.End("")
 	none.Root("r", 1, 0, time.Now(), time.Now())
 	require.NoError(t, none.Close())

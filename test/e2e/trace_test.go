@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 )
 
 // Each step is a trace: from its workflow over the executions of its stages, on two workers, to the calls of tools and
-// engines. The log names the spans, and the record is that of a run that is not traced. A real collector passes the
+// engines. The log and the measured times name the spans, and the record is that of a run that is not traced. A real collector passes the
 // spans on where there is one.
 func TestTracesFromWorkflowToCalls(t *testing.T) {
 	t.Parallel()
@@ -73,4 +74,31 @@ func TestTracesFromWorkflowToCalls(t *testing.T) {
 		}
 	}
 	require.Equal(t, steps+1, sampled)
+	for run := range paths {
+		measuredIn(t, h, run, runs, byID)
+	}
+}
+
+// measuredIn requires that the measured times of a run's steps, of activities and of calls, name their traces and
+// spans. What precedes the steps is in no trace.
+func measuredIn(t *testing.T, h *home, run string, runs map[string]string, spans map[string]tracetest.Span) {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(h.run(t, "sql", "--run", run, "--csv",
+		"select coalesce(step, -1), stage, kind, trace_id, span_id from timings").ok(t).out)).ReadAll()
+	require.NoError(t, err)
+	traced := map[string]int{}
+	for _, row := range rows[1:] {
+		step, stage, kind, trace, span := row[0], row[1], row[2], row[3], row[4]
+		if step == "-1" {
+			require.Empty(t, trace+span, row)
+			continue
+		}
+		traced[kind]++
+		require.Equal(t, run, runs[trace], row)
+		require.Equal(t, stage, spans[span].Name, row)
+		require.Equal(t, trace, spans[span].TraceID, row)
+		require.Equal(t, step, spans[span].Attributes["step"], row)
+	}
+	require.Positive(t, traced["activity"], run)
+	require.Positive(t, traced["tool_call"], run)
 }
