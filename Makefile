@@ -213,10 +213,13 @@ test-deploy: ## check units, chart and compose file: systemd-analyze, helm lint 
 	@tools/build.sh helm
 	ROPEWALK_REQUIRE_HELM=1 ROPEWALK_REQUIRE_SYSTEMD=1 go test -count 1 ./deploy
 
-# Debian: apt-get install etcd-server. Kubernetes' programs are built into .tools once (minutes).
+# Debian: apt-get install etcd-server. Kubernetes' programs are built into .tools once (minutes). APISERVER_SHORT=1
+# applies the chart's default values alone.
+APISERVER_SHORT ?=
 test-apiserver: ## have a Kubernetes API server admit the chart over the matrix of values (a minute)
 	@tools/build.sh helm kube-apiserver kubectl
 	ROPEWALK_TEST_APISERVER=1 ROPEWALK_REQUIRE_APISERVER=1 ROPEWALK_REQUIRE_HELM=1 \
+		ROPEWALK_APISERVER_SHORT=$(APISERVER_SHORT) \
 		go test -count 1 -run TestAPIServer -v ./deploy
 
 # Needs root, for network namespaces; on Debian: apt-get install postgresql iproute2. Temporal's server is built into

@@ -95,6 +95,42 @@ func TestComposeVariables(t *testing.T) {
 	require.GreaterOrEqual(t, len(found), 5)
 }
 
+// podman-compose reads the file as compose.sh hands it over: every service has an image that is made here, and every
+// variable its value. Starting the services takes these images, and so a person: make compose-up.
+func TestPodmanComposeReadsTheFile(t *testing.T) {
+	find(t, "podman", "COMPOSE")
+	python := built(t, "worlds/compose/bin/python", "COMPOSE") // tools/worlds.sh compose
+	script := exec.Command("./compose.sh", "config")
+	script.Env = append(os.Environ(), "COMPOSE="+python+" -m podman_compose", "STATE="+t.TempDir(), "IMAGES=local")
+	var messages strings.Builder
+	script.Stderr = &messages
+	out, err := script.Output()
+	require.NoError(t, err, messages.String())
+	require.NotContains(t, string(out), "${")
+	var read map[string]any
+	require.NoError(t, yaml.Unmarshal(out, &read))
+	got := read["services"].(map[string]any)
+	for name, service := range composed(t)["services"].(map[string]any) {
+		if name == "grafana" {
+			require.NotContains(t, got, name)
+			continue
+		}
+		require.Regexp(t, `^localhost/ropewalk-[a-z0-9]+:dev$`, at(got[name], "image"), name)
+		variables, _ := at(service, "environment").(map[string]any)
+		for variable := range variables {
+			require.NotEmpty(t, at(got[name], "environment", variable), "%s: %s", name, variable)
+		}
+		require.Equal(t, len(list(service, "volumes")), len(list(got[name], "volumes")), name)
+		require.Len(t, list(got[name], "command"), len(list(service, "command")), name)
+	}
+}
+
+// list returns a field that is a list; nil if it is absent or something else.
+func list(service any, field string) []any {
+	out, _ := at(service, field).([]any)
+	return out
+}
+
 // Prometheus reads the metrics of every service that has an address for them, and of no other.
 func TestComposeTargets(t *testing.T) {
 	find(t, "openssl", "OPENSSL")
