@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Writes software bills of materials in CycloneDX's JSON form to the given folder (default .ropewalk/sbom). go.cdx.json
 # lists the modules linked into bin/ropewalk, as the binary itself names them; python-*.cdx.json list the pinned Python
-# packages.
+# packages. Only the commit decides what they hold: times are the commit's (or SOURCE_DATE_EPOCH).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-.ropewalk/sbom}
 mkdir -p "$out"
 
-tools/build.sh cyclonedx-gomod
-.tools/cyclonedx-gomod bin -json -noserial -output "$out/go.cdx.json" bin/ropewalk
+tools/go-sbom.sh bin/ropewalk "$out/go.cdx.json"
 
 tools/audit-python.sh
 declare -A pins=([ci]=.ci/requirements.txt [sandbox]=tools/sandbox-python.txt [gpu]=gpu/setup/requirements.txt
