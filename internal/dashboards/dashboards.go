@@ -18,6 +18,9 @@ const (
 	Bytes     Unit = "bytes"
 	ByteRate  Unit = "Bps"
 	PerSecond Unit = "ops"
+	Celsius   Unit = "celsius"
+	Watts     Unit = "watt"
+	Hertz     Unit = "hertz"
 )
 
 // Dashboard is one page of panels.
@@ -33,7 +36,8 @@ type Panel struct {
 	Title, Doc string
 	Unit       Unit
 	Queries    []Query
-	// Needs names what must be there, and in use, for the panel to have data: "", or gpu, presigner or serve.
+	// Needs names what must be there, and in use, for the panel to have data: "", or gpu, presigner, serve or cells (a
+	// sandbox service's sessions).
 	Needs string
 }
 
@@ -65,13 +69,16 @@ var overview = Dashboard{
 	Doc: "Runs, task queues, stages, the store, presigners and Temporal's client of all processes.",
 	Panels: []Panel{
 		{Title: "Open runs", Doc: "By state. Parked runs wait for a person.", Unit: Number,
-			Queries: one("max by (state) (ropewalk_runs)", "{{state}}")},
+			Queries: []Query{{"max by (state) (ropewalk_runs)", "{{state}}"},
+				{"max(ropewalk_runs_unlisted)", "without figures, because there are too many"}}},
 		{Title: "Steps of the runs", Unit: Number, Queries: one("max by (run) (ropewalk_run_step)", "{{run}}")},
 		{Title: "Success on held-out problems", Unit: Ratio,
 			Queries: one("max by (run) (ropewalk_run_heldout_success_ratio)", "{{run}}")},
 		{Title: "Since a run last moved", Doc: "Seconds since its step, stage or work was seen to change.",
 			Unit:    Seconds,
 			Queries: one("time() - max by (run) (ropewalk_run_progress_timestamp_seconds)", "{{run}}")},
+		{Title: "States that runs enter", Doc: "As workers noted them.", Unit: PerSecond,
+			Queries: one(rate("ropewalk_run_states_total", "state"), "{{state}}")},
 		{Title: "Tasks that wait", Unit: Number,
 			Queries: one("max by (queue, kind) (ropewalk_queue_backlog)", "{{queue}} {{kind}}")},
 		{Title: "Age of the oldest task", Unit: Seconds,
@@ -80,13 +87,18 @@ var overview = Dashboard{
 			Queries: one("max by (queue, kind) (ropewalk_queue_pollers)", "{{queue}} {{kind}}")},
 		{Title: "Stages committed", Unit: PerSecond,
 			Queries: one(rate("ropewalk_stage_committed_total", "stage"), "{{stage}}")},
-		{Title: "Stages retried, adopted, failed", Unit: PerSecond, Queries: []Query{
+		{Title: "Stages at work", Doc: "Executions that run now.", Unit: Number,
+			Queries: one("sum by (stage) (ropewalk_stage_running)", "{{stage}}")},
+		{Title: "Stages started, retried, adopted, failed", Unit: PerSecond, Queries: []Query{
+			{"sum(rate(ropewalk_stage_started_total[$window]))", "started"},
 			{"sum(rate(ropewalk_stage_retried_total[$window]))", "retried"},
 			{"sum(rate(ropewalk_stage_adopted_total[$window]))", "adopted"},
 			{"sum(rate(ropewalk_stage_failed_total[$window])) or vector(0)", "failed"},
 		}},
 		{Title: "Duration of stages", Doc: "Mean of those that did their work.", Unit: Seconds,
 			Queries: one(mean("ropewalk_stage_seconds", "stage"), "{{stage}}")},
+		{Title: "Rows committed", Unit: PerSecond,
+			Queries: one(rate("ropewalk_stage_rows_total", "stage"), "{{stage}}")},
 		{Title: "Bytes committed", Unit: ByteRate,
 			Queries: one(rate("ropewalk_stage_bytes_total", "stage"), "{{stage}}")},
 		{Title: "Requests to the store", Unit: PerSecond,
@@ -113,6 +125,10 @@ var overview = Dashboard{
 			Queries: one(`process_resident_memory_bytes{job=~"ropewalk-.*"}`, "{{job}} {{instance}}")},
 		{Title: "CPU of the processes", Doc: "Cores in use.", Unit: Number,
 			Queries: one(`rate(process_cpu_seconds_total{job=~"ropewalk-.*"}[$window])`, "{{job}} {{instance}}")},
+		{Title: "Processes", Doc: "By kind and version.", Unit: Number,
+			Queries: one("count by (kind, version) (ropewalk_process_info)", "{{kind}} {{version}}")},
+		{Title: "Since the monitor's servers answered", Unit: Seconds,
+			Queries: one("time() - max by (instance) (ropewalk_monitor_refresh_timestamp_seconds)", "{{instance}}")},
 		{Title: "Retention", Doc: "How long Temporal and the bucket keep what is finished.", Unit: Seconds,
 			Queries: one("min by (what) (ropewalk_retention_seconds)", "{{what}}")},
 	},
@@ -125,7 +141,14 @@ var run = Dashboard{
 	Name: "run", Title: "Ropewalk: one run", OneRun: true,
 	Doc: "The figures of one run's latest finished step, and where the time of its steps goes.",
 	Panels: []Panel{
-		{Title: "Step", Unit: Number, Queries: []Query{{ofRun("step"), "step"}, {ofRun("steps"), "of"}}},
+		{Title: "Step", Unit: Number, Queries: []Query{{ofRun("step"), "step"}, {ofRun("steps"), "of"},
+			{ofRun("finished_step"), "finished"}}},
+		{Title: "State", Doc: "1 for the state of the run.", Unit: Number,
+			Queries: one(`max by (state) (ropewalk_run_state{run="$run"})`, "{{state}}")},
+		{Title: "Stage", Doc: "1 for the stage that the run is in.", Unit: Number,
+			Queries: one(`max by (stage) (ropewalk_run_stage{run="$run"})`, "{{stage}}")},
+		{Title: "Since the run was started or resumed", Unit: Seconds,
+			Queries: one("time() - "+ofRun("started_timestamp_seconds"), "run")},
 		{Title: "Reward", Unit: Number, Queries: one(ofRun("reward"), "mean of the step")},
 		{Title: "Success", Unit: Ratio, Queries: []Query{{ofRun("success_ratio"), "of the step"},
 			{ofRun("heldout_success_ratio"), "on held-out problems"}}},
@@ -167,8 +190,30 @@ var sandboxes = Dashboard{
 		{Title: "Queue of services", Doc: "Bytes that wait, of those that may.", Unit: Ratio,
 			Queries: one("ropewalk_sandbox_queue_bytes / ropewalk_sandbox_queue_capacity_bytes", "{{instance}}")},
 		{Title: "Sessions of services", Unit: Number, Queries: one("ropewalk_sandbox_sessions", "{{instance}}")},
+		{Title: "Sessions restored, lost", Doc: "A lost session's cells had other results when they were run again.",
+			Unit: PerSecond, Queries: []Query{
+				{rate("ropewalk_sandbox_session_replays_total", "instance"), "{{instance}} restored"},
+				{rate("ropewalk_sandbox_sessions_lost_total", "instance"), "{{instance}} lost"}}},
+		{Title: "Cells by verdict", Unit: PerSecond, Needs: "cells",
+			Queries: one(rate("ropewalk_sandbox_cells_total", "status"), "{{status}}")},
+		{Title: "Time of a cell", Unit: Seconds, Needs: "cells",
+			Queries: one(mean("ropewalk_sandbox_cell_seconds", "instance"), "{{instance}}")},
 		{Title: "Connections of services", Unit: Number,
 			Queries: one("ropewalk_sandbox_connections", "{{instance}}")},
+		{Title: "Services that drain", Doc: "1 while a service accepts no calls.", Unit: Number,
+			Queries: one("ropewalk_sandbox_draining", "{{instance}}")},
+		{Title: "Interpreters replaced", Doc: "Because of their age.", Unit: PerSecond,
+			Queries: one(rate("ropewalk_sandbox_recycled_zygotes_total", "instance"), "{{instance}}")},
+		{Title: "Answers to clients", Doc: "Calls and cells.", Unit: PerSecond,
+			Queries: one(rate("ropewalk_sandbox_client_answers_total", "client"), "{{client}}")},
+		{Title: "Processors of clients", Doc: "Cores that their calls and cells use.", Unit: Number,
+			Queries: one(rate("ropewalk_sandbox_client_cpu_seconds_total", "client"), "{{client}}")},
+		{Title: "Quotas of clients", Doc: "Requests that were refused or had to wait, by limit.", Unit: PerSecond,
+			Queries: one(rate("ropewalk_sandbox_client_limited_total", "client, limit"), "{{client}} {{limit}}")},
+		{Title: "Calls of clients", Doc: "Those that wait or run now.", Unit: Number,
+			Queries: one("sum by (client) (ropewalk_sandbox_client_calls)", "{{client}}")},
+		{Title: "Sessions of clients", Unit: Number,
+			Queries: one("sum by (client) (ropewalk_sandbox_client_sessions)", "{{client}}")},
 	},
 }
 
@@ -192,12 +237,49 @@ var engines = Dashboard{
 			Queries: one(rate("ropewalk_engine_loads_total", "instance, device"), "{{instance}} {{device}}")},
 		{Title: "MFU", Doc: "Of the latest execution of a stage, where the engine measures it.", Unit: Ratio,
 			Needs: "gpu", Queries: one("ropewalk_engine_mfu_ratio", "{{instance}} {{stage}}")},
+		{Title: "Tokens a second of an engine", Doc: "Of the latest execution of a stage, where the engine measures it.",
+			Unit: PerSecond, Needs: "gpu", Queries: one("ropewalk_engine_tokens_per_second", "{{instance}} {{stage}}")},
+		{Title: "Devices at work", Doc: "Share of the latest execution of a stage, where the engine measures it.",
+			Unit: Ratio, Needs: "gpu", Queries: one("ropewalk_engine_busy_ratio", "{{instance}} {{stage}}")},
 		{Title: "Most memory of an engine", Unit: Bytes, Needs: "gpu",
 			Queries: one("ropewalk_engine_memory_peak_bytes", "{{instance}} {{stage}}")},
 		{Title: "Device memory", Unit: Bytes, Needs: "gpu",
-			Queries: one("ropewalk_gpu_memory_used_bytes", "{{instance}} {{gpu}}")},
-		{Title: "Device utilisation", Unit: Ratio, Needs: "gpu",
-			Queries: one("ropewalk_gpu_utilisation_ratio", "{{instance}} {{gpu}}")},
+			Queries: []Query{{"ropewalk_gpu_memory_used_bytes", "{{instance}} {{gpu}} in use"},
+				{"ropewalk_gpu_memory_total_bytes", "{{instance}} {{gpu}} all"}}},
+		{Title: "Device utilisation", Doc: "Share of the time in which something ran, or used memory.", Unit: Ratio,
+			Needs: "gpu", Queries: []Query{{"ropewalk_gpu_utilisation_ratio", "{{instance}} {{gpu}}"},
+				{"ropewalk_gpu_memory_utilisation_ratio", "{{instance}} {{gpu}} memory"}}},
+		{Title: "Processes on devices", Unit: Number, Needs: "gpu",
+			Queries: one("ropewalk_gpu_processes", "{{instance}} {{gpu}}")},
+		{Title: "Device temperature", Unit: Celsius, Needs: "gpu",
+			Queries: one("ropewalk_gpu_temperature_celsius", "{{instance}} {{gpu}}")},
+		{Title: "Device power", Unit: Watts, Needs: "gpu",
+			Queries: []Query{{"ropewalk_gpu_power_watts", "{{instance}} {{gpu}} drawn"},
+				{"ropewalk_gpu_power_limit_watts", "{{instance}} {{gpu}} limit"}}},
+		{Title: "Device clocks", Unit: Hertz, Needs: "gpu",
+			Queries: []Query{{"ropewalk_gpu_sm_clock_hertz", "{{instance}} {{gpu}} processors"},
+				{"ropewalk_gpu_memory_clock_hertz", "{{instance}} {{gpu}} memory"}}},
+		{Title: "Lowered clocks", Doc: "Share of the last ten minutes.", Unit: Ratio, Needs: "gpu",
+			Queries: one("ropewalk_gpu_throttled_ratio", "{{instance}} {{gpu}} {{by}}")},
+		{Title: "Reasons for lower clocks", Doc: "1 for each reason.", Unit: Number, Needs: "gpu",
+			Queries: one("max by (instance, gpu, reason) (ropewalk_gpu_clock_reason)", "{{instance}} {{gpu}} {{reason}}")},
+		{Title: "Errors of device memory", Doc: "Since the driver was loaded.", Unit: Number, Needs: "gpu",
+			Queries: []Query{{"ropewalk_gpu_ecc_corrected_total", "{{instance}} {{gpu}} corrected"},
+				{"ropewalk_gpu_ecc_uncorrected_total", "{{instance}} {{gpu}} uncorrected"}}},
+		{Title: "Replaced rows of device memory", Doc: "By the errors that they had. Pending rows wait for a reset.",
+			Unit: Number, Needs: "gpu", Queries: []Query{
+				{"ropewalk_gpu_remapped_rows_corrected_total", "{{instance}} {{gpu}} corrected"},
+				{"ropewalk_gpu_remapped_rows_uncorrected_total", "{{instance}} {{gpu}} uncorrected"},
+				{"ropewalk_gpu_row_remap_pending", "{{instance}} {{gpu}} pending"},
+				{"ropewalk_gpu_row_remap_failed", "{{instance}} {{gpu}} failed"}}},
+		{Title: "NVLinks", Unit: Number, Needs: "gpu", Queries: []Query{
+			{"ropewalk_gpu_nvlinks_active", "{{instance}} {{gpu}} up"}, {"ropewalk_gpu_nvlinks", "{{instance}} {{gpu}} all"}}},
+		{Title: "Leased devices", Doc: "1 while a process has the device leased.", Unit: Number, Needs: "gpu",
+			Queries: []Query{{"ropewalk_gpu_leased", "{{instance}} {{gpu}}"},
+				{"ropewalk_gpu_lease_waiting", "{{instance}} requests that wait"}}},
+		{Title: "Leases", Unit: PerSecond, Needs: "gpu", Queries: []Query{
+			{rate("ropewalk_gpu_leases_total", "instance"), "{{instance}} taken"},
+			{rate("ropewalk_gpu_leases_failed_total", "instance"), "{{instance}} lost a device"}}},
 		{Title: "Device health", Doc: "1 for the state of each device.", Unit: Number, Needs: "gpu",
 			Queries: one("ropewalk_gpu_state == 1", "{{instance}} {{gpu}} {{state}}")},
 		{Title: "Xids", Unit: PerSecond, Needs: "gpu",
@@ -206,5 +288,18 @@ var engines = Dashboard{
 			Queries: one(rate("ropewalk_serve_requests_total", "path, status"), "{{path}} {{status}}")},
 		{Title: "Time to the first token", Unit: Seconds, Needs: "serve",
 			Queries: one(mean("ropewalk_serve_time_to_first_token_seconds", "instance"), "{{instance}}")},
+		{Title: "Answers of model servers", Doc: "Mean time from a request to the end of its answer.", Unit: Seconds,
+			Needs: "serve", Queries: one(mean("ropewalk_serve_request_seconds", "path"), "{{path}}")},
+		{Title: "Responses of model servers", Unit: Number, Needs: "serve", Queries: []Query{
+			{"ropewalk_serve_rows", "{{instance}} are generated"}, {"ropewalk_serve_queued_rows", "{{instance}} wait"}}},
+		{Title: "Tokens of model servers", Unit: PerSecond, Needs: "serve", Queries: []Query{
+			{rate("ropewalk_serve_generated_tokens_total", "instance"), "{{instance}} sampled"},
+			{rate("ropewalk_serve_prompt_tokens_total", "instance"), "{{instance}} read"},
+			{rate("ropewalk_serve_prompt_tokens_reused_total", "instance"), "{{instance}} reused"}}},
+		{Title: "KV caches of model servers", Doc: "Tokens.", Unit: Number, Needs: "serve", Queries: []Query{
+			{"ropewalk_serve_kv_tokens", "{{instance}} room"}, {"ropewalk_serve_kv_held_tokens", "{{instance}} reserved"},
+			{"ropewalk_serve_kv_kept_tokens", "{{instance}} kept for later prompts"}}},
+		{Title: "Weights loaded by model servers", Unit: PerSecond, Needs: "serve",
+			Queries: one(rate("ropewalk_serve_loads_total", "instance"), "{{instance}}")},
 	},
 }

@@ -53,3 +53,23 @@ func TestDeclarationsAreWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestMetricsOfAText(t *testing.T) {
+	require.Equal(t, []string{"ropewalk_a", "ropewalk_b_total", "ropewalk_summed"}, Metrics("max(ropewalk_summed) / "+
+		"rate(ropewalk_a_count[5m]) + ropewalk_b_total{run=\"x\"} or ropewalk:threshold:c + ropewalk_a_bucket"))
+}
+
+// The list of metrics without a panel holds none that has one.
+func TestUnshownMetrics(t *testing.T) {
+	shown, why := Shown("ropewalk_stage_seconds")
+	require.True(t, shown, why)
+	shown, why = Shown("ropewalk_nothing")
+	require.False(t, shown)
+	require.Empty(t, why)
+	for name, reason := range unshown {
+		shown, why := Shown(name)
+		require.False(t, shown, "%s is in a panel", name)
+		require.Equal(t, reason, why)
+		require.NotEmpty(t, reason, name)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
@@ -64,6 +65,10 @@ func newStages(r prometheus.Registerer) *Stages {
 	}
 	r.MustRegister(s.seconds)
 	// A rate needs the zero before the first event.
+	for _, state := range []string{schema.StateRunning, schema.StatePaused, schema.StateParked, schema.StateInterrupted,
+		schema.StateStoppedEarly, schema.StateCancelled, schema.StateFailed, schema.StateDone} {
+		s.states.WithLabelValues(state)
+	}
 	for _, stage := range stages.Named(func(stages.Stage) bool { return true }) {
 		for _, c := range []*prometheus.CounterVec{s.started, s.retried, s.committed, s.adopted, s.rows, s.tokens,
 			s.bytes} {

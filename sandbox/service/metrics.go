@@ -43,10 +43,12 @@ func newMetrics(s *Service) *metrics {
 	for _, status := range sandbox.Statuses() {
 		if !status.Breakage() {
 			m.calls.WithLabelValues(string(status)) // a rate needs the initial zero
+			m.cells.WithLabelValues(string(status))
 		}
 	}
 	for _, kind := range []string{rpc.KindQueueTimeout, rpc.KindInfrastructure} {
 		m.calls.WithLabelValues(kind)
+		m.cells.WithLabelValues(kind)
 	}
 	m.registry.MustRegister(m.calls, m.cells, m.queue, m.service, m.cellTime,
 		clientCollector{s}, collectors.NewGoCollector(),

@@ -28,6 +28,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
+	"github.com/ropewalk/ropewalk/gpu/lease"
 	gpumetrics "github.com/ropewalk/ropewalk/gpu/metrics"
 	"github.com/ropewalk/ropewalk/internal/dashboards"
 	"github.com/ropewalk/ropewalk/internal/metrics"
@@ -39,7 +40,7 @@ import (
 // alertsVariable makes the test inject the faults that take long, too.
 const alertsVariable = "ROPEWALK_TEST_ALERTS"
 
-// TestAlerts has a real Prometheus and a real Alertmanager watch a real run. Every panel of every dashboard has data.
+// TestAlerts has a real Prometheus and a real Alertmanager watch a real run. Every panel of every dashboard has data, and every metric a panel.
 // Each fault raises its alert and no other, which ends after the fault. The devices and their driver are simulated.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
@@ -55,6 +56,7 @@ func TestAlerts(t *testing.T) {
 	w.begin() // once there is something to watch
 	phase("every panel has data")
 	s.panels(t)
+	s.shown(t)
 	w.clears(t)
 
 	phase("the store answers some requests with errors")
@@ -114,6 +116,7 @@ func TestAlerts(t *testing.T) {
 		out, err := draw.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
+	s.shown(t) // also what only faults bring about
 	done := h.record().heads(s.run)
 	eventually(t, func() bool { return h.record().heads(s.run) > done }, "the run to go on")
 	h.run(t, "stop", s.run).ok(t)
@@ -152,6 +155,7 @@ type scene struct {
 	gpu                   *simulatedHost
 	presigner             string // its address
 	complete              func() // asks the model server for a completion
+	cell                  func() // runs a cell in the sandbox service
 }
 
 // watched starts a run, its worker, which reaches the store through a proxy, a monitor, a sandbox service, a presigner,
@@ -161,7 +165,12 @@ func (h *home) watched(t *testing.T, w *tower) *scene {
 	s := &scene{w: w, run: "watched", s3: newFaultyS3(t, h), gpu: newSimulatedHost(t)}
 	s.startWorker(t, h)
 	s.startMonitor(t, h)
-	s.node = h.serveSandbox(t)
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte(sandboxSecret), 0o600))
+	s.node = h.serveSandbox(t, "--token-file", token)
+	s.cell = func() {
+		post(t, "http://"+s.node.address+"/run_jupyter", `{"cells": ["6 * 7"]}`, sandboxSecret)
+	}
 	w.aim(t, "sandbox", s.node.address)
 	w.aim(t, "gpu", s.gpu.URL)
 	s.startPresigner(t, h)
@@ -171,15 +180,26 @@ func (h *home) watched(t *testing.T, w *tower) *scene {
 	address := model.announces(t, regexp.MustCompile(`listening on http://([^/]+)/`))
 	w.aim(t, "serve", address)
 	s.complete = func() {
-		r, err := http.Post("http://"+address+"/v1/completions", "application/json",
-			strings.NewReader(`{"prompt": "1 + 1 =", "max_tokens": 4, "temperature": 0}`))
-		require.NoError(t, err)
-		body, err := io.ReadAll(r.Body)
-		require.NoError(t, err)
-		require.NoError(t, r.Body.Close())
-		require.Equal(t, http.StatusOK, r.StatusCode, "%s", body)
+		post(t, "http://"+address+"/v1/completions", `{"prompt": "1 + 1 =", "max_tokens": 4, "temperature": 0}`, "")
 	}
 	return s
+}
+
+// post sends JSON, with a token unless it is "", and requires the status 200.
+func post(t *testing.T, address, body, token string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode, "%s", text)
 }
 
 // announces waits until a command prints a text, and returns the text's group.
@@ -203,8 +223,11 @@ func (s *scene) startWorker(t *testing.T, h *home) {
 	s.w.aim(t, "worker", s.worker.announces(t, metricsAt))
 }
 
-// presignerSecret is the token of the presigner's client.
-const presignerSecret = "token-of-the-presigner"
+// The tokens of the clients of the presigner and of the sandbox service.
+const (
+	presignerSecret = "token-of-the-presigner"
+	sandboxSecret   = "token-of-the-sandbox-service"
+)
 
 func (s *scene) startPresigner(t *testing.T, h *home) {
 	t.Helper()
@@ -250,11 +273,26 @@ func (s *scene) panels(t *testing.T) {
 						s.complete()
 					case "presigner":
 						s.ask(t)
+					case "cells":
+						s.cell()
 					}
 					return s.w.samples(t, expr) > 0
 				}, "%s, %s to have data: %s", d.Name, p.Title, expr)
 			}
 		}
+	}
+}
+
+// shown requires that every metric of the program that Prometheus has is in a panel, or that a reason is written down.
+func (s *scene) shown(t *testing.T) {
+	t.Helper()
+	data, err := s.w.get("label/__name__/values", nil)
+	require.NoError(t, err)
+	names := dashboards.Metrics(string(data))
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		shown, unless := dashboards.Shown(name)
+		require.True(t, shown || unless != "", "no panel of a dashboard shows %s", name)
 	}
 }
 
@@ -343,6 +381,7 @@ type simulatedHost struct {
 	*httptest.Server
 	lib   *devicetest.Library
 	watch atomic.Pointer[device.Watch]
+	pool  atomic.Pointer[lease.Pool]
 	serve atomic.Pointer[http.Handler]
 }
 
@@ -355,6 +394,7 @@ func newSimulatedHost(t *testing.T) *simulatedHost {
 	}))
 	t.Cleanup(func() {
 		s.Close()
+		_ = s.pool.Load().Close()
 		_ = s.watch.Load().Close()
 	})
 	return s
@@ -363,16 +403,21 @@ func newSimulatedHost(t *testing.T) *simulatedHost {
 // reset starts over, as after a reset of the devices and a restart.
 func (s *simulatedHost) reset(t *testing.T) {
 	t.Helper()
-	s.lib = devicetest.New(&devicetest.GPU{})
+	s.lib = devicetest.New(&devicetest.GPU{Switches: 18})
 	host, err := device.Open(device.Options{Library: s.lib})
 	require.NoError(t, err)
 	watch, err := host.Watch(device.WatchOptions{Clock: devicetest.NewClock(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
+	pool, err := lease.Open(watch, lease.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
 	p := metrics.New("worker", strconv.Itoa(os.Getpid()), "test")
-	require.NoError(t, p.Register(gpumetrics.New(watch, nil)))
+	require.NoError(t, p.Register(gpumetrics.New(watch, pool)))
 	p.Stages().Begin(schema.StageUpdate, 1)
 	p.Stages().End(api.Timing{Stage: schema.StageUpdate, Device: &api.DeviceUse{PeakBytes: 70 << 30, MFU: new(0.4),
-		TokensPerSec: new(9000.0)}}, "")
+		Utilisation: new(0.8), TokensPerSec: new(9000.0)}}, "")
+	if before := s.pool.Swap(pool); before != nil {
+		require.NoError(t, before.Close())
+	}
 	if before := s.watch.Swap(watch); before != nil {
 		require.NoError(t, before.Close())
 	}

@@ -135,7 +135,9 @@ func newTower(t *testing.T, thresholds map[string]string) *tower {
 	}
 	replace("alerts.yml")
 	replace("alertmanager.yml", "http://127.0.0.1:9095/", hook.URL)
-	replace("prometheus.yml", "127.0.0.1:9093", am, "_interval: 15s", "_interval: 2s")
+	const token = "authorization: {credentials_file: sandbox-token}"
+	replace("prometheus.yml", "127.0.0.1:9093", am, "_interval: 15s", "_interval: 2s", "# "+token, token)
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "sandbox-token"), []byte(sandboxSecret), 0o600))
 	var pairs []string
 	for from, to := range thresholds {
 		pairs = append(pairs, "vector("+from+")", "vector("+to+")")
