@@ -551,6 +551,11 @@ func TestModelsAndMetrics(t *testing.T) {
 	} {
 		require.Contains(t, page, line+"\n")
 	}
+	require.Eventually(t, func() bool {
+		_, page = f.get("/metrics")
+		return strings.Contains(page, `ropewalk_serve_requests_total{path="/metrics",status="200"}`)
+	}, time.Minute, time.Millisecond, "an answer without a call of WriteHeader has status 200")
+	require.NotContains(t, page, `status="499"`)
 }
 
 // TestServeDrains: a server that is told to end finishes what it has begun and accepts nothing more.
