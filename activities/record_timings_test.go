@@ -63,8 +63,8 @@ func TestAnAdoptedStagesTimesAreMarked(t *testing.T) {
 	require.Equal(t, true, *rows[1].Adopted)
 }
 
-// The measured times of activities and calls name their traces: an activity's row its own span, and a call's row that of
-// the execution that committed its result. Without a tracer the columns are null.
+// The measured times of activities and calls name their traces: an activity's row its own span, and a call's row that
+// of the execution that committed its result. Without a tracer the columns are null.
 func TestMeasuredTimesNameTheirTraces(t *testing.T) {
 	b, _ := callingBench(t, &printer{})
 	c := tracetest.New(t)

@@ -14,7 +14,7 @@ var unshown = map[string]string{
 	"ropewalk_gpu_info":                  "its labels describe the device, and its value is always 1",
 	"ropewalk_gpu_reason":                "only unhealthy devices have it: RopewalkGPUUnhealthy shows its labels",
 	"ropewalk_gpu_devices":               "Device health has a line for each of them",
-	"ropewalk_gpu_event_faults_total":    "polls of the devices go on meanwhile (docs/gpu.md), so that no figure is missing",
+	"ropewalk_gpu_event_faults_total":    "polls of the devices go on meanwhile (docs/gpu.md)",
 	"ropewalk_gpu_memory_free_bytes":     "it is the memory less what is in use",
 	"ropewalk_gpu_memory_reserved_bytes": "the driver decides it, and it is part of the memory in use",
 	"ropewalk_gpu_energy_joules_total":   "Device power is its rate",

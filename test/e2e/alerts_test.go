@@ -40,8 +40,9 @@ import (
 // alertsVariable makes the test inject the faults that take long, too.
 const alertsVariable = "ROPEWALK_TEST_ALERTS"
 
-// TestAlerts has a real Prometheus and a real Alertmanager watch a real run. Every panel of every dashboard has data, and every metric a panel.
-// Each fault raises its alert and no other, which ends after the fault. The devices and their driver are simulated.
+// TestAlerts has a real Prometheus and a real Alertmanager watch a real run. Every panel of every dashboard has data,
+// and every metric a panel. Each fault raises its alert and no other, which ends after the fault. The devices and their
+// driver are simulated.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	long, began := os.Getenv(alertsVariable) != "", time.Now()

@@ -12,8 +12,8 @@ import (
 )
 
 // Each step is a trace: from its workflow over the executions of its stages, on two workers, to the calls of tools and
-// engines. The log and the measured times name the spans, and the record is that of a run that is not traced. A real collector passes the
-// spans on where there is one.
+// engines. The log and the measured times name the spans, and the record is that of a run that is not traced. A real
+// collector passes the spans on where there is one.
 func TestTracesFromWorkflowToCalls(t *testing.T) {
 	t.Parallel()
 	h, want := withBase(t)
