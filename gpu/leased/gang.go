@@ -9,6 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/policy"
 )
 
 // Gangs configures how a worker's engines run on several hosts.
@@ -16,6 +17,8 @@ type Gangs struct {
 	Host    string // this host's name
 	Address string // the IP address by which other hosts reach it
 	TLS     gang.TLS
+	// Encryption of the tensors that ranks of several hosts exchange.
+	Encryption gang.Encryption
 	// Summon asks the given number of workers on other hosts to join with the invitation (Maker.Serve) as soon as they
 	// are free, until dismiss is called. It does not wait for them.
 	Summon func(ctx context.Context, i gang.Invitation, members int) (dismiss func(), err error)
@@ -45,11 +48,11 @@ func (g *gathered) Close() error {
 // gather brings in the other hosts of an engine with these options.
 func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torch.Gang, err error) {
 	m.warn(o.Device)
-	network, err := gang.Interface(m.o.Gangs.Address)
+	as, err := m.gangOptions()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", policy.ErrBadRequest, err)
 	}
-	call, err := gang.Open(m.gangOptions(), s.Hosts, gang.Work{
+	call, err := gang.Open(as, s.Hosts, gang.Work{
 		Ranks: max(1, s.Devices), Device: o.Device, Dtype: s.Dtype, Deterministic: s.Deterministic,
 		Checkpointing:    s.Checkpointing,
 		OffloadOptimizer: s.OffloadOptimizer, Memory: s.Memory,
@@ -73,7 +76,7 @@ func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torc
 	if err != nil {
 		return nil, err
 	}
-	g.meet = rendezvous(orders, network)
+	g.meet = rendezvous(orders, as.Link)
 	return g, nil
 }
 
@@ -84,32 +87,46 @@ func (m *Maker) gatherLimit() time.Duration {
 	return DefaultGather
 }
 
-func (m *Maker) gangOptions() gang.Options {
-	return gang.Options{
-		Host: m.o.Gangs.Host, Address: m.o.Gangs.Address, Engine: program.Digest(), TLS: m.o.Gangs.TLS,
-		Logger: m.o.Logger,
+// gangOptions describe this host. The error says why tensors must not leave it.
+func (m *Maker) gangOptions() (gang.Options, error) {
+	g := m.o.Gangs
+	link, err := g.Encryption.Link(g.Address)
+	if err != nil {
+		return gang.Options{}, fmt.Errorf("this host shares no model with others: %w (--host-address, "+
+			"--host-encryption)", err)
 	}
+	return gang.Options{
+		Host: g.Host, Address: g.Address, Engine: program.Digest(), TLS: g.TLS, Encryption: g.Encryption, Link: link,
+		Logger: m.o.Logger,
+	}, nil
 }
 
-// warn says, once, which connections between hosts nothing protects.
+// warn says, once, which connections between hosts nothing protects. All of them take WireGuard's interface.
 func (m *Maker) warn(device string) {
 	m.warned.Do(func() {
+		how := m.o.Gangs.Encryption.String()
+		if how == string(gang.WireGuard) {
+			return
+		}
 		if !m.o.Gangs.TLS.On() {
 			m.o.Logger.Warn("hosts that share a model speak without TLS: name certificates with --host-tls-cert, " +
 				"--host-tls-key and --host-tls-ca, or let no one else reach their network")
+		}
+		if how != string(gang.Plain) {
 			return
 		}
 		library := "NCCL"
 		if device == torch.CPU {
 			library = "Gloo"
 		}
-		m.o.Logger.Warn("hosts that share a model speak TLS, but " + library + " does not encrypt the tensors that " +
-			"their ranks exchange: let no one else reach their network, or encrypt it (docs/gpu.md)")
+		m.o.Logger.Warn(library + " does not encrypt the tensors that hosts with a shared model exchange: let no one " +
+			"else reach their network, or encrypt it (docs/gpu.md)")
 	})
 }
 
-func rendezvous(o gang.Orders, network string) torch.Rendezvous {
-	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: network}
+func rendezvous(o gang.Orders, over gang.Link) torch.Rendezvous {
+	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: over.Name,
+		Only: over.Encrypted}
 }
 
 // Room reserves the given number of devices for a gang. The worker's own engines cannot use them until release is
@@ -120,17 +137,17 @@ type Room func(ctx context.Context, devices int) (release func(), err error)
 // error is gang.ErrGone if there is nothing left to do for the gang, and gang.ErrElsewhere if another host must take
 // the place.
 func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
-	network, err := gang.Interface(m.o.Gangs.Address)
+	as, err := m.gangOptions()
 	if err != nil {
-		return fmt.Errorf("serve %s: %w", i.Address, err)
+		return fmt.Errorf("serve %s: %w: %w", i.Address, gang.ErrElsewhere, err)
 	}
-	place, err := gang.Join(ctx, m.gangOptions(), i)
+	place, err := gang.Join(ctx, as, i)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := place.Context(ctx)
 	defer cancel()
-	err = m.serve(ctx, place, network, room)
+	err = m.serve(ctx, place, as.Link, room)
 	why := "done"
 	if err != nil {
 		why = err.Error()
@@ -140,7 +157,7 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 }
 
 // serve returns when no rank is left and the devices are released.
-func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, room Room) error {
+func (m *Maker) serve(ctx context.Context, place *gang.Place, over gang.Link, room Room) error {
 	w := place.Work
 	s := Settings{
 		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing,
@@ -170,7 +187,7 @@ func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, ro
 	if err != nil {
 		return err
 	}
-	return m.follow(ctx, l, o, rendezvous(orders, network))
+	return m.follow(ctx, l, o, rendezvous(orders, over))
 }
 
 // follow runs the ranks. A device that fails ends them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -112,6 +113,7 @@ func TestHostsSpeakTLS(t *testing.T) {
 		pair, err := by.Issue(name)
 		require.NoError(t, err)
 		b, ran := host(t, name, &devicetest.GPU{})
+		b.maker.o.Gangs.Encryption = gang.Plain
 		b.maker.o.Gangs.TLS = gang.TLS{Cert: pair.Cert, Key: pair.Key, CA: by.File}
 		log := &transcript.Transcript{}
 		b.maker.o.Logger = slog.New(slog.NewTextHandler(log, nil))
@@ -147,7 +149,27 @@ func TestHostsSpeakTLS(t *testing.T) {
 	for range 2 {
 		plain.maker.warn(torch.CUDA)
 	}
+	require.Empty(t, its.String(), "all connections are on loopback, or encrypted by WireGuard")
+	plain.maker.o.Gangs.Encryption, plain.maker.warned = gang.Plain, sync.Once{}
+	for range 2 {
+		plain.maker.warn(torch.CUDA)
+	}
 	require.Equal(t, 1, strings.Count(its.String(), "speak without TLS: name certificates with --host-tls-cert"))
+	require.Equal(t, 1, strings.Count(its.String(), "NCCL does not encrypt the tensors"))
+}
+
+// A leader whose tensors would leave it in plain text asks no host, and the run is refused. A member leaves the place
+// to others.
+func TestTensorsInPlainTextAreRefused(t *testing.T) {
+	a, _ := host(t, "a", &devicetest.GPU{})
+	summons(a)
+	a.maker.o.Gangs.Address = "192.0.2.1" // has no interface here
+	_, err := a.maker.Open(t.Context(), Settings{Devices: 1, Hosts: 2})
+	require.ErrorIs(t, err, policy.ErrBadRequest)
+	require.ErrorContains(t, err, "this host shares no model with others: no network interface of this host has")
+	require.Zero(t, leasedBy(a))
+	err = a.maker.Serve(t.Context(), gang.Invitation{Address: "127.0.0.1:1"}, anyRoom)
+	require.ErrorIs(t, err, gang.ErrElsewhere)
 }
 
 func TestAMembersFailedDeviceEndsTheGang(t *testing.T) {
