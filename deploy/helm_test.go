@@ -40,8 +40,9 @@ func helm(t *testing.T) string {
 var matrix = map[string][]string{
 	"default": nil,
 	"everything": {"temporal.apiKeySecret=key", "temporal.tlsSecret=temporal-tls", "gpu.devices=8", "gpu.hosts=true",
-		"gpu.encryption=network", "gpu.updateDevices=4", "queues.gpu.scale.enabled=true", "queues.cpu.scale.enabled=true",
-		"queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true", "metrics.operator=true",
+		"gpu.encryption=network", "gpu.updateDevices=4", "queues.gpu.scale.enabled=true",
+		"queues.cpu.scale.enabled=true", "queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true",
+		"metrics.operator=true",
 		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
 		"sandbox.clientsSecret=clients", "presigner.credentialsSecret=presigner", "gpu.tlsSecret=host-tls",
 		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",

@@ -48,7 +48,7 @@ type workerOptions struct {
 	presigner string
 	// host names this host and its queue; address is where other hosts reach it
 	host, address string
-	hostTLS       gang.TLS // authenticates and encrypts connections to other hosts
+	hostTLS       gang.TLS        // authenticates and encrypts connections to other hosts
 	encryption    gang.Encryption // of tensors that leave this host
 	updateDevices int             // devices of one update
 	cache         int             // MiB of the read cache; negative: not given

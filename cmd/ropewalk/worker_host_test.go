@@ -64,7 +64,8 @@ func TestHostEncryptionOfAWorker(t *testing.T) {
 	_, err = named(workerOptions{encryption: "ipsec"})
 	var bad badinput.Error
 	require.ErrorAs(t, err, &bad)
-	require.ErrorContains(t, err, `--host-encryption, ROPEWALK_HOST_ENCRYPTION: must be one of [wireguard network none]`)
+	require.ErrorContains(t, err,
+		"--host-encryption, ROPEWALK_HOST_ENCRYPTION: must be one of [wireguard network none]")
 }
 
 // Certificates for other hosts come from flags or variables, all three or none, and are read at the start.

@@ -80,8 +80,8 @@ func (l Link) Toward(other string) error {
 		return err
 	}
 	if from != l.Address {
-		return fmt.Errorf("tensors would not be encrypted: this host reaches %s from its address %s and not through %s "+
-			"(%s)", host, from, l.Name, l.Address)
+		return fmt.Errorf("tensors would not be encrypted: this host reaches %s from its address %s and not through "+
+			"%s (%s)", host, from, l.Name, l.Address)
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ func TestHasWireGuard(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 	}
-	for name, want := range map[string]bool{"kernel0": true, "user0": true, "eth0": false, "vlan0": false, "tun0": false,
-		"stale0": false, "absent0": false} {
+	for name, want := range map[string]bool{"kernel0": true, "user0": true, "eth0": false, "vlan0": false,
+		"tun0": false, "stale0": false, "absent0": false} {
 		require.Equal(t, want, hasWireGuard(root, name), name)
 	}
 }

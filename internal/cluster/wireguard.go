@@ -17,8 +17,9 @@ import (
 const tunnelLimit = time.Minute
 
 // StartWireGuard opens a WireGuard interface on a machine by the program wireguard-go, which needs no kernel module but
-// /dev/net/tun. configuration is a file of wg-quick, of whose fields those in wireGuardKeys, Address and PreUp are known,
-// the last two once each. The name of the interface must be unique on this computer, and the unit must be stopped with SIGTERM.
+// /dev/net/tun. configuration is a file of wg-quick. Its fields may be those of wireGuardKeys, Address and PreUp, the
+// last two once each. The name of the interface must be unique on this computer, and the unit must be stopped with
+// SIGTERM.
 func StartWireGuard(program string, m *Machine, network, configuration string) (*Unit, error) {
 	settings, other, err := wireGuardSettings(configuration)
 	if err != nil {

@@ -234,7 +234,7 @@ func (p *pair) weights(t *testing.T, frames [][]byte) (found, all int) {
 // port is the tunnel's in the example.
 const port = 51820
 
-// requireTunnel requires that the frames are packets of the tunnel between the hosts, but for those with which machines
+// requireTunnel requires that the frames are packets of the tunnel between the hosts, except those with which machines
 // of a network find each other. It also requires that none has weights, and returns the bytes in the tunnel.
 func (p *pair) requireTunnel(t *testing.T, frames [][]byte) (size int) {
 	t.Helper()
@@ -262,7 +262,7 @@ func (p *pair) requireTunnel(t *testing.T, frames [][]byte) (size int) {
 	return size
 }
 
-// tunnelled reports whether a packet of IPv4 is the tunnel's between the hosts, or says that one has not been delivered.
+// tunnelled reports whether a packet of IPv4 is the tunnel's between the hosts, or says that one was not delivered.
 func (p *pair) tunnelled(packet []byte) bool {
 	if len(packet) < 20 {
 		return false
