@@ -9,7 +9,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// PublishPolicy makes the rollout engine serve the step's policy and commits the step's head.
+// PublishPolicy makes the rollout engine serve the step's policy, unless the next rollout does, and commits the step's
+// head.
 type PublishPolicy struct{ *Deps }
 
 // Execute publishes first and commits the head afterwards, so that a step with a head is finished.
@@ -25,7 +26,8 @@ func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Pu
 		if err != nil {
 			return err
 		}
-		if recipe.Staleness() > 0 { // rollouts of an earlier version may still run, and the first one of this loads it
+		// In a pipelined run, rollouts of an earlier version may still run.
+		if in.Unloaded || recipe.Staleness() > 0 {
 			return nil
 		}
 		sampler, err := w.sampler(ctx, in.Scope, recipe)
@@ -37,7 +39,9 @@ func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Pu
 	if err != nil {
 		return out, err
 	}
-	defer heartbeats(ctx, &progress{})() // reading the head's manifests may take longer than the heartbeat timeout
+	if enclosing(ctx) == nil {
+		defer heartbeats(ctx, &progress{})() // reading the head's manifests may take longer than the heartbeat timeout
+	}
 	stages := append(in.Stages, api.StageRef{Stage: api.StagePublish, Ref: out.Manifest})
 	err = a.commitHead(ctx, in.Scope, stages)
 	out.Timing.End = time.Now().UnixMicro()

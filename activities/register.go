@@ -33,6 +33,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.UpdateReplayBuffer:   UpdateReplayBuffer{d}.Execute,
 		api.UpdatePolicy:         UpdatePolicy{d}.Execute,
 		api.PublishPolicy:        PublishPolicy{d}.Execute,
+		api.UpdateAndPublish:     UpdateAndPublish{d}.Execute,
 		api.PruneCheckpoints:     PruneCheckpoints{d}.Execute,
 		api.CompactStep:          CompactStep{d}.Execute,
 		api.Evaluate:             Evaluate{d}.Execute,

@@ -103,7 +103,7 @@ func failures(err error, stage string) []StageFailure {
 }
 
 // joint lists the activities that run several stages.
-var joint = []string{api.RunEpisodes, api.MakeBatch}
+var joint = []string{api.RunEpisodes, api.MakeBatch, api.UpdateAndPublish}
 
 // failedPart reads which stage failed within an activity that runs several.
 func failedPart(err error) (api.FailedPart, bool) {

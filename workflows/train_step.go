@@ -141,8 +141,10 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	if err := errors.Join(err, failed); err != nil {
 		return TrainStepResult{}, err
 	}
-	if err := s.publish(ctx, update.Policy); err != nil {
-		return TrainStepResult{}, err
+	if !s.finishes() {
+		if err := s.publish(ctx, update.Policy); err != nil {
+			return TrainStepResult{}, err
+		}
 	}
 	line := s.line(shards, learnt.selection, update)
 	line.Buffer = bufferLine(learnt.buffer, update)
@@ -150,23 +152,36 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 		Timings: append(s.times.early, s.times.all...), Evaluated: evaluated, Next: selected(ctx)}, nil
 }
 
-// train takes the step from its shards to the updated policy.
+// train takes the step from its shards to the updated policy, and publishes that if nothing else has to end before.
 func (s *trainStep) train(ctx workflow.Context, shards []shardRollout) (learnt, api.Updated, error) {
 	learnt, err := s.learn(ctx, shards)
 	if err != nil {
 		return learnt, api.Updated{}, err
 	}
 	s.enter(ctx, api.StageUpdate)
-	update, err := atHome(ctx, s.home, s.scope, api.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens",
-		learnt.batch.Rows, learnt.batch.Tokens),
-		api.UpdateInput{Scope: s.scope, Batch: learnt.batch.Manifest, Policy: s.in.Policy,
-			Buffer: learnt.buffer.Manifest},
-		(*api.Updated).Its)
-	if err == nil {
-		s.finish(api.StageUpdate, update.Manifest, update.Timing)
+	summary := fmt.Sprintf("%d rows, %d tokens", learnt.batch.Rows, learnt.batch.Tokens)
+	in := api.UpdateInput{Scope: s.scope, Batch: learnt.batch.Manifest, Policy: s.in.Policy,
+		Buffer: learnt.buffer.Manifest}
+	var out api.Finished
+	if s.finishes() {
+		out, err = atHome(ctx, s.home, s.scope, api.UpdateAndPublish, summary,
+			api.FinishInput{UpdateInput: in, Stages: s.stages, Timeouts: timeoutsOf(ctx)}, (*api.Finished).Its)
+	} else {
+		out.Updated, err = atHome(ctx, s.home, s.scope, api.UpdatePolicy, summary, in, (*api.Updated).Its)
 	}
-	return learnt, update, err
+	if err != nil {
+		return learnt, api.Updated{}, err
+	}
+	s.finish(api.StageUpdate, out.Manifest, out.Timing)
+	if s.finishes() {
+		s.times.add(out.Published.Timing)
+	}
+	return learnt, out.Updated, nil
 }
+
+// finishes reports whether the update publishes the policy, too. With an evaluation alongside the step it does not:
+// the publication names the evaluation, and waits for it.
+func (s *trainStep) finishes() bool { return s.plan.Finish && s.in.Evaluate == nil }
 
 // publish makes the rollout engine serve the new policy and commits the step's head.
 func (s *trainStep) publish(ctx workflow.Context, policy api.PolicyRef) error {

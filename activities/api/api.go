@@ -40,6 +40,7 @@ const (
 	UpdateReplayBuffer   = "UpdateReplayBuffer"
 	UpdatePolicy         = "UpdatePolicy"
 	PublishPolicy        = "PublishPolicy"
+	UpdateAndPublish     = "UpdateAndPublish"
 	PruneCheckpoints     = "PruneCheckpoints"
 	CompactStep          = "CompactStep"
 	Evaluate             = "Evaluate"
@@ -226,6 +227,9 @@ type Plan struct {
 	// PromptsAhead says that a step's prompts do not depend on the steps before it, so that they can be selected while
 	// the step before runs.
 	PromptsAhead bool `json:"prompts_ahead,omitempty"`
+	// Finish says that one activity updates the policy and publishes it. A run that an earlier version prepared lacks
+	// it, and has two.
+	Finish bool `json:"finish,omitempty"`
 }
 
 // Values of Plan.Evaluations.
@@ -339,7 +343,8 @@ type Episodes struct {
 	Tokens int64 `json:"tokens,omitempty"`
 }
 
-// FailedPart is the detail of errors of RunEpisodes and MakeBatch: which of the stages within them failed.
+// FailedPart is the detail of errors of RunEpisodes, MakeBatch and UpdateAndPublish: which of the stages within them
+// failed.
 type FailedPart struct {
 	Stage    string `json:"stage"`
 	Turn     int    `json:"turn"`     // −1 where the stage has none
@@ -593,7 +598,23 @@ type PublishInput struct {
 	Scope
 	Policy PolicyRef  `json:"policy"`
 	Stages []StageRef `json:"stages"` // the stages that the step's head names
+	// Unloaded leaves it to the next rollout to have its engine load the checkpoint.
+	Unloaded bool `json:"unloaded,omitempty"`
 }
 
 // Published is the result of a finished step.
 type Published struct{ Done }
+
+// FinishInput asks for a step's update and, after it, for its publication.
+type FinishInput struct {
+	UpdateInput
+	Stages []StageRef `json:"stages"` // the stages before the update that the step's head names
+	// Timeouts are time limits in seconds, by the activities of the stages, where a person set others.
+	Timeouts map[string]float64 `json:"timeouts,omitempty"`
+}
+
+// Finished holds the results of both stages.
+type Finished struct {
+	Updated
+	Published Published `json:"published"`
+}

@@ -282,11 +282,15 @@ var all = []Stage{
 	},
 	{
 		Name: schema.StageUpdate, Phase: Step, Column: "update",
-		Doc:        "trains the policy, and its critic where there is one",
-		Activities: []Activity{on(GPU, "UpdatePolicy", time.Hour)},
-		Reads:      []Read{from(schema.StageAdvantage, schema.Batch), from(schema.StageBuffer, schema.ReplayBatch)},
-		Also:       "the checkpoint before the step",
-		Writes:     []schema.Table{schema.Updates}, Commits: "a checkpoint, its critic's where there is one",
+		Doc: "trains the policy, and its critic where there is one",
+		Activities: []Activity{
+			on(GPU, "UpdatePolicy", time.Hour),
+			// The stages within it have the limits of their own activities.
+			on(GPU, "UpdateAndPublish", 7*24*time.Hour),
+		},
+		Reads:  []Read{from(schema.StageAdvantage, schema.Batch), from(schema.StageBuffer, schema.ReplayBatch)},
+		Also:   "the checkpoint before the step",
+		Writes: []schema.Table{schema.Updates}, Commits: "a checkpoint, its critic's where there is one",
 		Instead: "needs the engine and would make another policy; train with the other settings: " +
 			"ropewalk run RECIPE --set path=value",
 	},

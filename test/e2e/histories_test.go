@@ -151,6 +151,18 @@ func TestRecordAlongsideHistories(t *testing.T) {
 	save(t, h, "recorded-alongside/step=2", "", "step-alongside.json")
 }
 
+// TestRecordFinishHistories writes that of an interleaved step that updates and publishes in one activity.
+func TestRecordFinishHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h := recorder(t)
+	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-finish", "--set", "rollout.mode=interleaved",
+		"--set", "evaluation.every=0").ok(t)
+	h.run(t, "verify", "recorded-finish").ok(t)
+	save(t, h, "recorded-finish/step=2", "", "step-finish.json")
+}
+
 // TestRecordInterleavedHistories writes the histories of runs in the default mode: with its steps one after the other,
 // with steps that are sampled ahead, of chosen tasks, and evaluated afterwards.
 func TestRecordInterleavedHistories(t *testing.T) {

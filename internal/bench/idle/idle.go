@@ -41,6 +41,7 @@ func (i Stages) Register(w worker.Worker) {
 		api.ComputeAdvantages:    i.advantages,
 		api.UpdatePolicy:         i.update,
 		api.PublishPolicy:        i.publish,
+		api.UpdateAndPublish:     i.finish,
 		api.PruneCheckpoints:     i.prune,
 		api.Evaluate:             i.evaluate,
 		api.RecordTimings:        i.record,
@@ -216,6 +217,13 @@ func (Stages) update(in api.UpdateInput) (api.Updated, error) {
 
 func (Stages) publish(in api.PublishInput) (api.Published, error) {
 	return api.Published{Done: done(in.Scope, api.StagePublish, -1, -1)}, nil
+}
+
+func (i Stages) finish(in api.FinishInput) (out api.Finished, err error) {
+	if out.Updated, err = i.update(in.UpdateInput); err == nil {
+		out.Published, err = i.publish(api.PublishInput{Scope: in.Scope})
+	}
+	return out, err
 }
 
 // prune keeps the best ten of the evaluations and the checkpoints that they need.
