@@ -26,7 +26,7 @@ func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Pu
 		if err != nil {
 			return err
 		}
-		// In a pipelined run, rollouts of an earlier version may still run.
+		// Rollouts of an earlier version may still run in a pipelined run.
 		if in.Unloaded || recipe.Staleness() > 0 {
 			return nil
 		}

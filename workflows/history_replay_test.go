@@ -42,6 +42,7 @@ var recorded = []string{
 	"step-buffer.json",        // TrainStep with a replay buffer
 	"step-direct.json",        // TrainStep that runs its shards' activities itself
 	"step-failed.json",        // TrainStep that fails for good; its run parks
+	"step-finish.json",        // TrainStep whose last activity updates and publishes
 	"step-forward.json",       // TrainStep with the stage logprobs, recorded under its earlier name
 	"step-interleaved.json",   // TrainStep in the default mode
 	"step-pipelined.json",     // TrainStep of a step that was sampled ahead
