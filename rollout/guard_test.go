@@ -78,7 +78,8 @@ func TestHostileResultsExclude(t *testing.T) {
 	}
 }
 
-// A call that never returns excludes its episode. The calls that are left behind are bounded.
+// A call that does not return in time excludes its episode. The calls that are left behind are bounded, and what they
+// return late is no one's result.
 func TestCallsThatNeverReturn(t *testing.T) {
 	release := make(chan struct{})
 	world := faulty{rooms(t), func(s env.State, got env.Transition) (env.State, env.Transition, error) {
@@ -87,16 +88,29 @@ func TestCallsThatNeverReturn(t *testing.T) {
 	}}
 	l := actingLoop(t, world, 0)
 	l.guard.limit = 100 * time.Millisecond
+	var late []*Episode
+	var want []Transition // of each
 	for range maxAbandoned {
 		episodes := acting(t, actingLoop(t, rooms(t), 0), "up")
 		require.NoError(t, l.Step(t.Context(), episodes))
 		require.Contains(t, episodes[0].Excluded, "a call has not returned within 100ms")
+		require.Empty(t, episodes[0].Turns[0].Transition.Seen.Parts)
+		late, want = append(late, episodes[0]), append(want, *episodes[0].Turns[0].Transition)
 	}
 	_, err := l.Begin(t.Context(), Identity{}, env.Task{})
 	require.ErrorIs(t, err, ErrEnvironment)
 	require.ErrorContains(t, err, "16 earlier calls have not returned")
 	close(release)
 	require.Eventually(t, func() bool { return l.guard.abandoned.Load() == 0 }, time.Minute, time.Millisecond)
+	for i, e := range late {
+		require.Equal(t, want[i], *e.Turns[0].Transition, "late answers change nothing")
+		require.Equal(t, FinishExcluded, e.Finish)
+	}
+	l.guard.limit = callLimit
+	episodes := acting(t, actingLoop(t, rooms(t), 0), "up")
+	require.NoError(t, l.Step(t.Context(), episodes))
+	require.Empty(t, episodes[0].Excluded, "the world answers again")
+	require.NotEmpty(t, episodes[0].Turns[0].Transition.Seen.Parts)
 }
 
 // ending is an environment whose episodes never end, and whose Reset can break.

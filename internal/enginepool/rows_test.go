@@ -2,6 +2,7 @@ package enginepool
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -18,13 +19,17 @@ import (
 )
 
 // sampling is a sampler on the CPU engine, with two committed policies.
-func sampling(t *testing.T) (*Sampler, [2]Version) {
+func sampling(t *testing.T, wrap ...func(policy.Engine) policy.Sampler) (*Sampler, [2]Version) {
 	t.Helper()
 	engine, err := cpu.Open(cpu.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	record := commit.New(mem.New())
-	_, s := New(Options{Record: record, Sampler: engine, Scratch: t.TempDir()}).CPU()
+	sampler := policy.Sampler(engine)
+	for _, f := range wrap {
+		sampler = f(engine)
+	}
+	_, s := New(Options{Record: record, Sampler: sampler, Scratch: t.TempDir()}).CPU()
 	var out [2]Version
 	for i := range out {
 		dir := t.TempDir()
@@ -117,6 +122,69 @@ func TestRowsAreThoseOfGenerate(t *testing.T) {
 	rows.Close()
 	rows.Close()
 	require.Nil(t, s.stream.batch, "the last user frees its memory")
+}
+
+// crowd is an engine whose batches have little room for keys and values.
+type crowd struct {
+	policy.Engine
+	tokens int
+	full   int // rows that found no room; of the driver alone
+	held   int // most tokens that were reserved at once
+}
+
+func (c *crowd) Batch(ctx context.Context, role policy.Role, o policy.BatchOptions) (policy.Batch, error) {
+	o.Tokens = c.tokens
+	b, err := c.Engine.(policy.Batcher).Batch(ctx, role, o)
+	return &crowded{b, c}, err
+}
+
+type crowded struct {
+	policy.Batch
+	in *crowd
+}
+
+func (b *crowded) Add(ctx context.Context, row policy.BatchRow) (int64, error) {
+	id, err := b.Batch.Add(ctx, row)
+	if errors.Is(err, policy.ErrFull) {
+		b.in.full++
+	}
+	b.in.held = max(b.in.held, b.Usage().Held)
+	return id, err
+}
+
+// Rows that find the cache full wait for those that generate, and are what they are with room for all.
+func TestRowsOfAFullCache(t *testing.T) {
+	var engine *crowd
+	s, versions := sampling(t, func(e policy.Engine) policy.Sampler {
+		engine = &crowd{Engine: e, tokens: 128}
+		return engine
+	})
+	rows := s.Rows(128)
+	if rows == nil {
+		t.Skip("without the own kernels, numbers depend on the rows that generate together")
+	}
+	want := make([]policy.Generated, 60)
+	require.NoError(t, s.Use(t.Context(), versions[0], func(p policy.Sampler) (err error) {
+		for i := range want {
+			if want[i], err = p.Generate(t.Context(), together([]*asked{{row: randomRow(uint64(i))}})); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	var group sync.WaitGroup
+	for i := range want {
+		group.Go(func() {
+			g, err := rows.Generate(t.Context(), versions[0], randomRow(uint64(i)))
+			require.NoError(t, err)
+			require.Equal(t, want[i].Tokens, g.Tokens, "row %d", i)
+			require.Equal(t, want[i].LogProbs, g.LogProbs)
+		})
+	}
+	group.Wait()
+	rows.Close()
+	require.Positive(t, engine.full, "rows had to wait")
+	require.LessOrEqual(t, engine.held, engine.tokens)
 }
 
 // panics is an engine that panics, with a batch or without one.

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -44,6 +45,28 @@ func published0(t testing.TB, dir string) string {
 	return writeModel(t, files, c.Shape.Vocab, c.Shape.EOS[0], 77)
 }
 
+// crowd is an engine that notes how many rows a batch has had at once, and how many tokens they had reserved.
+type crowd struct {
+	policy.Batcher
+	rows, held int
+}
+
+func (c *crowd) Batch(ctx context.Context, role policy.Role, o policy.BatchOptions) (policy.Batch, error) {
+	b, err := c.Batcher.Batch(ctx, role, o)
+	return &crowded{b, c}, err
+}
+
+type crowded struct {
+	policy.Batch
+	in *crowd
+}
+
+func (b *crowded) Step(ctx context.Context) ([]policy.BatchEvent, error) {
+	u := b.Usage()
+	b.in.rows, b.in.held = max(b.in.rows, u.Rows), max(b.in.held, u.Held)
+	return b.Batch.Step(ctx)
+}
+
 // TestAFullCacheMakesResponsesWait: where the keys and values of only one response have room, all others wait in the
 // server, and get the same tokens.
 func TestAFullCacheMakesResponsesWait(t *testing.T) {
@@ -59,7 +82,11 @@ func TestAFullCacheMakesResponsesWait(t *testing.T) {
 	}
 	var want policy.Generated
 	for _, tokens := range []int{1 << 12, 96} {
-		f := start(t, dir, func(o *serve.Options) { o.AllowLoad, o.Rows, o.Tokens = true, 32, tokens })
+		engine := &crowd{}
+		f := start(t, dir, func(o *serve.Options) {
+			engine.Batcher = o.Engine
+			o.AllowLoad, o.Rows, o.Tokens, o.Engine = true, 32, tokens, engine
+		})
 		s := samplerOf(t, f)
 		require.Equal(t, tokens, f.server.Usage().Tokens)
 		require.NoError(t, s.Load(t.Context(), policy.RolePolicy, dir, false))
@@ -69,6 +96,9 @@ func TestAFullCacheMakesResponsesWait(t *testing.T) {
 			require.Equal(t, want, got)
 		}
 		want = got
+		f.server.Close()
+		require.LessOrEqual(t, engine.held, tokens)
+		require.Equal(t, tokens == 96, engine.rows == 1, "%d rows at once in %d tokens", engine.rows, tokens)
 	}
 }
 
