@@ -13,8 +13,8 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// weighed reports whether a reward is ±1 with a tool term of this weight, for calls in some of its turns, with or without
-// the bonus of the format.
+// weighed reports whether a reward is ±1 with a tool term of this weight, for calls in some of its turns, with or
+// without the bonus of the format.
 func weighed(row schema.RewardRow, mu float64) bool {
 	for calls := range row.Turns + 1 {
 		for _, format := range []float64{0, 0.1} {
