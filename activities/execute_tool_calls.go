@@ -52,6 +52,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in api.ToolsInput) (api.T
 		if err != nil {
 			return err
 		}
+		verifierOf(ctx).ended(rollout.Leaves(held)...)
 		out.Calls = len(rows)
 		out.Failed, out.Excluded = countCalls(rows)
 		w.timing.Rows = int64(len(rows))

@@ -45,10 +45,10 @@ func flows(r *recipes.Recipe) bool {
 }
 
 // ahead begins a flow of the shard's episodes, from what is committed and what earlier attempts have kept. It returns
-// nil if the episodes go on turn by turn: because of the recipe, or because the engine's numbers depend on the rows
-// that generate together.
+// nil if the episodes go on turn by turn: because of the recipe, because the engine's numbers depend on the rows that
+// generate together, or because this worker's sandbox is too weak, for which the stage sandbox refuses the recipe.
 func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, p *progress) (*flow, error) {
-	if !flows(recipe) {
+	if !flows(recipe) || s.deps.isolates(recipe) != nil {
 		return nil, nil
 	}
 	sampler, release, err := s.deps.engines.Sampler(ctx, s.in.Scope.Run, recipe, false)
@@ -94,6 +94,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 		return nil, err
 	}
 	options := rollout.FlowOptions{Version: s.in.Policy.Digest, Box: tool.Sharing(box), Scope: callScope(s.in.Scope),
+		Ended: func(e *rollout.Episode) { verifierOf(ctx).ended(e) },
 		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
 			by := sampling.now(ctx)
 			out, err := rows.Generate(ctx, version(by), row)

@@ -36,6 +36,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 		if err != nil {
 			return err
 		}
+		verifierOf(ctx).ended(rollout.Leaves(episodes)...)
 		rows := rollout.LastTurnRows(wrote)
 		for _, r := range rows {
 			out.Tokens += int64(len(r.TokenIDs)) - int64(r.ContextTokens)

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -62,20 +63,41 @@ const (
 	batchPrograms = 64
 )
 
-// verdicts grades the pairs, one batch at a time, so that heartbeats show progress. tested means that the answers are
-// programs.
+// gradePairs grades pairs in a sandbox; see symbolic.Run and programs.Run.
+type gradePairs func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error)
+
+// gradeBy returns how the pairs of a recipe are graded, and how many at most before progress is reported. tested means
+// that the answers are programs.
+func gradeBy(recipe *recipes.Recipe, e sandbox.Executor, tested bool) (run gradePairs, most int) {
+	if tested {
+		return func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
+			return programs.Run(ctx, e, pairs, callLimits(recipe.Sandbox))
+		}, batchPrograms
+	}
+	return func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
+		return symbolic.Run(ctx, e, pairs)
+	}, batchPairs
+}
+
+// verdicts grades the pairs, one batch at a time, so that heartbeats show progress. What the shard's verifier has is
+// not graded again. tested means that the answers are programs.
 func (d *Deps) verdicts(ctx context.Context, w *draft, recipe *recipes.Recipe, tested bool,
 	pairs []symbolic.Pair) (map[symbolic.Pair]symbolic.Graded, error) {
-	run, most := symbolic.Run, batchPairs
-	if tested {
-		most = batchPrograms
-		run = func(ctx context.Context, e sandbox.Executor, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
-			return programs.Run(ctx, e, pairs, callLimits(recipe.Sandbox))
-		}
-	}
+	run, most := gradeBy(recipe, d.Sandbox, tested)
 	out := make(map[symbolic.Pair]symbolic.Graded, len(pairs))
 	for batch := range slices.Chunk(pairs, most) {
-		graded, err := run(ctx, d.Sandbox, batch)
+		early, began, err := verifierOf(ctx).has(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		if !began.IsZero() && (w.began.IsZero() || began.Before(w.began)) {
+			w.began = began
+		}
+		left := leftOf(batch, early)
+		var graded []symbolic.Graded
+		if len(left) > 0 {
+			graded, err = run(ctx, left)
+		}
 		if errors.Is(err, symbolic.ErrNoSympy) { // this worker is not the one that prepared the run
 			return nil, refuse(api.FailBadInput, "reward.symbolic: %v", err)
 		}
@@ -83,10 +105,36 @@ func (d *Deps) verdicts(ctx context.Context, w *draft, recipe *recipes.Recipe, t
 			return nil, err
 		}
 		for i, g := range graded {
-			out[batch[i]] = g
+			out[left[i]] = g
 			w.timing.CPU += g.CPU.Seconds()
+		}
+		for _, p := range batch {
+			if g, ok := early[p]; ok {
+				out[p] = g
+				w.timing.CPU += g.CPU.Seconds()
+			}
 		}
 		w.progress.set(len(out), len(pairs))
 	}
 	return out, nil
+}
+
+// leftOf returns the pairs of a batch that have no grade yet. If any others have, the one that took least is graded
+// again with them: whether a sandbox or a pair is to blame for a call that breaks depends on whether others of the
+// batch get grades.
+func leftOf(batch []symbolic.Pair, graded map[symbolic.Pair]symbolic.Graded) []symbolic.Pair {
+	var left, rest []symbolic.Pair
+	for _, p := range batch {
+		if _, ok := graded[p]; ok {
+			rest = append(rest, p)
+		} else {
+			left = append(left, p)
+		}
+	}
+	if len(left) > 0 && len(rest) > 0 {
+		left = append(left, slices.MinFunc(rest, func(a, b symbolic.Pair) int {
+			return cmp.Compare(graded[a].CPU, graded[b].CPU)
+		}))
+	}
+	return left
 }

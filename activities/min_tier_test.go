@@ -45,3 +45,12 @@ func TestWeakIsolationIsRefused(t *testing.T) {
 		require.NoError(t, b.deps.isolates(&resolved.Recipe))
 	}
 }
+
+// Not even the episodes of an interleaved shard that work ahead run a call in a sandbox that is too weak.
+func TestNoCallRunsInAWeakSandbox(t *testing.T) {
+	b := flowsOf(t, 2)
+	b.deps.Tier = sandbox.TierRlimits
+	_, err := b.run()
+	require.ErrorContains(t, err, "sandbox.min_tier: the recipe wants tier landlock")
+	require.Empty(t, b.sandbox.ran)
+}

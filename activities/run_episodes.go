@@ -17,7 +17,8 @@ import (
 // earlier one was lost, and nothing that reads a record knows the mode.
 //
 // A turn is committed when all of the shard's episodes have it, but they do not wait for that: a flow takes each to its
-// end meanwhile, and keeps finished turns in segments. What the flow cannot do is done turn by turn (see ahead).
+// end meanwhile, and keeps finished turns in segments. What the flow cannot do is done turn by turn (see ahead). The
+// answer of an episode that has ended is graded meanwhile (see verifier).
 type RunEpisodes struct{ *Deps }
 
 // Execute runs what the shard has not committed yet.
@@ -67,6 +68,12 @@ func (s *shardRun) run(ctx context.Context, p *progress) (err error) {
 	if err := s.deps.runsCalls(recipe); err != nil {
 		return err
 	}
+	v, err := s.verifier(ctx, recipe)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	ctx = context.WithValue(ctx, verifierKey{}, v)
 	f, err := s.ahead(ctx, recipe, p)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ var benchRecipe = []string{
 // stepBench is the inside of a worker with a fake engine and sandbox, and a run whose recipe and first step's prompts
 // are committed.
 type stepBench struct {
-	t       *testing.T
+	t       testing.TB
 	deps    *Deps
 	scope   api.Scope
 	prompts schema.Ref
@@ -51,7 +51,7 @@ func stepOf(t *testing.T, engine policy.Engine, executor sandbox.Executor) *step
 }
 
 // stepWith is stepOf with more recipe overrides.
-func stepWith(t *testing.T, engine policy.Engine, executor sandbox.Executor, set ...string) *stepBench {
+func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set ...string) *stepBench {
 	t.Helper()
 	deps, err := New(Options{Store: mem.New(), Trainer: engine, Rollout: engine, Sandbox: executor,
 		Tier: sandbox.TierFull, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})

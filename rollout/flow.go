@@ -48,6 +48,9 @@ type FlowOptions struct {
 	// Box and Scope are those of RunCalls; without tools, Box is nil.
 	Box   tool.Toolbox
 	Scope tool.Scope
+	// Ended is called with each episode that has ended, which nothing changes any more; nil: nothing is called. Calls
+	// overlap, and nothing waits for them.
+	Ended func(e *Episode)
 	// AtOnce bounds the episodes whose calls run at once; 0 = 64.
 	AtOnce int
 }
@@ -90,7 +93,11 @@ func (l *Loop) NewFlow(ctx context.Context, episodes []*Episode, o FlowOptions) 
 		f.episodes, f.byID[e.TrajectoryID] = append(f.episodes, x), x
 	}
 	for _, x := range f.episodes {
-		f.running.Go(func() { f.follow(ctx, x) })
+		f.running.Go(func() {
+			if f.follow(ctx, x) && o.Ended != nil {
+				o.Ended(x.e)
+			}
+		})
 	}
 	return f
 }
@@ -109,8 +116,8 @@ func (f *Flow) State() FlowState {
 		Tokens: f.tokens.Load(), Calls: f.inFlight.Load()}
 }
 
-// follow takes an episode to its end, or to where it fails.
-func (f *Flow) follow(ctx context.Context, x *flowing) {
+// follow takes an episode to its end, or to where it fails. It reports whether the episode has ended.
+func (f *Flow) follow(ctx context.Context, x *flowing) bool {
 	defer x.end()
 	for x.e.Finish == "" {
 		stage, turn, work := schema.StageRollout, len(x.e.Turns), f.respond
@@ -122,13 +129,14 @@ func (f *Flow) follow(ctx context.Context, x *flowing) {
 			if ctx.Err() == nil {
 				slog.DebugContext(at, "an episode waits for its turn", "error", err, "stack", rescue.Stack(err))
 			}
-			return
+			return false
 		}
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 	}
 	f.finished.Add(1)
+	return true
 }
 
 // during returns a context whose log lines and spans say which part of an episode they are about, as those of a stage
