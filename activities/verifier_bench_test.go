@@ -18,7 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
-// paced is a policy on a device of its own: each batch of responses takes 100 ms and none of this machine's processors.
+// paced is a policy on a device of its own: each batch of responses takes 500 ms and none of this machine's processors.
 // Its trajectories have one to eight turns. Each answer is another one.
 type paced struct {
 	fakeEngine
@@ -32,7 +32,7 @@ type paced struct {
 
 const (
 	pacedTurns        = 8
-	pacedResponse     = 100 * time.Millisecond
+	pacedResponse     = 500 * time.Millisecond
 	pacedSamples      = 32
 	pacedGroups       = 2
 	pacedTrajectories = pacedSamples * pacedGroups
@@ -54,7 +54,7 @@ func (e *paced) Generate(_ context.Context, req policy.GenerateRequest) (policy.
 		turn := strings.Count(text, protocol.EndOfTurn+"\n<|im_start|>assistant\n") - 1
 		response := "</reason>" + protocol.Call("print(1)", "") + protocol.EndOfTurn
 		if req.Streams[i]>>9%uint64(pacedTurns-turn) == 0 { // as many have one turn as two, and so on
-			response = protocol.AnswerResponse(fmt.Sprintf("%d+x^%d", req.Streams[i]%1000, 2+e.left))
+			response = protocol.AnswerResponse(fmt.Sprintf("%d+x", 2+e.left))
 			if e.left--; e.left == 0 {
 				e.last = time.Now()
 				close(e.generated)
