@@ -66,11 +66,14 @@ func (d *Deps) judged(ctx context.Context, w *draft, recipe *recipes.Recipe, run
 		return refuse(api.FailBadInput, "judge: is required: the reward or the evaluation of recipe %s asks a judge",
 			recipe.Name)
 	}
-	j, err := judge.Open(*recipe.Judge, d.judgements, run)
-	if err != nil {
-		return classifyJudge(err)
+	j := verifierOf(ctx).asks()
+	if j == nil {
+		var err error
+		if j, err = judge.Open(*recipe.Judge, d.judgements, run); err != nil {
+			return classifyJudge(err)
+		}
+		defer j.Close()
 	}
-	defer j.Close()
 	answers, err := j.Ask(ctx, queries, func(n int) { w.progress.set(n, len(queries)) })
 	if err != nil {
 		return classifyJudge(err)

@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/searchqa"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/openai/openaitest"
@@ -196,6 +199,69 @@ func TestAnswersAreJudged(t *testing.T) {
 		_, err = replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 			Set: []string{"reward={name: prs_general, judge: server, process_gate: -1000}"}})
 		require.NoError(t, err, "a general form that asks about the same answers reads the same judgements")
+		noFaults(t, b)
+	}
+	require.Equal(t, rows["interleaved"], rows["staged"])
+}
+
+// searcher answers as the answerer, but some of its trajectories search before. These wait until the judge was asked
+// about an answer.
+type searcher struct {
+	answerer
+	call   string             // a response that searches
+	server *openaitest.Server // nil: they do not wait
+	waited *atomic.Int64
+}
+
+func (s searcher) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
+	g, err := s.answerer.Generate(ctx, req)
+	for i, prefix := range req.Prefixes {
+		switch {
+		case req.Evaluation:
+		case strings.Contains(s.tok.Decode(prefix), s.call):
+			s.waited.Add(1)
+			for s.server != nil && len(s.server.Seen()) == 0 {
+				select {
+				case <-time.After(10 * time.Millisecond):
+				case <-ctx.Done():
+					return g, ctx.Err()
+				}
+			}
+		case req.Streams[i]>>9%4 == 0:
+			ids := s.tok.Encode(s.call)
+			g.Tokens[i], g.LogProbs[i], g.Entropies[i] = ids, make([]float32, len(ids)), make([]float32, len(ids))
+		}
+	}
+	return g, err
+}
+
+// In interleaved mode the judge is asked about an answer before other trajectories of the shard have their last turn,
+// which waits here for that. The verdicts are those of mode staged.
+func TestAnswersAreJudgedWhileOthersGenerate(t *testing.T) {
+	tok, err := rollout.TokenizerOf(protocol.PRS, searchqa.SearchQA)
+	require.NoError(t, err)
+	call, ok := protocol.PRS.Write(env.Move{Tool: "search", Arguments: `{"query": "Velm"}`})
+	require.True(t, ok)
+	rows := map[string][]schema.JudgementRow{}
+	for _, mode := range []string{"interleaved", "staged"} {
+		server := judging(t)
+		watched := server
+		if mode == "staged" {
+			watched = nil
+		}
+		var waited atomic.Int64
+		objects := mem.New()
+		deps := pipelinetest.Deps(t, objects, pipelinetest.Wrap{Rollout: func(e policy.Engine) policy.Engine {
+			return searcher{answerer{e, tok}, call, watched, &waited}
+		}})
+		b := &bench{store: objects, record: commit.New(objects), deps: deps}
+		_, err = b.train(t, workflows.TrainRunInput{Run: "r", RecipeYAML: fmt.Sprintf(judgedRecipe, mode, server.URL),
+			Set: []string{"evaluation.judged=false", "rollout.max_tokens=1024", "policy.max_positions=1024",
+				"rollout.shard_groups=4"}})
+		require.NoError(t, err)
+		require.Positive(t, waited.Load())
+		rows[mode] = stepRows[schema.JudgementRow](t, b.store, "r", 1, schema.StageJudge)
+		require.NotEmpty(t, rows[mode])
 		noFaults(t, b)
 	}
 	require.Equal(t, rows["interleaved"], rows["staged"])

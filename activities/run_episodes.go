@@ -18,7 +18,7 @@ import (
 //
 // A turn is committed when all of the shard's episodes have it, but they do not wait for that: a flow takes each to its
 // end meanwhile, and keeps finished turns in segments. What the flow cannot do is done turn by turn (see ahead). The
-// answer of an episode that has ended is graded meanwhile (see verifier).
+// answers of episodes that have ended are graded and judged meanwhile (see verifier).
 type RunEpisodes struct{ *Deps }
 
 // Execute runs what the shard has not committed yet.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/grading"
+	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/trace"
@@ -17,19 +18,21 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// verifier grades the answers of a shard's episodes, each when its episode ends, while others still generate. Its calls
-// share the sandbox with the tool calls of these, at most as many at once as the sandbox has workers. It decides
-// nothing: the stage grade takes the grades that are there and makes the others itself, so that an answer that the
-// verifier fails on fails there, as in mode staged. A grade depends on its pair alone, so the rows are the same. What a
-// lost worker had is made again.
+// verifier gets verdicts on the answers of a shard's episodes, each when its episode ends, while others still generate.
+// The sandbox grades them, with calls that share it with the tool calls of these, at most as many at once as the
+// sandbox has workers; and the recipe's judge is asked. The verifier decides nothing: the stages grade and judge take
+// the verdicts that are there and get the others themselves, so that an answer that the verifier fails on fails there,
+// as in mode staged. A verdict depends on what is asked alone, so the rows are the same. What a lost worker had is asked
+// again.
 //
-// It holds at most one grade for each episode. A nil verifier does nothing and has nothing.
+// It holds at most one verdict of each kind for each episode. A nil verifier does nothing and has nothing.
 type verifier struct {
 	grader *grading.Grader
-	run    gradePairs
+	run    gradePairs      // nil: nothing is graded
+	slots  chan struct{}   // bounds the calls in flight
+	judge  *judge.Judge    // nil: none is asked
 	ctx    context.Context // ends with the shard
 	cancel context.CancelFunc
-	slots  chan struct{} // bounds the calls in flight
 
 	mu     sync.Mutex
 	seen   map[string]bool // trajectories
@@ -54,62 +57,128 @@ func verifierOf(ctx context.Context) *verifier {
 	return v
 }
 
-// verifier makes the verifier of the shard; nil if no answers are to be graded, they are graded already, or this worker
-// cannot grade them, which the stage says. The caller closes it.
+// verifier makes the verifier of the shard; nil if its answers need no verdicts, have them already, or cannot get them
+// from this worker, which the stages say. The caller closes it.
 func (s *shardRun) verifier(ctx context.Context, recipe *recipes.Recipe) (*verifier, error) {
-	if !s.in.Grade || s.deps.Sandbox == nil || s.deps.isolates(recipe) != nil {
+	v := &verifier{grader: grading.New(recipe, s.in.Step), seen: map[string]bool{},
+		grades: map[symbolic.Pair]*earlyGrade{}}
+	if s.in.Grade && s.deps.Sandbox != nil && s.deps.isolates(recipe) == nil {
+		open, err := s.uncommitted(ctx, api.StageGrade)
+		if err != nil {
+			return nil, err
+		}
+		if open {
+			v.run, _ = gradeBy(recipe, s.deps.Sandbox, v.grader.Tested())
+			v.slots = make(chan struct{}, s.deps.cellsAtOnce())
+		}
+	}
+	if s.in.Judge && recipe.Judge != nil {
+		open, err := s.uncommitted(ctx, api.StageJudge)
+		if err != nil {
+			return nil, err
+		}
+		if open {
+			v.judge, _ = judge.Open(*recipe.Judge, s.deps.judgements, s.in.Run) // the stage meets the same error
+		}
+	}
+	if v.run == nil && v.judge == nil {
 		return nil, nil
 	}
-	at := spec{scope: s.in.Scope, stage: api.StageGrade, turn: -1, shard: s.in.Shard}
-	if _, _, committed, err := s.deps.Record.Lookup(ctx, at.place()); err != nil || committed {
-		return nil, err
-	}
-	grader := grading.New(recipe, s.in.Step)
-	run, _ := gradeBy(recipe, s.deps.Sandbox, grader.Tested())
-	v := &verifier{grader: grader, run: run, slots: make(chan struct{}, s.deps.cellsAtOnce()), seen: map[string]bool{},
-		grades: map[symbolic.Pair]*earlyGrade{}}
-	attr := slog.String("stage", api.StageGrade)
-	v.ctx, v.cancel = context.WithCancel(trace.With(logs.With(ctx, attr), attr))
+	v.ctx, v.cancel = context.WithCancel(ctx)
 	return v, nil
 }
 
-// close ends the calls that run.
+// uncommitted reports whether a stage of the shard is not committed yet.
+func (s *shardRun) uncommitted(ctx context.Context, stage string) (bool, error) {
+	at := spec{scope: s.in.Scope, stage: stage, turn: -1, shard: s.in.Shard}
+	_, _, committed, err := s.deps.Record.Lookup(ctx, at.place())
+	return !committed, err
+}
+
+// close ends what has begun.
 func (v *verifier) close() {
-	if v != nil {
-		v.cancel()
+	if v == nil {
+		return
+	}
+	v.mu.Lock()
+	v.cancel() // so that nothing more begins
+	v.mu.Unlock()
+	if v.judge != nil {
+		v.judge.Close()
 	}
 }
 
-// ended begins to grade the answers of those of the episodes that have ended. It does not wait for them. Equal pairs
-// are graded once.
+// asks returns the judge of the shard, who has been asked about some answers; nil if none has.
+func (v *verifier) asks() *judge.Judge {
+	if v == nil {
+		return nil
+	}
+	return v.judge
+}
+
+// ended begins to get the verdicts on the answers of those of the episodes that have ended. It does not wait for them.
+// Equal answers to equal questions share one.
 func (v *verifier) ended(episodes ...*rollout.Episode) {
 	if v == nil {
 		return
 	}
 	v.mu.Lock() // to the end: who calls ended next finds that all of these have begun
 	defer v.mu.Unlock()
-	v.tell(rescue.Do(func() error {
-		_, pairs := v.grader.Questions(v.unseen(episodes))
-		for _, p := range pairs {
-			if v.grades[p] == nil && !v.failed {
-				g := &earlyGrade{done: make(chan struct{})}
-				v.grades[p] = g
-				go v.grade(p, g)
-			}
+	if v.ctx.Err() != nil {
+		return
+	}
+	v.tell(v.ctx, rescue.Do(func() error {
+		rows, problems := v.unseen(episodes)
+		if v.run != nil {
+			v.beginGrades(rows)
 		}
-		return nil
+		if v.judge == nil {
+			return nil
+		}
+		return v.beginJudgements(rows, problems)
 	}))
 }
 
-// unseen returns the rows of the episodes that have ended since the last call. The caller holds the lock.
-func (v *verifier) unseen(episodes []*rollout.Episode) (rows []schema.TrajectoryRow) {
+// unseen returns the rows of the episodes that have ended since the last call, and their problems by group. The caller
+// holds the lock.
+func (v *verifier) unseen(episodes []*rollout.Episode) (rows []schema.TrajectoryRow, problems map[string]string) {
+	problems = map[string]string{}
 	for _, e := range episodes {
 		if e.Finish != "" && !v.seen[e.TrajectoryID] {
 			v.seen[e.TrajectoryID] = true
 			rows = append(rows, rollout.TrajectoryRow(e))
+			problems[e.GroupID] = e.Task.Text
 		}
 	}
-	return rows
+	return rows, problems
+}
+
+// beginGrades begins to grade answers. The caller holds the lock.
+func (v *verifier) beginGrades(rows []schema.TrajectoryRow) {
+	_, pairs := v.grader.Questions(rows)
+	for _, p := range pairs {
+		if v.grades[p] == nil && !v.failed {
+			g := &earlyGrade{done: make(chan struct{})}
+			v.grades[p] = g
+			go v.grade(p, g)
+		}
+	}
+}
+
+// beginJudgements begins to ask the judge about answers.
+func (v *verifier) beginJudgements(rows []schema.TrajectoryRow, problems map[string]string) error {
+	if err := v.grader.Check(rows); err != nil {
+		return err
+	}
+	_, queries, err := v.grader.Queries(rows, problems)
+	if err != nil {
+		return err
+	}
+	ctx := atStage(v.ctx, api.StageJudge)
+	for _, q := range queries {
+		v.judge.Begin(ctx, q)
+	}
+	return nil
 }
 
 // grade grades a pair in its turn. What fails here is left to the stage.
@@ -125,16 +194,17 @@ func (v *verifier) grade(p symbolic.Pair, g *earlyGrade) {
 		return
 	}
 	g.began = time.Now()
+	ctx := atStage(v.ctx, api.StageGrade)
 	err := rescue.Do(func() error {
-		graded, err := v.run(v.ctx, []symbolic.Pair{p})
+		graded, err := v.run(ctx, []symbolic.Pair{p})
 		if err == nil {
 			g.Graded, g.made = graded[0], graded[0].Broken == nil
-			v.tell(graded[0].Broken)
+			v.tell(ctx, graded[0].Broken)
 		}
 		return err
 	})
 	if err != nil {
-		v.tell(err)
+		v.tell(ctx, err)
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.failed = true
@@ -147,12 +217,18 @@ func (v *verifier) hasFailed() bool {
 	return v.failed
 }
 
-// tell logs why an answer is left to the stage.
-func (v *verifier) tell(err error) {
-	if err != nil && v.ctx.Err() == nil {
-		slog.DebugContext(v.ctx, "an answer waits for the stage that grades it", "error", err, "stack",
+// tell logs why an answer is left to its stage.
+func (v *verifier) tell(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		slog.DebugContext(ctx, "an answer waits for the stage that gets its verdict", "error", err, "stack",
 			rescue.Stack(err))
 	}
+}
+
+// atStage returns a context whose log lines and spans are about a stage.
+func atStage(ctx context.Context, stage string) context.Context {
+	attr := slog.String("stage", stage)
+	return trace.With(logs.With(ctx, attr), attr)
 }
 
 // has waits for what the verifier has begun of some pairs, and returns the grades that it made, and when the first of

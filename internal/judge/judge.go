@@ -40,7 +40,13 @@ type Judge struct {
 	memory   *Memory
 	run      string
 
-	alive sync.Mutex // held while the judge is tried out
+	slots chan struct{} // bounds the queries that are asked
+	alive sync.Mutex    // held while the judge is tried out
+
+	early  sync.Mutex
+	begun  map[string]*ahead // by digest
+	failed bool              // a prompt that has begun ended with an error
+	asking sync.WaitGroup
 }
 
 // Open resolves the references of the settings for a run. It sends nothing. memory may be nil.
@@ -49,11 +55,15 @@ func Open(s Settings, memory *Memory, run string) (*Judge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: judge.%w", ErrSettings, err)
 	}
-	return &Judge{settings: s, client: client, memory: memory, run: run}, nil
+	return &Judge{settings: s, client: client, memory: memory, run: run,
+		slots: make(chan struct{}, max(1, s.Concurrency))}, nil
 }
 
-// Close closes connections.
-func (j *Judge) Close() { j.client.Close() }
+// Close waits for what has begun, and closes connections.
+func (j *Judge) Close() {
+	j.asking.Wait()
+	j.client.Close()
+}
 
 // Ask asks every query and returns the answers in their order. Queries with the same prompt are asked once. done is
 // called with the number of distinct prompts that are answered, not concurrently; it may be nil. The error wraps
@@ -79,7 +89,7 @@ func (j *Judge) Ask(ctx context.Context, queries []reward.Query, done func(n int
 	answered := 0
 	for _, i := range distinct {
 		g.Go(func() (err error) {
-			if out[i], err = j.answer(ctx, prompts[i]); err != nil {
+			if out[i], err = j.answered(ctx, prompts[i]); err != nil {
 				return err
 			}
 			lock.Lock()
