@@ -22,8 +22,8 @@ import (
 // The sandbox grades them, with calls that share it with the tool calls of these, at most as many at once as the
 // sandbox has workers; and the recipe's judge is asked. The verifier decides nothing: the stages grade and judge take
 // the verdicts that are there and get the others themselves, so that an answer that the verifier fails on fails there,
-// as in mode staged. A verdict depends on what is asked alone, so the rows are the same. What a lost worker had is asked
-// again.
+// as in mode staged. A verdict depends on what is asked alone, so the rows are the same. What a lost worker had is
+// asked again.
 //
 // It holds at most one verdict of each kind for each episode. A nil verifier does nothing and has nothing.
 type verifier struct {

@@ -3,7 +3,7 @@
 // Glossary. A *query* (reward.Query) is what a judge is asked: a question, a response and references. Its *prompt
 // digest* names the messages that are sent. The *verdict* is Match or Mismatch. An answer is *broken* if the judge gave
 // no verdict on it: it refused, its reply could not be read, or the server fails on this query and not on others. The
-// judge is *away* if it takes no queries at all.
+// judge is *away* if it takes no queries at all. A query can *begin* before its answer is needed (Begin).
 //
 //	queries → one request for each prompt digest → reply → reward.ReadJudgement → answers, in the order of the queries
 //
