@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	steps := flags.Int("steps", 12, "steps of each run")
 	rounds := flags.Int("rounds", 3, "runs of each mode")
 	only := flags.String("mode", "", "measure this mode alone")
-	lagged := flags.Int("lagged-steps", 8, "steps of the run whose stage without work is timed")
+	lagged := flags.Int("lagged-steps", 12, "steps of the run whose stage without work is timed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -136,7 +136,8 @@ func measure(ctx context.Context, program bench.Program, recipe, mode string, st
 }
 
 // histories reads the load of every step of the runs, and compares a stage without work with a bare activity. The
-// program's stack is up meanwhile.
+// program's stack is up meanwhile. The run with that stage has few prompts: the rollouts of the main job, which go on
+// meanwhile, take all processors, and bare activities have the processors for themselves.
 func histories(ctx context.Context, program bench.Program, recipe string, steps int, all []measured) (
 	out history.RoundTrips, err error) {
 	up, _, err := program.Start(ctx, regexp.MustCompile(`the stack stays (up)`), "up")
@@ -146,8 +147,8 @@ func histories(ctx context.Context, program bench.Program, recipe string, steps 
 	defer func() { err = errors.Join(err, up.Stop()) }()
 	var lagged outcome
 	if err := program.Run(ctx, &lagged, "run", recipe, "--json", "--set", "pipeline.max_staleness=1", "--set",
-		"loss.old_log_probs=recompute", "--set", "steps="+strconv.Itoa(steps), "--set",
-		"evaluation.problems=30"); err != nil {
+		"loss.old_log_probs=recompute", "--set", "rollout.prompts=8", "--set", "rollout.shard_groups=8", "--set",
+		"steps="+strconv.Itoa(steps), "--set", "evaluation.problems=30"); err != nil {
 		return out, err
 	}
 	c, err := history.Dial(ctx, program)
