@@ -13,17 +13,17 @@ type UpdateAndPublish struct{ *Deps }
 
 // Execute updates the policy and commits the step's head.
 func (a UpdateAndPublish) Execute(ctx context.Context, in api.FinishInput) (out api.Finished, err error) {
-	s := &parts{timeouts: in.Timeouts}
+	d, s := a.Deps, &parts{timeouts: in.Timeouts}
 	own := api.Timing{Shard: -1, Turn: -1}
-	err = a.tracked(ctx, in.Scope, &own, func(ctx context.Context, p *progress) (err error) {
+	err = d.tracked(ctx, in.Scope, &own, func(ctx context.Context, p *progress) (err error) {
 		ctx = within(ctx, p)
-		out.Updated, err = inner(ctx, s, part{api.StageUpdate, api.UpdatePolicy, -1}, UpdatePolicy{a.Deps}.Execute,
+		out.Updated, err = inner(ctx, s, part{api.StageUpdate, api.UpdatePolicy, -1}, UpdatePolicy{d}.Execute,
 			in.UpdateInput, (*api.Updated).Its)
 		if err != nil {
 			return err
 		}
 		stages := append(in.Stages, api.StageRef{Stage: api.StageUpdate, Ref: out.Manifest})
-		out.Published, err = inner(ctx, s, part{api.StagePublish, api.PublishPolicy, -1}, PublishPolicy{a.Deps}.Execute,
+		out.Published, err = inner(ctx, s, part{api.StagePublish, api.PublishPolicy, -1}, PublishPolicy{d}.Execute,
 			api.PublishInput{Scope: in.Scope, Policy: out.Policy, Stages: stages, Unloaded: true},
 			(*api.Published).Its)
 		return err
