@@ -237,7 +237,8 @@ test-cluster: tools ## train on a cluster in miniature while processes, networks
 # ROPEWALK_PYTHON names a Python with torch.
 test-wireguard: ## have a model on two hosts exchange tensors through WireGuard, and look for them on the wire (root)
 	@tools/build.sh wireguard-go
-	ROPEWALK_REQUIRE_WIREGUARD=1 go test -count 1 -timeout 30m -run TestTensorsTakeTheTunnel -v ./test/cluster
+	ROPEWALK_TEST_WIREGUARD=1 ROPEWALK_REQUIRE_WIREGUARD=1 \
+		go test -count 1 -timeout 30m -run TestTensorsTakeTheTunnel -v ./test/cluster
 
 release: ## pack the commit that is checked out in .ropewalk/release: built twice and compared, with checksums
 	@tools/release.sh

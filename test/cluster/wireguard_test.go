@@ -32,6 +32,9 @@ import (
 // program wireguard-go and a Python with torch.
 func needWireGuard(t *testing.T) (program, python string) {
 	t.Helper()
+	if os.Getenv("ROPEWALK_TEST_WIREGUARD") == "" {
+		t.Skip("changes the host's mounts, which tests of the sandbox look at: make test-wireguard")
+	}
 	absent := func(what string) {
 		t.Helper()
 		if os.Getenv("ROPEWALK_REQUIRE_WIREGUARD") != "" {
@@ -103,7 +106,8 @@ func TestTensorsTakeTheTunnel(t *testing.T) {
 	t.Logf("in plain text, %d of %d samples of the weights are among %d frames", found, all, len(plain.frames))
 	require.Greater(t, found, all/2, "the capture misses what is there")
 	plain.leader.ends(t)
-	require.Contains(t, plain.member.ends(t), gang.ErrGone.Error()+": the leader has closed its engine")
+	// Whether the member hears first that the engine is closed, or that its ranks have ended, is a matter of luck.
+	require.Regexp(t, "<nil>\n|"+gang.ErrGone.Error()+": the leader has closed its engine", plain.member.ends(t))
 
 	p.tunnel(t, program)
 	away := p.start(t, 1, host{Address: p.inside[1], Invitation: gang.Invitation{Address: outside[0] + ":9"}})
