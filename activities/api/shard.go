@@ -1,0 +1,163 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// PromptsInput asks for a step's prompts, or for those of one round of its dynamic sampling.
+type PromptsInput struct {
+	Scope
+	Round *int `json:"round,omitempty"` // from 0; absent if the step samples once
+}
+
+// Past names what a shard has committed of its rollout before an activity, by the manifest that it committed last.
+// That manifest names the one before it, and so on back to turn 0. So the input of an activity does not grow with the
+// number of turns.
+type Past struct {
+	// Last is the manifest of the shard's latest turn, or of that turn's tool calls; zero before turn 0.
+	Last schema.Ref `json:"last,omitzero"`
+	// Turns and Tools list every earlier manifest instead, if the step began before Last existed.
+	Turns []schema.Ref `json:"turns,omitempty"`
+	Tools []schema.Ref `json:"tools,omitempty"`
+}
+
+// Inputs lists the manifests that the past names directly.
+func (p Past) Inputs() []schema.Ref {
+	if p.Last != (schema.Ref{}) {
+		return []schema.Ref{p.Last}
+	}
+	return slices.Concat(p.Turns, p.Tools)
+}
+
+// GenerateInput asks for one turn of one shard.
+type GenerateInput struct {
+	Scope
+	Past
+	Shard   int        `json:"shard"`
+	Turn    int        `json:"turn"`
+	Prompts schema.Ref `json:"prompts"`
+	Policy  PolicyRef  `json:"policy"`
+}
+
+// Generated counts one turn of one shard.
+type Generated struct {
+	Done
+	Calls  int   `json:"calls"`  // tool calls that wait for results
+	Tokens int64 `json:"tokens"` // tokens generated
+	// Open counts the trajectories that await their next response already, because this turn was a summary.
+	Open int `json:"open,omitempty"`
+	// Excluded counts the trajectories that ended here because the engine failed on them.
+	Excluded int `json:"excluded,omitempty"`
+}
+
+// ToolsInput asks for the tool calls of one turn of one shard.
+type ToolsInput struct {
+	Scope
+	Past               // the last turn is the one whose calls run
+	Shard   int        `json:"shard"`
+	Turn    int        `json:"turn"`
+	Prompts schema.Ref `json:"prompts"`
+}
+
+// ToolsDone counts verdicts.
+type ToolsDone struct {
+	Done
+	Calls  int `json:"calls"`
+	Failed int `json:"failed"`
+	// Excluded counts the trajectories that ended here because the sandbox broke on one of their calls.
+	Excluded int `json:"excluded,omitempty"`
+}
+
+// EpisodesInput asks for one shard from its prompts to its rewards.
+type EpisodesInput struct {
+	Scope
+	Shard    int        `json:"shard"`
+	Prompts  schema.Ref `json:"prompts"`
+	Policy   PolicyRef  `json:"policy"`
+	MaxTurns int        `json:"max_turns"`
+	Grade    bool       `json:"grade,omitempty"`    // the recipe asks for symbolic grading
+	Judge    bool       `json:"judge,omitempty"`    // the recipe's reward asks a judge
+	Function bool       `json:"function,omitempty"` // the recipe's reward is a user's function
+	// Record makes the shard record its own measured times, because the times of all shards would exceed the step's
+	// payload limits.
+	Record bool `json:"record,omitempty"`
+	// Timeouts are time limits in seconds, by activity of mode staged, where a person set others.
+	Timeouts map[string]float64 `json:"timeouts,omitempty"`
+}
+
+// Episodes names the last manifests of a shard, which lead to all others.
+type Episodes struct {
+	Assembled schema.Ref `json:"assembled"`
+	Scored    Scored     `json:"scored"`
+	// Timings are the measured times of the shard's stages, in order; Busy replaces those that the shard has recorded.
+	Timings []Timing `json:"timings,omitempty"`
+	Busy    Busy     `json:"busy,omitempty"`
+	// Tokens were sampled by this attempt.
+	Tokens int64 `json:"tokens,omitempty"`
+}
+
+// FailedPart is the detail of errors of RunEpisodes, MakeBatch and UpdateAndPublish: which of the stages within them
+// failed.
+type FailedPart struct {
+	Stage    string `json:"stage"`
+	Turn     int    `json:"turn"`     // −1 where the stage has none
+	Activity string `json:"activity"` // what runs the stage if it is an activity of its own
+}
+
+// AssembleInput asks for one shard's episodes.
+type AssembleInput struct {
+	Scope
+	Past
+	Shard   int        `json:"shard"`
+	Prompts schema.Ref `json:"prompts"`
+}
+
+// GradeInput asks for the symbolic verdicts on one shard's answers.
+type GradeInput struct {
+	Scope
+	Shard        int        `json:"shard"`
+	Trajectories schema.Ref `json:"trajectories"`
+}
+
+// Graded counts one shard's symbolic verdicts.
+type Graded struct {
+	Done
+	Asked int `json:"asked"` // trajectories
+	Pairs int `json:"pairs"` // different pairs among them; each pair is one call
+	Equal int `json:"equal"` // trajectories
+	// Excluded counts the trajectories whose call gave no verdict.
+	Excluded int `json:"excluded,omitempty"`
+}
+
+// ScoreInput asks for one shard's rewards.
+type ScoreInput struct {
+	Scope
+	Shard        int        `json:"shard"`
+	Trajectories schema.Ref `json:"trajectories"`
+	Gradings     schema.Ref `json:"gradings,omitzero"`   // if the recipe asks for symbolic grading
+	Judgements   schema.Ref `json:"judgements,omitzero"` // if the reward asks a judge
+	Results      schema.Ref `json:"results,omitzero"`    // if the reward is a user's function
+}
+
+// Scored sums one shard's rewards.
+type Scored struct {
+	Done
+	Trajectories int     `json:"trajectories"` // with a reward; means are over these trajectories
+	RewardSum    float64 `json:"reward_sum"`
+	Successes    int     `json:"successes"`
+	// PositiveCalls and PositiveErrors count tool calls and tool errors of trajectories with a positive reward (spec
+	// I5).
+	PositiveCalls  int   `json:"positive_calls"`
+	PositiveErrors int   `json:"positive_errors"`
+	ToolCalls      int   `json:"tool_calls"`
+	Tokens         int64 `json:"tokens"`
+	// Compared counts imported rows that carry a verdict of their own, and Agreed those whose verdict equals ours.
+	Agreed   int `json:"agreed"`
+	Compared int `json:"compared"`
+	// Excluded counts the shard's trajectories without a reward, wherever they were excluded.
+	Excluded int `json:"excluded,omitempty"`
+	// Informative counts the groups whose rewards are not all equal, if the step samples in rounds.
+	Informative int `json:"informative,omitempty"`
+}
