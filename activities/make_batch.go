@@ -17,10 +17,9 @@ type MakeBatch struct{ *Deps }
 // Execute runs the stages that the input asks for.
 func (a MakeBatch) Execute(ctx context.Context, in api.BatchInput) (api.Batch, error) {
 	b := &batchRun{parts: parts{timeouts: in.Timeouts}, deps: a.Deps, in: in}
-	own := api.Timing{Shard: -1, Turn: -1}
-	err := a.tracked(ctx, in.Scope, &own, func(ctx context.Context, p *progress) error { return b.run(within(ctx, p)) })
+	queue, err := a.together(ctx, in.Scope, b.run)
 	if b.out.Timings = b.timings; len(b.timings) > 0 {
-		b.out.Timings[0].Queue = own.Queue
+		b.out.Timings[0].Queue = queue
 	}
 	return b.out, err
 }

@@ -19,6 +19,14 @@ type parts struct {
 	timings  []api.Timing       // of the stages that have run, in order
 }
 
+// together runs stages within one activity, which has none of its own, and returns how many seconds it waited for its
+// worker.
+func (d *Deps) together(ctx context.Context, at api.Scope, body func(ctx context.Context) error) (float64, error) {
+	own := api.Timing{Shard: -1, Turn: -1}
+	err := d.tracked(ctx, at, &own, func(ctx context.Context, p *progress) error { return body(within(ctx, p)) })
+	return own.Queue, err
+}
+
 // part is a stage that an activity runs within itself.
 type part struct {
 	stage, activity string

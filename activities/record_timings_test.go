@@ -63,18 +63,25 @@ func TestAnAdoptedStagesTimesAreMarked(t *testing.T) {
 	require.Equal(t, true, *rows[1].Adopted)
 }
 
-// The measured times of activities and calls name their traces: an activity's row its own span, and a call's row that
-// of the execution that committed its result. Without a tracer the columns are null.
-func TestMeasuredTimesNameTheirTraces(t *testing.T) {
-	b, _ := callingBench(t, &printer{})
-	c := tracetest.New(t)
-	b.deps.tracer = c.Tracer(t)
+// firstTurn generates the first turn of the first shard and runs its calls.
+func firstTurn(t *testing.T, b *stepBench) (api.Generated, api.ToolsDone) {
+	t.Helper()
 	first, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
 		Policy: b.policy})
 	require.NoError(t, err)
 	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Prompts: b.prompts,
 		Past: api.Past{Last: first.Manifest}})
 	require.NoError(t, err)
+	return first, tools
+}
+
+// The measured times of activities and calls name their traces: an activity's row its own span, and a call's row that
+// of the execution that committed its result. Without a tracer the columns are null.
+func TestMeasuredTimesNameTheirTraces(t *testing.T) {
+	b, _ := callingBench(t, &printer{})
+	c := tracetest.New(t)
+	b.deps.tracer = c.Tracer(t)
+	first, tools := firstTurn(t, b)
 	require.NoError(t, b.deps.tracer.Close())
 	b.deps.tracer = nil
 	untraced, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
@@ -115,12 +122,7 @@ func TestMeasuredTimesNameTheirTraces(t *testing.T) {
 // verify detects one that was exchanged, although no head names any of them.
 func TestMeasuredTimesNameTheEarlierOnes(t *testing.T) {
 	b, _ := callingBench(t, &printer{})
-	first, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
-		Policy: b.policy})
-	require.NoError(t, err)
-	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Prompts: b.prompts,
-		Past: api.Past{Last: first.Manifest}})
-	require.NoError(t, err)
+	first, tools := firstTurn(t, b)
 	rolledOut := []api.Timing{first.Timing, tools.Timing}
 	scored := api.Timing{Stage: api.StageReward, Turn: -1}
 	other := api.Timing{Stage: api.StagePublish, Shard: -1, Turn: -1}
@@ -152,15 +154,10 @@ func TestMeasuredTimesNameTheEarlierOnes(t *testing.T) {
 func TestMeasuredTimesNameThoseOfShards(t *testing.T) {
 	b, _ := callingBench(t, &printer{})
 	b.scope.Gen = 1
-	first, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
-		Policy: b.policy})
-	require.NoError(t, err)
-	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Prompts: b.prompts,
-		Past: api.Past{Last: first.Manifest}})
-	require.NoError(t, err)
+	first, tools := firstTurn(t, b)
 	in := api.RecordTimingsInput{Scope: b.scope, Part: "step", Shard: new(int),
 		Timings: []api.Timing{first.Timing, tools.Timing}}
-	_, err = do(b, RecordTimings{b.deps}.Execute, in)
+	_, err := do(b, RecordTimings{b.deps}.Execute, in)
 	require.NoError(t, err)
 	at := schema.At("r", 1, "timings_step").WithShard(0).WithGen(1)
 	require.Equal(t, []schema.Ref{b.there(schema.At("r", 1, "timings_calls").WithTurn(0).WithShard(0).WithGen(1))},

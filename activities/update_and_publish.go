@@ -12,11 +12,10 @@ import (
 type UpdateAndPublish struct{ *Deps }
 
 // Execute updates the policy and commits the step's head.
-func (a UpdateAndPublish) Execute(ctx context.Context, in api.FinishInput) (out api.Finished, err error) {
+func (a UpdateAndPublish) Execute(ctx context.Context, in api.FinishInput) (api.Finished, error) {
+	var out api.Finished
 	d, s := a.Deps, &parts{timeouts: in.Timeouts}
-	own := api.Timing{Shard: -1, Turn: -1}
-	err = d.tracked(ctx, in.Scope, &own, func(ctx context.Context, p *progress) (err error) {
-		ctx = within(ctx, p)
+	queue, err := d.together(ctx, in.Scope, func(ctx context.Context) (err error) {
 		out.Updated, err = inner(ctx, s, part{api.StageUpdate, api.UpdatePolicy, -1}, UpdatePolicy{d}.Execute,
 			in.UpdateInput, (*api.Updated).Its)
 		if err != nil {
@@ -28,6 +27,6 @@ func (a UpdateAndPublish) Execute(ctx context.Context, in api.FinishInput) (out 
 			(*api.Published).Its)
 		return err
 	})
-	out.Timing.Queue = own.Queue
+	out.Timing.Queue = queue
 	return out, err
 }
