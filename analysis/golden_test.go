@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,22 +33,7 @@ func goldenRecord(version int) string {
 // unpacked reads a golden record into memory.
 func unpacked(t *testing.T, version int) *mem.Store {
 	t.Helper()
-	f, err := os.Open(goldenRecord(version))
-	require.NoError(t, err)
-	defer f.Close()
-	plain, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	objects := mem.New()
-	for r := tar.NewReader(plain); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return objects
-		}
-		require.NoError(t, err)
-		data, err := io.ReadAll(r)
-		require.NoError(t, err)
-		require.NoError(t, objects.Put(t.Context(), header.Name, data))
-	}
+	return recordtest.Archived(t, goldenRecord(version))
 }
 
 // pack writes the record of this version.

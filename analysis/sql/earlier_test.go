@@ -1,12 +1,7 @@
 package sql_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -35,22 +30,7 @@ func TestEarlierNamesOfStages(t *testing.T) {
 
 // A query reads measured times with and without the ids of traces: those of versions before 1.9 have none.
 func TestTracesOfMeasuredTimes(t *testing.T) {
-	f, err := os.Open(filepath.Join("..", "testdata", "records", "v1.8.tar.gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	plain, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	objects := mem.New()
-	for r := tar.NewReader(plain); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-		data, err := io.ReadAll(r)
-		require.NoError(t, err)
-		require.NoError(t, objects.Put(t.Context(), header.Name, data))
-	}
+	objects := recordtest.Archived(t, filepath.Join("..", "testdata", "records", "v1.8.tar.gz"))
 	recordtest.Train(t, objects, recordtest.Options{Run: "traced", Steps: 1, Seed: 1, Created: "2026-01-04T03:04:05Z",
 		Trace: "0af7651916cd43dd8448eb211c80319c"})
 	got, err := sql.Query(t.Context(), sql.Options{Store: objects, Cache: t.TempDir(), Query: "select run, " +
