@@ -53,7 +53,7 @@ func (a CallFunction) Execute(ctx context.Context, in api.FunctionInput) (api.Ca
 	return out, err
 }
 
-// called calls the function and returns its results.
+// called calls the function and returns its results. It takes over those that the shard's verifier has.
 func (d *Deps) called(ctx context.Context, w *draft, recipe *recipes.Recipe, g *grading.Grader,
 	trajectories []schema.TrajectoryRow, problems map[string]string) ([]schema.FunctionScoreRow, error) {
 	f, err := g.Function()
@@ -71,12 +71,32 @@ func (d *Deps) called(ctx context.Context, w *draft, recipe *recipes.Recipe, g *
 	if len(rows) == 0 {
 		return rows, nil
 	}
-	results, err := d.functions.Score(ctx, settings, arguments, w.progress.set)
+	early, began, err := verifierOf(ctx).scored(ctx, rows, arguments)
+	if err != nil {
+		return nil, err
+	}
+	if !began.IsZero() {
+		w.began = began
+	}
+	for i, r := range early {
+		grading.FillResult(&rows[i], r.Score, r.Success, nil)
+	}
+	left := leftToScore(len(rows), early)
+	if len(left) == 0 {
+		return rows, nil
+	}
+	open := make([]map[string]any, len(left))
+	for i, at := range left {
+		open[i] = arguments[at]
+	}
+	results, err := d.functions.Score(ctx, settings, open, w.progress.set)
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range results {
-		grading.FillResult(&rows[i], r.Score, r.Success, r.Broken)
+		if _, has := early[left[i]]; !has {
+			grading.FillResult(&rows[left[i]], r.Score, r.Success, r.Broken)
+		}
 	}
 	return rows, nil
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -20,10 +21,10 @@ import (
 
 // verifier gets verdicts on the answers of a shard's episodes, each when its episode ends, while others still generate.
 // The sandbox grades them, with calls that share it with the tool calls of these, at most as many at once as the
-// sandbox has workers; and the recipe's judge is asked. The verifier decides nothing: the stages grade and judge take
-// the verdicts that are there and get the others themselves, so that an answer that the verifier fails on fails there,
-// as in mode staged. A verdict depends on what is asked alone, so the rows are the same. What a lost worker had is
-// asked again.
+// sandbox has workers; the recipe's judge is asked, or the user's reward function called. The verifier decides nothing:
+// the stages grade, judge and function take the verdicts that are there and get the others themselves, so that an
+// answer that the verifier fails on fails there, as in mode staged. A verdict depends on what is asked alone, so the
+// rows are the same. What a lost worker had is asked again.
 //
 // It holds at most one verdict of each kind for each episode. A nil verifier does nothing and has nothing.
 type verifier struct {
@@ -31,6 +32,7 @@ type verifier struct {
 	run    gradePairs      // nil: nothing is graded
 	slots  chan struct{}   // bounds the calls in flight
 	judge  *judge.Judge    // nil: none is asked
+	scorer *scorer         // nil: no function is called
 	ctx    context.Context // ends with the shard
 	cancel context.CancelFunc
 
@@ -81,7 +83,11 @@ func (s *shardRun) verifier(ctx context.Context, recipe *recipes.Recipe) (*verif
 			v.judge, _ = judge.Open(*recipe.Judge, s.deps.judgements, s.in.Run) // the stage meets the same error
 		}
 	}
-	if v.run == nil && v.judge == nil {
+	var err error
+	if v.scorer, err = s.scorer(ctx, recipe, v.grader); err != nil {
+		return nil, err
+	}
+	if v.run == nil && v.judge == nil && v.scorer == nil {
 		return nil, nil
 	}
 	v.ctx, v.cancel = context.WithCancel(ctx)
@@ -132,10 +138,15 @@ func (v *verifier) ended(episodes ...*rollout.Episode) {
 		if v.run != nil {
 			v.beginGrades(rows)
 		}
-		if v.judge == nil {
+		if v.judge != nil {
+			if err := v.beginJudgements(rows, problems); err != nil {
+				return err
+			}
+		}
+		if v.scorer == nil {
 			return nil
 		}
-		return v.beginJudgements(rows, problems)
+		return v.beginScores(episodes, rows, problems)
 	}))
 }
 
@@ -205,11 +216,19 @@ func (v *verifier) grade(p symbolic.Pair, g *earlyGrade) {
 	})
 	if err != nil {
 		v.tell(ctx, err)
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.failed = true
+		v.fail()
 	}
 }
+
+// fail lets no more calls begin.
+func (v *verifier) fail() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failed = true
+}
+
+// errEarlier: another call failed before this one's turn.
+var errEarlier = errors.New("not asked: another call failed before")
 
 func (v *verifier) hasFailed() bool {
 	v.mu.Lock()

@@ -87,6 +87,10 @@ func failures(err error, stage string) []StageFailure {
 		}
 		return all
 	}
+	var own ownStepError
+	if errors.As(err, &own) {
+		return own.all
+	}
 	if said, ok := detailed(err); ok {
 		return said
 	}

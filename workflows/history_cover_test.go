@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -123,6 +124,32 @@ func TestInterleavedStepsHaveFewEvents(t *testing.T) {
 	}
 	require.Equal(t, shards, of[api.RunEpisodes])
 	require.Zero(t, of[api.GenerateRollouts]+of[api.ExecuteToolCalls])
+}
+
+// A run that takes its steps itself has no more events: those of a whole run with its start and two evaluations among
+// them. It names the step of each activity.
+func TestARunsOwnStepsHaveFewEvents(t *testing.T) {
+	const steps, shards = 4, 2
+	run := seenIn(t, "train-own.json")
+	require.Empty(t, run.Children)
+	t.Logf("%d events", run.Events)
+	require.LessOrEqual(t, run.Events, steps*(60+15*shards))
+	of := map[string]int{}
+	for _, e := range historyIn(t, "train-own.json").Events {
+		var words string
+		if text := e.GetUserMetadata().GetSummary(); text != nil &&
+			e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == api.RunEpisodes {
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayload(text, &words))
+			of[words]++
+		}
+	}
+	want := map[string]int{}
+	for step := 1; step <= steps; step++ {
+		for shard := range shards {
+			want[fmt.Sprintf("step %d: shard %d", step, shard)] = 1
+		}
+	}
+	require.Equal(t, want, of)
 }
 
 // versioned returns the changes that the sources ask for by workflow.GetVersion.

@@ -44,7 +44,7 @@ var recorded = []string{
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-finish.json",        // TrainStep whose last activity updates and publishes
 	"step-forward.json",       // TrainStep with the stage logprobs, recorded under its earlier name
-	"step-interleaved.json",   // TrainStep in the default mode
+	"step-interleaved.json",   // TrainStep whose shards are one activity each
 	"step-pipelined.json",     // TrainStep of a step that was sampled ahead
 	"step-queues.json",        // TrainStep whose shards are spread over queues, one of which is lost and comes back
 	"step-rounds.json",        // TrainStep that samples in rounds
@@ -58,7 +58,8 @@ var recorded = []string{
 	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
 	"train-direct.json",       // TrainRun of such steps
 	"train-hands-over.json",   // TrainRun's history on one build, up to its HandOver
-	"train-interleaved.json",  // TrainRun in the default mode, with evaluations and compactions
+	"train-interleaved.json",  // TrainRun of such steps, with evaluations and compactions
+	"train-own.json",          // TrainRun that takes interleaved steps itself
 	"train-parked.json",       // TrainRun that parks and is told to retry
 	"train-pipelined.json",    // TrainRun that samples ahead
 	"train-pruned.json",       // TrainRun that prunes alongside its steps

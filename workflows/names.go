@@ -3,7 +3,8 @@
 //
 // Glossary. *TrainRun* trains one policy by one recipe. *TrainStep* is its child, one pass prompts → rollout →
 // sandbox → grade → reward → resample → logprobs → advantage → buffer → update → publish (grade, logprobs and buffer
-// only if the recipe needs them). *RolloutShard* is the step's child and takes one shard from prompts to rewards.
+// only if the recipe needs them). An *own step* is such a pass that is short and therefore no child: TrainRun runs its
+// activities itself. *RolloutShard* is the step's child and takes one shard from prompts to rewards.
 // *SampleStep* is the run's child and takes one step of a pipelined run from prompts to rewards, before TrainStep goes
 // on from there.
 // *ReprocessRun* runs reward → resample → advantage over imported trajectories. *EvaluateRun*

@@ -18,6 +18,8 @@ type position struct {
 	// direct changes the search attribute at longStages alone. Each change costs the server a transaction, which delays
 	// the activity that is scheduled next.
 	direct bool
+	// shown shows the stage in the details of a run that takes the step itself; nil: the step's own details show it.
+	shown func(ctx workflow.Context, stage string)
 }
 
 // longStages are what a step's search attribute names. It is StageRollout from the start on, and names the stage that
@@ -27,7 +29,11 @@ var longStages = []string{api.StageLogprobs, api.StageUpdate}
 // enter shows the current stage in the UI's details and in the search attributes.
 func (p *position) enter(ctx workflow.Context, stage string) {
 	p.stage = stage
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s", p.run, p.step, stage))
+	if p.shown != nil {
+		p.shown(ctx, stage)
+	} else {
+		workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s", p.run, p.step, stage))
+	}
 	if p.direct && !slices.Contains(longStages, stage) {
 		return
 	}

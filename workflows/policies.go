@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -96,6 +97,14 @@ func withModels(ctx workflow.Context) workflow.Context {
 	return workflow.WithValue(ctx, modelsKey{}, true)
 }
 
+// stepKey is the context key of the step that a run takes itself.
+type stepKey struct{}
+
+// withStep makes the UI name the step next to its activities.
+func withStep(ctx workflow.Context, step int) workflow.Context {
+	return workflow.WithValue(ctx, stepKey{}, step)
+}
+
 // start schedules an activity with its declared options; the UI shows summary next to it.
 func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options(ctx, name, summary)), name, input)
@@ -119,6 +128,9 @@ func options(ctx workflow.Context, name, summary string) workflow.ActivityOption
 	}
 	if models, _ := ctx.Value(modelsKey{}).(bool); models {
 		a.Queue = stages.Rollout
+	}
+	if step, own := ctx.Value(stepKey{}).(int); own {
+		summary = fmt.Sprintf("step %d: %s", step, summary)
 	}
 	return workflow.ActivityOptions{
 		TaskQueue:           a.Queue,

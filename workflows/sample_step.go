@@ -43,8 +43,8 @@ type SampledShard struct {
 // commits what TrainStep would commit, at the same places: if it fails, TrainStep goes on from what it has committed,
 // and reports the failure.
 func SampleStep(ctx workflow.Context, in TrainStepInput) (SampledStep, error) {
-	s, err := newTrainStep(ctx, in)
-	if err != nil {
+	s := newTrainStep(ctx, in)
+	if err := s.answer(ctx); err != nil {
 		return SampledStep{}, err
 	}
 	ctx = withTimeouts(ctx, in.Timeouts)

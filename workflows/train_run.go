@@ -59,6 +59,7 @@ type trainRun struct {
 	handsOver  bool // to the current build of the workers: a person asked for it, or this one is superseded
 	direct     bool // steps run the activities of few short shards themselves
 	together   bool // one activity runs the short stages between a step's rollout and its update
+	ownSteps   bool // short steps are no workflows of their own
 	later      []func(ctx workflow.Context)
 	states     states
 	asked      int // steps of the recipe that the run began with
@@ -105,6 +106,7 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 	r.pruner.on = prunes(ctx)
 	r.direct = workflow.GetVersion(ctx, versionDirect, workflow.DefaultVersion, 1) >= 1
 	r.together = workflow.GetVersion(ctx, versionTogether, workflow.DefaultVersion, 1) >= 1
+	r.ownSteps = workflow.GetVersion(ctx, versionOwnSteps, workflow.DefaultVersion, 1) >= 1
 	if r.in.Continued != nil {
 		r.restore(*r.in.Continued)
 	} else {
@@ -234,13 +236,17 @@ func (r *trainRun) prepare(ctx workflow.Context) error {
 	return nil
 }
 
-// step runs the next step as a child workflow, followed by an evaluation if one is due. A failed step runs again once
-// a person asks for it, and adopts what it has committed.
+// step runs the next step, as a child workflow unless it is short, followed by an evaluation if one is due. A failed
+// step runs again once a person asks for it, and adopts what it has committed.
 func (r *trainRun) step(ctx workflow.Context) error {
 	step := r.next
 	r.stepping = true
-	r.at(ctx, step, "step")
-	r.alongside(ctx, func(ctx workflow.Context) { showPlace(ctx, step, "step") })
+	place := "step"
+	if r.takesItself(r.prepared.Plan) {
+		place = api.StageRollout
+	}
+	r.at(ctx, step, place)
+	r.alongside(ctx, func(ctx workflow.Context) { showPlace(ctx, step, place) })
 	var out TrainStepResult
 	var skipped []api.ExcludedShard
 	gen := r.generation(step)
@@ -248,7 +254,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	if err := r.awaitSampled(ctx); err != nil {
 		return err
 	}
-	err := r.attempt(ctx, r.skipAlongside(ctx, r.skipShards(step, &skipped)), func(ctx workflow.Context) error {
+	err := r.attempt(ctx, r.skipAlongside(ctx, r.skipShards(step, &skipped)), func(ctx workflow.Context) (err error) {
 		if err := r.settleInTurn(ctx); err != nil {
 			return err
 		}
@@ -265,6 +271,10 @@ func (r *trainRun) step(ctx workflow.Context) error {
 			in.Evaluate = &r.due.Input
 		}
 		defer r.startAlongside(ctx)()
+		if r.takesItself(plan) {
+			out, err = r.ownStep(ctx, in)
+			return err
+		}
 		return child(r.child(ctx, step), TrainStep, in, &out)
 	})
 	if err != nil {

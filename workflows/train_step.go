@@ -97,8 +97,8 @@ func fewActivities(plan api.Plan) bool {
 // update → publish. The shards of a rollout run concurrently. Grade, logprobs and buffer run only if the recipe needs
 // them.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
-	s, err := newTrainStep(ctx, in)
-	if err != nil {
+	s := newTrainStep(ctx, in)
+	if err := s.answer(ctx); err != nil {
 		return TrainStepResult{}, err
 	}
 	result, err := s.execute(withTimeouts(ctx, in.Timeouts))
@@ -108,13 +108,17 @@ func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error)
 	return result, err
 }
 
-func newTrainStep(ctx workflow.Context, in TrainStepInput) (*trainStep, error) {
-	s := &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, direct: in.Direct}, in.Prepared),
+func newTrainStep(ctx workflow.Context, in TrainStepInput) *trainStep {
+	return &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, direct: in.Direct}, in.Prepared),
 		home: newHome(ctx, in.Home, in.Prepared.Plan)}
+}
+
+// answer makes a step's own workflow answer the query for its stage.
+func (s *trainStep) answer(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
-		return nil, fmt.Errorf("register query %s: %w", QueryProgress, err)
+		return fmt.Errorf("register query %s: %w", QueryProgress, err)
 	}
-	return s, nil
+	return nil
 }
 
 // fail ends the step with its failures; the run parks until a person decides.

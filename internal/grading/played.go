@@ -25,6 +25,15 @@ func Played(rows []schema.TransitionRow) map[string]reward.Played {
 	return out
 }
 
+// PlayedIn returns how episodes fared in their environment, by trajectory.
+func PlayedIn(episodes []*rollout.Episode) map[string]reward.Played {
+	out := make(map[string]reward.Played, len(episodes))
+	for _, e := range episodes {
+		out[e.TrajectoryID] = PlayedBy(e)
+	}
+	return out
+}
+
 // PlayedBy is how an episode fared in its environment.
 func PlayedBy(e *rollout.Episode) reward.Played {
 	p := reward.Played{Solved: e.Success()}

@@ -158,9 +158,24 @@ func TestRecordFinishHistories(t *testing.T) {
 	}
 	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-finish", "--set", "rollout.mode=interleaved",
-		"--set", "evaluation.every=0").ok(t)
+		"--set", "evaluation.every=0", "--set", ownWorkflows).ok(t)
 	h.run(t, "verify", "recorded-finish").ok(t)
 	save(t, h, "recorded-finish/step=2", "", "step-finish.json")
+}
+
+// ownWorkflows gives interleaved steps so many shards that each step is a workflow of its own.
+const ownWorkflows = "rollout.shard_groups=1"
+
+// TestRecordOwnStepHistories writes that of an interleaved run that takes its short steps itself.
+func TestRecordOwnStepHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h := recorder(t)
+	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-own", "--set", "rollout.mode=interleaved", "--set",
+		"evaluation.every=2").ok(t)
+	h.run(t, "verify", "recorded-own").ok(t)
+	save(t, h, "recorded-own", "", "train-own.json")
 }
 
 // TestRecordInterleavedHistories writes the histories of runs in the default mode: with its steps one after the other,
@@ -172,7 +187,7 @@ func TestRecordInterleavedHistories(t *testing.T) {
 	h := recorder(t)
 	train := func(run string, set ...string) {
 		args := []string{"run", "tiny.yaml", "--json", "--run-id", run}
-		for _, s := range append([]string{"rollout.mode=interleaved", "steps=3"}, set...) {
+		for _, s := range append([]string{"rollout.mode=interleaved", "steps=3", ownWorkflows}, set...) {
 			args = append(args, "--set", s)
 		}
 		h.run(t, args...).ok(t)

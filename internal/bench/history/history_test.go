@@ -78,7 +78,8 @@ func taken(at int64) *historypb.HistoryEvent {
 }
 
 // A run of two executions has three steps. The seven events of its workflow are shared out among them. A step's events
-// are its own and those of its children, and its shards are activities or children.
+// are its own and those of its children, and its shards are activities or children. A run that takes its steps itself
+// has all events.
 func TestLoadsOfSteps(t *testing.T) {
 	other := &historypb.HistoryEvent{}
 	k := kept{
@@ -103,6 +104,16 @@ func TestLoadsOfSteps(t *testing.T) {
 	delete(k, "shard only")
 	_, err = StepLoads(t.Context(), k, "run")
 	require.EqualError(t, err, "read the history of shard: workflow not found")
+
+	itself := kept{
+		"run ": of("first", scheduled(2, 0, api.RunEpisodes), scheduled(3, 0, api.RunEpisodes),
+			scheduled(4, 0, api.UpdatePolicy), completed(4)),
+		"run first": of("", scheduled(2, 0, api.RunEpisodes), scheduled(3, 0, api.RunEpisodes),
+			scheduled(4, 0, api.UpdateAndPublish), other, other),
+	}
+	loads, err = StepLoads(t.Context(), itself, "run")
+	require.NoError(t, err)
+	require.Equal(t, []Load{{Events: 5.5, Shards: 2}, {Events: 5.5, Shards: 2}}, loads)
 	_, err = StepLoads(t.Context(), kept{"run ": of("")}, "run")
 	require.EqualError(t, err, "the history of run run has no steps")
 }

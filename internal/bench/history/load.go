@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -24,30 +25,61 @@ func (l Load) Limit() int { return 60 + 15*l.Shards }
 // Over is how many events the step has for each that it may have.
 func (l Load) Over() float64 { return l.Events / float64(l.Limit()) }
 
-// StepLoads returns the load of each step of a finished run, in no particular order. What the run's workflow has around
-// its steps is shared out equally among them.
+// StepLoads returns the load of each step of a finished run, in no particular order. What the run's workflow itself has
+// is shared out equally among them.
 func StepLoads(ctx context.Context, h Histories, run string) ([]Load, error) {
 	steps, around, err := stepsOf(ctx, h, run)
 	if err != nil {
 		return nil, err
+	}
+	if len(steps) == 0 {
+		return around.shared(run)
 	}
 	out := make([]Load, len(steps))
 	for i, step := range steps {
 		if err := out[i].add(ctx, h, step); err != nil {
 			return nil, err
 		}
-		out[i].Events += float64(around) / float64(len(steps))
+		out[i].Events += around.Events / float64(len(steps))
 	}
 	return out, nil
 }
 
-// stepsOf returns the workflows of a run's steps, and how many events the run's workflow itself has. A long run is
-// several executions, which are read from the latest to the first.
-func stepsOf(ctx context.Context, h Histories, run string) (steps []*commonpb.WorkflowExecution, own int, err error) {
+// ownLoad is what the run's workflow itself has.
+type ownLoad struct {
+	Load
+	steps int // that the run took itself
+}
+
+// shared returns the load of each of the run's own steps.
+func (l ownLoad) shared(run string) ([]Load, error) {
+	if l.steps == 0 {
+		return nil, fmt.Errorf("the history of run %s has no steps", run)
+	}
+	each := Load{Events: l.Events / float64(l.steps), Shards: l.Shards / l.steps}
+	return slices.Repeat([]Load{each}, l.steps), nil
+}
+
+// count counts an event.
+func (l *Load) count(e *historypb.HistoryEvent) {
+	l.Events++
+	if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == api.RunEpisodes {
+		l.Shards++
+	}
+}
+
+// stepsOf returns the workflows of a run's steps, and what the run's workflow itself has. A long run is several
+// executions, which are read from the latest to the first.
+func stepsOf(ctx context.Context, h Histories, run string) (steps []*commonpb.WorkflowExecution, own ownLoad,
+	err error) {
 	for execution, more := "", true; more; more = execution != "" {
 		earlier := ""
 		if err := each(ctx, h, run, execution, func(e *historypb.HistoryEvent) {
-			own++
+			own.count(e)
+			switch e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() {
+			case api.UpdatePolicy, api.UpdateAndPublish:
+				own.steps++
+			}
 			if a := e.GetWorkflowExecutionStartedEventAttributes(); a != nil {
 				earlier = a.GetContinuedExecutionRunId()
 			}
@@ -56,12 +88,9 @@ func stepsOf(ctx context.Context, h Histories, run string) (steps []*commonpb.Wo
 				steps = append(steps, a.GetWorkflowExecution())
 			}
 		}); err != nil {
-			return nil, 0, err
+			return nil, own, err
 		}
 		execution = earlier
-	}
-	if len(steps) == 0 {
-		return nil, 0, fmt.Errorf("the history of run %s has no steps", run)
 	}
 	return steps, own, nil
 }
@@ -70,10 +99,7 @@ func stepsOf(ctx context.Context, h Histories, run string) (steps []*commonpb.Wo
 func (l *Load) add(ctx context.Context, h Histories, w *commonpb.WorkflowExecution) error {
 	var children []*commonpb.WorkflowExecution
 	if err := each(ctx, h, w.GetWorkflowId(), w.GetRunId(), func(e *historypb.HistoryEvent) {
-		l.Events++
-		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == api.RunEpisodes {
-			l.Shards++
-		}
+		l.count(e)
 		if a := e.GetChildWorkflowExecutionStartedEventAttributes(); a != nil {
 			children = append(children, a.GetWorkflowExecution())
 			if a.GetWorkflowType().GetName() == workflows.RolloutShardName {

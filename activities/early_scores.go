@@ -1,0 +1,146 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env/remote"
+	"github.com/ropewalk/ropewalk/internal/grading"
+	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// scorer calls a user's reward function with each trajectory when its episode ends. The function takes one trajectory
+// at a time, so its results do not depend on which others have ended.
+type scorer struct {
+	functions *remote.Functions
+	settings  remote.FunctionSettings
+	plays     bool // whether the function is told what the environment paid
+	scores    map[string]*earlyScore
+}
+
+// earlyScore is the function's result for a trajectory, once done is closed.
+type earlyScore struct {
+	asked string // the argument, in JSON
+	remote.Scored
+	began time.Time // zero: it has not
+	done  chan struct{}
+}
+
+// scorer makes the scorer of the shard; nil if its recipe has no function, or one that takes several trajectories.
+func (s *shardRun) scorer(ctx context.Context, recipe *recipes.Recipe, g *grading.Grader) (*scorer, error) {
+	if !s.in.Function {
+		return nil, nil
+	}
+	f, err := g.Function()
+	if err != nil || f.Batch || f.Module == "" {
+		return nil, nil //nolint:nilerr // the stage meets the same error
+	}
+	open, err := s.uncommitted(ctx, api.StageFunction)
+	if !open || err != nil {
+		return nil, err
+	}
+	return &scorer{functions: s.deps.functions, settings: recipes.FunctionSettings(f),
+		plays: recipe.Environment.Declaration().Interactive, scores: map[string]*earlyScore{}}, nil
+}
+
+// beginScores begins to call the function with trajectories, one call after the other. The caller holds the lock.
+func (v *verifier) beginScores(episodes []*rollout.Episode, rows []schema.TrajectoryRow,
+	problems map[string]string) error {
+	if v.failed {
+		return nil
+	}
+	g := *v.grader
+	if v.scorer.plays {
+		g.Played = grading.PlayedIn(episodes)
+	}
+	asked, arguments := g.Arguments(rows, problems, v.scorer.settings.Module)
+	for i, argument := range arguments {
+		text, err := json.Marshal(argument)
+		if err != nil {
+			return fmt.Errorf("trajectory %s: %w", asked[i].TrajectoryID, err)
+		}
+		e := &earlyScore{asked: string(text), done: make(chan struct{})}
+		v.scorer.scores[asked[i].TrajectoryID] = e
+		go v.score(argument, e)
+	}
+	return nil
+}
+
+// score calls the function once no other call of the process runs. What breaks is left to the stage.
+func (v *verifier) score(argument map[string]any, e *earlyScore) {
+	defer close(e.done)
+	e.Broken = errEarlier
+	if v.hasFailed() || v.ctx.Err() != nil {
+		return
+	}
+	e.began = time.Now()
+	ctx := atStage(v.ctx, api.StageFunction)
+	err := rescue.Do(func() error {
+		got, err := v.scorer.functions.Score(ctx, v.scorer.settings, []map[string]any{argument}, func(int, int) {})
+		if err == nil {
+			e.Scored, err = got[0], got[0].Broken
+		}
+		return err
+	})
+	if err != nil {
+		v.tell(ctx, err)
+		v.fail()
+	}
+}
+
+// scored waits for what has begun of the function's calls with some arguments, and returns the results that there are,
+// by position, and when the first of these calls began.
+func (v *verifier) scored(ctx context.Context, rows []schema.FunctionScoreRow, arguments []map[string]any) (
+	made map[int]remote.Scored, began time.Time, err error) {
+	if v == nil || v.scorer == nil {
+		return nil, began, nil
+	}
+	made = map[int]remote.Scored{}
+	for i, r := range rows {
+		v.mu.Lock()
+		e := v.scorer.scores[r.TrajectoryID]
+		v.mu.Unlock()
+		if e == nil {
+			continue
+		}
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			return nil, began, ctx.Err()
+		}
+		text, err := json.Marshal(arguments[i])
+		if err != nil {
+			return nil, began, fmt.Errorf("trajectory %s: %w", r.TrajectoryID, err)
+		}
+		if e.Broken != nil || e.asked != string(text) {
+			continue
+		}
+		made[i] = e.Scored
+		if began.IsZero() || e.began.Before(began) {
+			began = e.began
+		}
+	}
+	return made, began, nil
+}
+
+// leftToScore returns the positions of n trajectories that have no result yet. If any others have, the first of them is
+// among these again: whether the function or a trajectory is to blame for calls that break depends on whether others of
+// the shard get results.
+func leftToScore(n int, made map[int]remote.Scored) []int {
+	var left []int
+	again := len(made) > 0 && len(made) < n
+	for i := range n {
+		_, has := made[i]
+		if !has || again {
+			left = append(left, i)
+		}
+		again = again && !has
+	}
+	return left
+}

@@ -1,0 +1,38 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+)
+
+// versionOwnSteps marks executions that take short steps themselves.
+const versionOwnSteps = "own-steps"
+
+// mostOwnShards is how many shards a step may have that the run takes itself. It bounds the history: each shard adds 6
+// events to a step.
+const mostOwnShards = 4
+
+// takesItself reports whether the run runs a step's activities itself and starts no child workflow for it. The next
+// step waits for the hop from one child to the next, which takes as long as several short stages.
+func (r *trainRun) takesItself(plan api.Plan) bool {
+	return r.ownSteps && fewActivities(plan) && plan.Interleaved && plan.Staleness == 0 &&
+		plan.Shards <= mostOwnShards && len(plan.Queues) == 0
+}
+
+// ownStep takes a step as TrainStep does, within the run's workflow.
+func (r *trainRun) ownStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
+	s := newTrainStep(ctx, in)
+	s.shown = func(ctx workflow.Context, stage string) { r.at(ctx, in.Step, stage) }
+	out, err := s.execute(withStep(ctx, in.Step))
+	if err != nil && !temporal.IsCanceledError(err) {
+		return TrainStepResult{}, ownStepError{failures(err, s.stage)}
+	}
+	return out, err
+}
+
+// ownStepError says which stages of a step failed that the run took itself.
+type ownStepError struct{ all []StageFailure }
+
+func (e ownStepError) Error() string { return stepFailed(e.all).Error() }
