@@ -33,6 +33,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in api.ToolsInput) (api.T
 		if err := a.hasSessions(recipe); err != nil {
 			return err
 		}
+		defer func() { turnwiseOf(ctx).called(held) }()
 		if recipe.Environment.Declaration().Interactive {
 			held, err = a.act(ctx, w, in, recipe, &out)
 			return err
@@ -74,6 +75,7 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 		return nil, err
 	}
 	acting := rollout.AwaitingResults(episodes)
+	turnwiseOf(ctx).calling(acting)
 	if f := aheadOf(ctx); f != nil {
 		if w.began, _, _, err = f.Results(ctx, episodes); err != nil {
 			return nil, err
@@ -132,6 +134,7 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 		return nil, nil, nil, err
 	}
 	calling := rollout.AwaitingResults(episodes)
+	turnwiseOf(ctx).calling(calling)
 	var measured []schema.TimingRow
 	run := func() ([]tool.Outcome, []rollout.CallRef, error) {
 		return loop.RunCalls(ctx, box, callScope(in.Scope), episodes, w.progress.set)

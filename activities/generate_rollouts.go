@@ -53,6 +53,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 			}
 		}
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
+		turnwiseOf(ctx).responded(episodes, len(wrote), out.Tokens)
 		held = episodes
 		if recipe.InFlight() {
 			if err := a.nameSamplers(ctx, w, in, recipe, rows); err != nil {

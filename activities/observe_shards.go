@@ -47,14 +47,14 @@ func observed(pending []*workflow.PendingActivityInfo) (out api.Observed, err er
 		var done, total int64
 		var s api.ShardState
 		if len(p.GetHeartbeatDetails().GetPayloads()) < 3 {
-			continue // its episodes go on turn by turn, or have not begun
+			continue // its episodes have not begun
 		}
 		if err := converter.GetDefaultDataConverter().FromPayloads(p.GetHeartbeatDetails(), &done, &total,
 			&s); err != nil {
 			return out, fmt.Errorf("heartbeat of activity %s: %w", p.GetActivityId(), err)
 		}
 		if s.Queue == "" {
-			continue // the third detail is another one
+			continue // its episodes go on turn by turn, or the third detail is another one
 		}
 		i, found := slices.BinarySearchFunc(out.Queues, s.Queue, func(q api.ObservedQueue, name string) int {
 			return cmp.Compare(q.Queue, name)

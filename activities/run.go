@@ -34,7 +34,7 @@ type progress struct {
 	done, total atomic.Int64
 	use         atomic.Pointer[func() *api.DeviceUse] // how the engine uses its devices; nil: no measurement
 	capacity    atomic.Pointer[func() api.Capacity]   // of the sampler that generates; nil: none does
-	flow        atomic.Pointer[func() api.ShardState] // how far a shard's episodes are; nil: they go on turn by turn
+	flow        atomic.Pointer[func() api.ShardState] // how far a shard's episodes are; nil: they have not begun
 }
 
 // follow has heartbeats report how far a flow is, which began at the given time on a task queue.

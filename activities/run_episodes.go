@@ -82,6 +82,10 @@ func (s *shardRun) run(ctx context.Context, p *progress) (err error) {
 		ended := ctx
 		defer func() { f.close(ended, err == nil) }()
 		ctx = context.WithValue(ctx, aheadKey{}, f.Flow)
+	} else {
+		var stop func()
+		ctx, stop = p.byTurns(ctx)
+		defer stop()
 	}
 	for turn := range s.in.MaxTurns {
 		more, err := s.turn(ctx, turn)

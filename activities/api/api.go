@@ -149,7 +149,7 @@ type ShardState struct {
 	Turns        int64   `json:"turns"`           // responses of this attempt
 	Calls        int64   `json:"calls"`           // episodes whose calls are in flight
 	TokensPerSec float64 `json:"tokens_per_sec"`  // sampled by this attempt
-	Queue        string  `json:"queue,omitempty"` // task queue of the activity
+	Queue        string  `json:"queue,omitempty"` // task queue of the activity; "" if episodes go on turn by turn
 }
 
 // DeviceUse is how a stage used its engine's devices.

@@ -16,8 +16,9 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// pollEvery is how often a followed run is asked for its progress.
-const pollEvery = 400 * time.Millisecond
+// pollEvery is how often a followed run is asked for its progress. An answer takes the server and a worker some
+// milliseconds of the processors that the run needs, too.
+const pollEvery = time.Second
 
 // ParkedError ends the following of a run that waits for the user's decision; the run stays open.
 type ParkedError struct{ Progress workflows.Progress }

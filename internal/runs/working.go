@@ -16,7 +16,7 @@ import (
 )
 
 // workEvery is how many polls of a followed run pass between two looks at its activities.
-const workEvery = 5
+const workEvery = 2
 
 // shardsSeen is how many shards of a step are looked at.
 const shardsSeen = 4

@@ -8,10 +8,12 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// usualRows and batchBytes are the bounds of a batch that its caller does not give.
+// usualRows and batchBytes are the bounds of a batch that its caller does not give. keptBytes bounds the memory that a
+// closed batch leaves to the next one: more is worth more to the updates in between.
 const (
 	usualRows  = 64
 	batchBytes = 1 << 30
+	keptBytes  = 256 << 20
 )
 
 // batch implements policy.Batch: rows of different requests generate together. A row's prefix is read in pieces
@@ -78,6 +80,7 @@ func (e *engine[T]) Batch(ctx context.Context, role policy.Role, o policy.BatchO
 		return nil, fmt.Errorf("open a batch: %w", err)
 	}
 	b := &batch[T]{e: e, decoding: d, role: role, steps: r.adam.step, most: o.Rows, pool: newPool(roundUp(o.Tokens))}
+	b.memory, e.caches = e.caches, nil
 	b.caches = newCaches(&b.memory, r.model.shape.Layers, b.pool.size, r.model.dims(), r.workers[0].mm)
 	return b, nil
 }
@@ -219,6 +222,9 @@ func (b *batch[T]) Close() error {
 	}
 	b.closed = true
 	b.team.stop()
+	if !b.e.closed && len(b.memory)*4 <= keptBytes {
+		b.e.caches = b.memory
+	}
 	b.caches, b.memory, b.waiting, b.joined, b.live, b.kept = nil, nil, nil, nil, nil, nil
 	return nil
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -111,6 +112,27 @@ func TestBatchEqualsGenerate(t *testing.T) {
 					batchEqualsGenerate(t, batchEngine(t, shape, blas, threads), shape, blas)
 				})
 			}
+		}
+	}
+}
+
+// TestBatchTakesOverMemory: a batch does not see what the memory that it takes over from a closed one holds.
+func TestBatchTakesOverMemory(t *testing.T) {
+	for name, shape := range map[string]checkpoint.Shape{"panels": wide, "rows": narrow} {
+		for _, blas := range libraries(t) {
+			t.Run(name+"/"+blas, func(t *testing.T) {
+				e := batchEngine(t, shape, blas, 2)
+				e.caches = slices.Repeat([]float32{float32(math.NaN())}, 1<<20)
+				left := &e.caches[0]
+				batchEqualsGenerate(t, e, shape, blas)
+				require.Same(t, left, &e.caches[0], "it is left to the next batch")
+				large := keptBytes/(4*e.roles[policy.RolePolicy].tokenFloats()) + 1
+				b, err := e.Batch(t.Context(), policy.RolePolicy, policy.BatchOptions{Rows: 1, Tokens: large})
+				require.NoError(t, err)
+				require.Nil(t, e.caches)
+				require.NoError(t, b.Close())
+				require.Nil(t, e.caches, "too much to be kept")
+			})
 		}
 	}
 }

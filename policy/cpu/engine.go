@@ -49,6 +49,7 @@ type engine[T float] struct {
 	closed bool
 	nextID policy.Kept
 	roles  map[policy.Role]*resident[T]
+	caches []T // memory of the batch closed last, for the next one: a batch is opened for each version
 }
 
 // enter locks the engine for one call and finds the role.
@@ -248,6 +249,6 @@ func (e *engine[T]) Capabilities() policy.Capabilities {
 func (e *engine[T]) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed, e.roles = true, map[policy.Role]*resident[T]{}
+	e.closed, e.roles, e.caches = true, map[policy.Role]*resident[T]{}, nil
 	return nil
 }

@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	c.Ports = []string{*port}
 	c.IAMCacheTTL, c.IAMCachePrune = accountsFor, accountsPruned
-	c.KeepAlive = c.CertFile != "" // a handshake for each request costs more than the request
+	c.KeepAlive = true // a connection for each request costs more than the request
 	if global.Arg(0) != "posix" {
 		return fmt.Errorf("unknown back end %q: this build has posix alone", global.Arg(0))
 	}

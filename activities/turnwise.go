@@ -1,0 +1,92 @@
+package activities
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/rollout"
+)
+
+// turnwise has heartbeats report how far an interleaved shard is whose episodes go on turn by turn, as they do of a
+// flow. It names no queue: its tokens come a turn at a time, which is too coarse to compare workers by. A nil turnwise
+// does nothing.
+type turnwise struct {
+	began time.Time
+
+	mu     sync.Mutex
+	state  api.ShardState
+	tokens int64
+}
+
+// turnwiseKey is the context key of the turnwise of a shard.
+type turnwiseKey struct{}
+
+// turnwiseOf returns the turnwise of the shard whose stages run under ctx, or nil.
+func turnwiseOf(ctx context.Context) *turnwise {
+	t, _ := ctx.Value(turnwiseKey{}).(*turnwise)
+	return t
+}
+
+// byTurns has heartbeats report the stages under the returned context, until stop is called.
+func (p *progress) byTurns(ctx context.Context) (inside context.Context, stop func()) {
+	t := &turnwise{began: time.Now()}
+	state := t.now
+	p.flow.Store(&state)
+	return context.WithValue(ctx, turnwiseKey{}, t), func() { p.flow.Store(nil) }
+}
+
+func (t *turnwise) now() api.ShardState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := t.state
+	out.TokensPerSec = float64(t.tokens) / max(time.Since(t.began).Seconds(), 1e-3)
+	return out
+}
+
+// responded notes all episodes of the shard after a turn, and how many responses and tokens the turn has.
+func (t *turnwise) responded(episodes []*rollout.Episode, responses int, tokens int64) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state.Turns += int64(responses)
+	t.tokens += tokens
+	t.count(episodes)
+}
+
+// calling notes that the calls of some episodes are in flight.
+func (t *turnwise) calling(episodes []*rollout.Episode) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state.Calls = int64(len(episodes))
+}
+
+// called notes all episodes of the shard after their calls, or none if the calls failed.
+func (t *turnwise) called(episodes []*rollout.Episode) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state.Calls = 0
+	if len(episodes) > 0 {
+		t.count(episodes)
+	}
+}
+
+// count counts the episodes. The caller holds the lock.
+func (t *turnwise) count(episodes []*rollout.Episode) {
+	t.state.Episodes, t.state.Finished = 0, 0
+	for _, e := range rollout.Leaves(episodes) {
+		t.state.Episodes++
+		if e.Finish != "" {
+			t.state.Finished++
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// watching is a sandbox that calls see before the calls of tools.
+type watching struct {
+	sandbox.Executor
+	see func()
+}
+
+func (w watching) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+	if calls[0].Packages != sandbox.PackagesSympy {
+		w.see()
+	}
+	return w.Executor.Run(ctx, calls)
+}
+
+// Where episodes go on turn by turn, heartbeats say after each turn how far they are, and how many have calls in
+// flight.
+func TestHeartbeatsTurnByTurn(t *testing.T) {
+	b := verifiers(t, sums(t), false)
+	p := &progress{}
+	state := func() api.ShardState {
+		details := p.details()
+		require.Greater(t, len(details), 2)
+		return details[2].(api.ShardState)
+	}
+	var calling, last []api.ShardState
+	b.deps.Sandbox = watching{b.sandbox, func() { calling = append(calling, state()) }}
+	b.engine.last = func(context.Context) error {
+		last = append(last, state())
+		return nil
+	}
+	s := &shardRun{deps: b.deps, in: api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy,
+		MaxTurns: 20, Grade: true}}
+	_, err := do(b.stepBench, func(ctx context.Context, _ api.EpisodesInput) (api.Episodes, error) {
+		err := s.run(within(ctx, p), p)
+		return s.out, err
+	}, s.in)
+	require.NoError(t, err)
+
+	first := calling[0]
+	all := first.Episodes
+	require.Positive(t, first.Finished, "some answer at once")
+	require.EqualValues(t, all-first.Finished, first.Calls, "the others call")
+	require.EqualValues(t, all, first.Turns)
+	require.Positive(t, first.TokensPerSec)
+	require.Empty(t, first.Queue)
+	end := last[len(last)-1]
+	require.Equal(t, []any{all, first.Finished, int64(0)}, []any{end.Episodes, end.Finished, end.Calls})
+	require.EqualValues(t, all+(all-first.Finished), end.Turns)
+	require.Len(t, p.details(), 2)
+}
