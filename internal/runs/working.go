@@ -49,12 +49,10 @@ type Describer interface {
 }
 
 // Working finds what a run is doing: an activity that is tried again comes first, then one that counts its work. It
-// looks at the run, its step and a few of the step's shards. A workflow that cannot be described now is left out.
+// looks at the run, the children that are its steps and a few of the steps' shards. A workflow that cannot be described
+// now is left out.
 func Working(ctx context.Context, temporal Describer, p workflows.Progress, now time.Time) Work {
 	ids := []string{p.Run}
-	if p.Step > 0 {
-		ids = append(ids, workflows.StepWorkflowID(p.Run, p.Step), workflows.StepWorkflowID(p.Run, p.Step+1))
-	}
 	var best Work
 	for i := 0; i < len(ids); i++ {
 		d, err := temporal.DescribeWorkflowExecution(ctx, ids[i], "")
@@ -69,9 +67,6 @@ func Working(ctx context.Context, temporal Describer, p workflows.Progress, now 
 			if w.Total > best.Total {
 				best = w
 			}
-		}
-		if i == 0 {
-			continue // the run's children are its steps
 		}
 		for _, c := range d.GetPendingChildren() {
 			if len(ids) < 3+shardsSeen {

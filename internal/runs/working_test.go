@@ -57,7 +57,7 @@ func TestWorkingFindsWhatARunDoes(t *testing.T) {
 
 	shard := workflows.ShardWorkflowID("r", 3, 1)
 	stuck := described{
-		"r": {},
+		"r": {PendingChildren: []*workflowpb.PendingChildExecutionInfo{{WorkflowId: workflows.StepWorkflowID("r", 3)}}},
 		workflows.StepWorkflowID("r", 3): {
 			PendingChildren: []*workflowpb.PendingChildExecutionInfo{{WorkflowId: shard}}},
 		shard: {PendingActivities: []*workflowpb.PendingActivityInfo{
@@ -67,6 +67,11 @@ func TestWorkingFindsWhatARunDoes(t *testing.T) {
 	}
 	w := Working(t.Context(), stuck, workflows.Progress{Run: "r", Step: 3, Stage: "step"}, now)
 	require.Equal(t, "retrying: disk full (30 s)", w.Retrying())
+
+	itself := described{"r": {PendingActivities: []*workflowpb.PendingActivityInfo{
+		pending(t, api.RecordTimings, 0, 0, 1, "", now), pending(t, api.RunEpisodes, 5, 64, 1, "", now)}}}
+	require.Equal(t, Work{Activity: api.RunEpisodes, Done: 5, Total: 64},
+		Working(t.Context(), itself, workflows.Progress{Run: "r", Step: 3}, now))
 }
 
 func TestRetryingNamesTheCause(t *testing.T) {
