@@ -86,19 +86,33 @@ func TestAStepOfEpisodesHasFewEvents(t *testing.T) {
 		require.NoError(t, run.Get(t.Context(), nil))
 		step := loadOf(t, c, workflows.StepWorkflowID(id, 1))
 		require.Zero(t, step.children)
-		require.LessOrEqual(t, step.own+step.tasks, 60+15*shards, "events of a step")
-		if shards < 10 {
-			return step // the events of a run that are not of its one step would count as much
-		}
 		all := step.own + step.tasks + loadOf(t, c, id).own + loadOf(t, c, id).tasks
 		t.Logf("%d shards of %d turns: %s; %d events with the run's", shards, turns, step, all)
 		require.LessOrEqual(t, all, 60+15*shards, "events of a step and of the run around it")
 		return step
 	}
-	of(2, 4)
 	require.Equal(t, of(10, 4).own, of(10, largeTurns).own, "the number of turns")
 	few, more := grid{shards: 10, step: of(10, largeTurns-1)}, grid{shards: 20, step: of(20, largeTurns)}
 	law{few, more, func(g grid) load { return g.step }}.at(largeShards).within(t, "TrainStep")
+}
+
+// TestARunTakesTwentyShortStepsItself runs as many steps as a history holds, each with as many shards as a step may have
+// that the run takes itself. The run's history stays below half of every limit.
+func TestARunTakesTwentyShortStepsItself(t *testing.T) {
+	needServers(t)
+	c := limitsServer(t)
+	const shards = 4
+	id := fmt.Sprintf("s%03d-t%02d-own-episodes", shards, 4)
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueCPU},
+		workflows.TrainRunName,
+		workflows.TrainRunInput{Run: id, RecipeYAML: fmt.Sprintf("%d %d %d", shards, 4, stepsOfHistory)})
+	require.NoError(t, err)
+	require.NoError(t, run.Get(t.Context(), nil))
+	got := loadOf(t, c, id)
+	t.Logf("run: %s", got)
+	require.Zero(t, got.children)
+	require.LessOrEqual(t, got.own+got.tasks, stepsOfHistory*(60+15*shards))
+	got.within(t, "TrainRun, twenty own steps")
 }
 
 // law is the growth of a workflow's load, linear in the shards, through two grids with the same turns.
