@@ -96,8 +96,8 @@ func TestAStepOfEpisodesHasFewEvents(t *testing.T) {
 	law{few, more, func(g grid) load { return g.step }}.at(largeShards).within(t, "TrainStep")
 }
 
-// TestARunTakesTwentyShortStepsItself runs as many steps as a history holds, each with as many shards as a step may have
-// that the run takes itself. The run's history stays below half of every limit.
+// TestARunTakesTwentyShortStepsItself runs as many steps as a history holds, each with as many shards as a step may
+// have that the run takes itself. The run's history stays below half of every limit.
 func TestARunTakesTwentyShortStepsItself(t *testing.T) {
 	needServers(t)
 	c := limitsServer(t)
