@@ -30,7 +30,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 	require.NoError(t, err)
 	// Larger steps than the recipe's, so that the run seldom continues as new while the page is used.
 	long := map[string]any{"recipe_yaml": string(text), "steps": 400,
-		"set": []string{"rollout.prompts=96", "rollout.shard_groups=16"}}
+		"set": []string{"rollout.prompts=288", "rollout.shard_groups=48"}}
 
 	if !t.Run("start", func(t *testing.T) {
 		p.startForm(t, run, workflows.TrainRunName, long)
