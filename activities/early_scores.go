@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/grading"
-	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
@@ -24,12 +23,11 @@ type scorer struct {
 	scores    map[string]*earlyScore
 }
 
-// earlyScore is the function's result for a trajectory, once done is closed.
+// earlyScore is the function's result for a trajectory.
 type earlyScore struct {
 	asked string // the argument, in JSON
 	remote.Scored
-	began time.Time // zero: it has not
-	done  chan struct{}
+	earlyCall
 }
 
 // scorer makes the scorer of the shard; nil if its recipe has no function, or one that takes several trajectories.
@@ -65,33 +63,24 @@ func (v *verifier) beginScores(episodes []*rollout.Episode, rows []schema.Trajec
 		if err != nil {
 			return fmt.Errorf("trajectory %s: %w", asked[i].TrajectoryID, err)
 		}
-		e := &earlyScore{asked: string(text), done: make(chan struct{})}
+		e := &earlyScore{asked: string(text), earlyCall: earlyCall{done: make(chan struct{})}}
 		v.scorer.scores[asked[i].TrajectoryID] = e
 		go v.score(argument, e)
 	}
 	return nil
 }
 
-// score calls the function once no other call of the process runs. What breaks is left to the stage.
+// score calls the function once no other call of the process runs.
 func (v *verifier) score(argument map[string]any, e *earlyScore) {
 	defer close(e.done)
-	e.Broken = errEarlier
-	if v.hasFailed() || v.ctx.Err() != nil {
-		return
-	}
-	e.began = time.Now()
-	ctx := atStage(v.ctx, api.StageFunction)
-	err := rescue.Do(func() error {
+	v.get(api.StageFunction, &e.earlyCall, func(ctx context.Context) error {
 		got, err := v.scorer.functions.Score(ctx, v.scorer.settings, []map[string]any{argument}, func(int, int) {})
 		if err == nil {
 			e.Scored, err = got[0], got[0].Broken
 		}
+		e.made = err == nil
 		return err
 	})
-	if err != nil {
-		v.tell(ctx, err)
-		v.fail()
-	}
 }
 
 // scored waits for what has begun of the function's calls with some arguments, and returns the results that there are,
@@ -109,21 +98,18 @@ func (v *verifier) scored(ctx context.Context, rows []schema.FunctionScoreRow, a
 		if e == nil {
 			continue
 		}
-		select {
-		case <-e.done:
-		case <-ctx.Done():
-			return nil, began, ctx.Err()
-		}
 		text, err := json.Marshal(arguments[i])
 		if err != nil {
 			return nil, began, fmt.Errorf("trajectory %s: %w", r.TrajectoryID, err)
 		}
-		if e.Broken != nil || e.asked != string(text) {
+		if e.asked != string(text) {
 			continue
 		}
-		made[i] = e.Scored
-		if began.IsZero() || e.began.Before(began) {
-			began = e.began
+		if err := e.wait(ctx, &began); err != nil {
+			return nil, began, err
+		}
+		if e.made {
+			made[i] = e.Scored
 		}
 	}
 	return made, began, nil

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -42,12 +41,31 @@ type verifier struct {
 	failed bool // a call had an error, which is not the pair's fault: no more begin
 }
 
-// earlyGrade is the grade of a pair, once done is closed.
+// earlyGrade is the grade of a pair.
 type earlyGrade struct {
 	symbolic.Graded
+	earlyCall
+}
+
+// earlyCall is a call of the verifier. Once done is closed, it has ended.
+type earlyCall struct {
 	began time.Time // zero: it has not
-	made  bool      // whether there is a grade
+	made  bool      // whether there is a verdict
 	done  chan struct{}
+}
+
+// wait waits until the call has ended. If it has made a verdict, began becomes the time at which it began, unless
+// another call began before.
+func (c *earlyCall) wait(ctx context.Context, began *time.Time) error {
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.made && (began.IsZero() || c.began.Before(*began)) {
+		*began = c.began
+	}
+	return nil
 }
 
 // verifierKey is the context key of the verifier of a shard.
@@ -169,7 +187,7 @@ func (v *verifier) beginGrades(rows []schema.TrajectoryRow) {
 	_, pairs := v.grader.Questions(rows)
 	for _, p := range pairs {
 		if v.grades[p] == nil && !v.failed {
-			g := &earlyGrade{done: make(chan struct{})}
+			g := &earlyGrade{earlyCall: earlyCall{done: make(chan struct{})}}
 			v.grades[p] = g
 			go v.grade(p, g)
 		}
@@ -192,7 +210,7 @@ func (v *verifier) beginJudgements(rows []schema.TrajectoryRow, problems map[str
 	return nil
 }
 
-// grade grades a pair in its turn. What fails here is left to the stage.
+// grade grades a pair in its turn.
 func (v *verifier) grade(p symbolic.Pair, g *earlyGrade) {
 	defer close(g.done)
 	select {
@@ -201,12 +219,7 @@ func (v *verifier) grade(p symbolic.Pair, g *earlyGrade) {
 	case <-v.ctx.Done():
 		return
 	}
-	if v.hasFailed() || v.ctx.Err() != nil {
-		return
-	}
-	g.began = time.Now()
-	ctx := atStage(v.ctx, api.StageGrade)
-	err := rescue.Do(func() error {
+	v.get(api.StageGrade, &g.earlyCall, func(ctx context.Context) error {
 		graded, err := v.run(ctx, []symbolic.Pair{p})
 		if err == nil {
 			g.Graded, g.made = graded[0], graded[0].Broken == nil
@@ -214,21 +227,23 @@ func (v *verifier) grade(p symbolic.Pair, g *earlyGrade) {
 		}
 		return err
 	})
-	if err != nil {
+}
+
+// get makes a call of a stage, unless another has failed. What fails here is left to the stage, and no other call
+// begins.
+func (v *verifier) get(stage string, c *earlyCall, call func(ctx context.Context) error) {
+	if v.hasFailed() || v.ctx.Err() != nil {
+		return
+	}
+	c.began = time.Now()
+	ctx := atStage(v.ctx, stage)
+	if err := rescue.Do(func() error { return call(ctx) }); err != nil {
 		v.tell(ctx, err)
-		v.fail()
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.failed = true
 	}
 }
-
-// fail lets no more calls begin.
-func (v *verifier) fail() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.failed = true
-}
-
-// errEarlier: another call failed before this one's turn.
-var errEarlier = errors.New("not asked: another call failed before")
 
 func (v *verifier) hasFailed() bool {
 	v.mu.Lock()
@@ -265,16 +280,11 @@ func (v *verifier) has(ctx context.Context, pairs []symbolic.Pair) (made map[sym
 		if g == nil {
 			continue
 		}
-		select {
-		case <-g.done:
-		case <-ctx.Done():
-			return nil, began, ctx.Err()
+		if err := g.wait(ctx, &began); err != nil {
+			return nil, began, err
 		}
 		if g.made {
 			made[p] = g.Graded
-			if began.IsZero() || g.began.Before(began) {
-				began = g.began
-			}
 		}
 	}
 	return made, began, nil

@@ -129,6 +129,7 @@ func TestAFailedPartOfTheBatchParksTheRun(t *testing.T) {
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Equal(t, []StageFailure{{Stage: api.StageAdvantage, Shard: -1, Turn: -1, Activity: api.ComputeAdvantages,
 		Kind: "disk_full", Text: "ComputeAdvantages: no room"}}, parked.Parked.Failures)
+	require.Equal(t, api.StageAdvantage, parked.Stage, "not the one that the activity began with")
 	require.Equal(t, map[string]float64{api.ComputeAdvantages: 99}, (*asked)[1].Timeouts)
 }
 

@@ -21,13 +21,18 @@ func (r *trainRun) takesItself(plan api.Plan) bool {
 		plan.Shards <= mostOwnShards && len(plan.Queues) == 0
 }
 
-// ownStep takes a step as TrainStep does, within the run's workflow.
+// ownStep takes a step as TrainStep does, within the run's workflow. The run shows the stage that fails.
 func (r *trainRun) ownStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
+	if r.progress.Stage != api.StageRollout { // an attempt has failed
+		r.stage(ctx, in.Step, api.StageRollout)
+	}
 	s := newTrainStep(ctx, in)
 	s.shown = func(ctx workflow.Context, stage string) { r.at(ctx, in.Step, stage) }
 	out, err := s.execute(withStep(ctx, in.Step))
 	if err != nil && !temporal.IsCanceledError(err) {
-		return TrainStepResult{}, ownStepError{failures(err, s.stage)}
+		all := failures(err, s.stage)
+		r.stage(ctx, in.Step, all[0].Stage)
+		return TrainStepResult{}, ownStepError{all}
 	}
 	return out, err
 }

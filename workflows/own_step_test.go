@@ -113,6 +113,7 @@ func TestAFailedShardOfAnOwnStepIsSkippedOrRetried(t *testing.T) {
 	require.NoError(t, f.env.GetWorkflowError())
 	require.NoError(t, skip.rejected)
 	require.Equal(t, 1, parked.Parked.Step)
+	require.Equal(t, api.StageRollout, parked.Stage)
 	require.Len(t, parked.Parked.Failures, 2)
 	require.Equal(t, StageFailure{Stage: api.StageRollout, Shard: 2, Turn: -1, Activity: api.RunEpisodes,
 		Kind: "disk_full", Text: "RunEpisodes: no room on the device"}, parked.Parked.Failures[1])
