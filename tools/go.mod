@@ -4,7 +4,10 @@ go 1.26
 
 tool github.com/temporalio/cli/cmd/temporal
 
-require github.com/versity/versitygw v1.8.0
+require (
+	github.com/gofiber/fiber/v3 v3.5.0
+	github.com/versity/versitygw v1.8.0
+)
 
 require (
 	cel.dev/expr v0.23.1 // indirect
@@ -75,7 +78,6 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-sql-driver/mysql v1.9.1 // indirect
 	github.com/gocql/gocql v1.7.0 // indirect
-	github.com/gofiber/fiber/v3 v3.5.0 // indirect
 	github.com/gofiber/schema v1.8.4 // indirect
 	github.com/gofiber/utils/v2 v2.4.2 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect

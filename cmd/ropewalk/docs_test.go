@@ -55,8 +55,8 @@ func excerpts(t *testing.T) (all []excerpt) {
 	for page, text := range documentation(t) {
 		for _, section := range headings.Split(text, -1) {
 			for _, block := range fences.FindAllStringSubmatch(section, -1) {
-				for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", " ")) {
-					all = append(all, excerpt{page, section, strings.TrimSpace(line)})
+				for _, line := range commandLines(block[1]) {
+					all = append(all, excerpt{page, section, line})
 				}
 			}
 			for _, m := range spans.FindAllStringSubmatch(fences.ReplaceAllString(section, ""), -1) {
@@ -78,6 +78,21 @@ func excerpts(t *testing.T) (all []excerpt) {
 		}
 	})
 	return all
+}
+
+// commandLines splits a block into lines. One that ends in a backslash or within double quotes goes on in the next.
+func commandLines(block string) (lines []string) {
+	whole := ""
+	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
+		whole += " " + strings.TrimSpace(line)
+		if strings.Count(whole, `"`)%2 == 0 {
+			lines, whole = append(lines, strings.TrimSpace(whole)), ""
+		}
+	}
+	if whole != "" {
+		lines = append(lines, strings.TrimSpace(whole))
+	}
+	return lines
 }
 
 // program returns the commands with those that the library adds.

@@ -11,9 +11,11 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/gofiber/fiber/v3"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
+	"github.com/versity/versitygw/s3api"
 )
 
 // The defaults of Versity's own program.
@@ -58,6 +60,7 @@ func run(ctx context.Context, args []string) error {
 	c.Ports = []string{*port}
 	c.IAMCacheTTL, c.IAMCachePrune = accountsFor, accountsPruned
 	c.KeepAlive = true // a connection for each request costs more than the request
+	c.S3Options = []s3api.Option{s3api.WithMiddleware("/", closeAfterChunks)}
 	if global.Arg(0) != "posix" {
 		return fmt.Errorf("unknown back end %q: this build has posix alone", global.Arg(0))
 	}
@@ -75,6 +78,17 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return embedgw.RunVersityGW(ctx, back, c)
+}
+
+// closeAfterChunks has a connection closed after a body without Content-Length, in which minio-go
+// sends empty objects. The server does not read such a body to its end, and would take the rest for
+// the next request.
+func closeAfterChunks(ctx fiber.Ctx) error {
+	err := ctx.Next()
+	if ctx.Request().Header.ContentLength() == -1 {
+		ctx.Response().Header.SetConnectionClose()
+	}
+	return err
 }
 
 func open(root, sidecar, versions string) (*posix.Posix, error) {
