@@ -35,13 +35,12 @@ type flow struct {
 	stop     func() // ends the report of the sampler's capacity
 }
 
-// flows reports whether a recipe's episodes can go on without one another. In a tree, the episodes of a group depend on
-// each other; imported ones have happened; summaries of pages need the engine in the middle of a call. Episodes of one
-// turn have nothing to wait for, and one batch of all of them is faster on the CPU engine.
+// flows reports whether a recipe's groups can go on without one another. Imported episodes have happened; summaries of
+// pages need the engine in the middle of a call. Episodes of one turn have nothing to wait for, and one batch of all of
+// them is faster on the CPU engine.
 func flows(r *recipes.Recipe) bool {
 	local := r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker && r.Rollout.MaxTurns > 1
-	return (local || len(r.Engine.Servers) > 0) && r.Rollout.Tree == nil && !r.Environment.Imported() &&
-		r.SummaryTokens() == 0
+	return (local || len(r.Engine.Servers) > 0) && !r.Environment.Imported() && r.SummaryTokens() == 0
 }
 
 // ahead begins a flow of the shard's episodes, from what is committed and what earlier attempts have kept. It returns
@@ -85,16 +84,24 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 		s.in.Shard), attempt: fmt.Sprintf("%013d-%s", time.Now().UnixMilli(), rand.Text()[:8]),
 		mark: rollout.FlowMark{}, every: cmp.Or(s.deps.segmentEvery, segmentEvery)}
 	kept.committed(turns, results)
-	if n := loop.Resume(episodes, kept.read(ctx)); n > 0 {
+	trees, applied := (*rollout.Kept)(nil), 0
+	if recipe.Rollout.Tree == nil {
+		applied = loop.Resume(episodes, kept.read(ctx))
+	} else {
+		kept.mark = rollout.MarkOf(episodes)
+		trees = rollout.KeptOfTrees(kept.read(ctx))
+		applied = trees.Len()
+	}
+	if applied > 0 {
 		slog.InfoContext(ctx, "a shard goes on from segments of an earlier attempt", "segments", kept.prefix, "applied",
-			n)
+			applied)
 	}
 	sampling, err := s.deps.samplers(ctx, s.in.Scope, recipe, s.in.Policy)
 	if err != nil {
 		return nil, err
 	}
 	options := rollout.FlowOptions{Version: s.in.Policy.Digest, Box: tool.Sharing(box), Scope: callScope(s.in.Scope),
-		Ended: func(e *rollout.Episode) { verifierOf(ctx).ended(e) },
+		Ended: func(e *rollout.Episode) { verifierOf(ctx).ended(e) }, Kept: trees,
 		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
 			by := sampling.now(ctx)
 			out, err := rows.Generate(ctx, version(by), row)

@@ -46,8 +46,8 @@ type flowBench struct {
 	invariant *invariant
 }
 
-func flowsOf(t *testing.T, turns int) *flowBench {
-	b := &flowBench{episodesBench: episodesOf(t, turns)}
+func flowsOf(t *testing.T, turns int, settings ...string) *flowBench {
+	b := &flowBench{episodesBench: episodesOf(t, turns, settings...)}
 	b.at(b.deps.Store, b.sandbox)
 	return b
 }

@@ -76,8 +76,9 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 		return all, nil, err
 	}
 	if f := aheadOf(ctx); f != nil {
-		wrote, err = a.fromFlow(ctx, w, f, in, recipe, loop, all)
-		return all, wrote, err
+		return loop.RoundBy(all, func(all []*rollout.Episode) error {
+			return a.fromFlow(ctx, w, f, in, recipe, loop, all)
+		})
 	}
 	sampler, err := w.sampler(ctx, in.Scope, recipe)
 	if err != nil {
@@ -96,30 +97,32 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 	return all, wrote, err
 }
 
-// fromFlow takes the turn from the flow that works ahead. What the flow has left is generated here.
+// fromFlow takes responses from the flow that works ahead. What the flow has left is generated here.
 func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flow, in api.GenerateInput,
-	recipe *recipes.Recipe, loop *rollout.Loop, all []*rollout.Episode) (wrote []*rollout.Episode, err error) {
-	wrote = rollout.AwaitingResponses(all)
-	if w.began, err = f.Respond(ctx, in.Policy.Digest, wrote); err != nil {
-		return nil, err
+	recipe *recipes.Recipe, loop *rollout.Loop, all []*rollout.Episode) error {
+	wrote := rollout.AwaitingResponses(all)
+	left, began, err := f.Respond(ctx, in.Policy.Digest, wrote)
+	if err != nil {
+		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(wrote), func(e *rollout.Episode) bool { return len(e.Turns) > in.Turn })
+	if w.began.IsZero() || !began.IsZero() && began.Before(w.began) { // a tree's branches come after the others
+		w.began = began
+	}
 	if len(left) == 0 {
-		return wrote, nil
+		return nil
 	}
 	sampler, err := w.sampler(ctx, in.Scope, recipe)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	sampling, err := a.samplers(ctx, in.Scope, recipe, in.Policy)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	by := sampling.newest()
-	err = sampler.Use(ctx, version(by), func(s policy.Sampler) error {
+	return sampler.Use(ctx, version(by), func(s policy.Sampler) error {
 		return loop.RespondLeft(ctx, s, by.Digest, left, all, len(left) < len(wrote))
 	})
-	return wrote, err
 }
 
 // nameSamplers makes the policies that wrote the rows of a turn inputs of it.

@@ -28,10 +28,10 @@ type turnsBench struct {
 	refs   []schema.Ref // everything committed, in order
 }
 
-func scriptedTurns(t *testing.T, turns int) *turnsBench {
+func scriptedTurns(t *testing.T, turns int, settings ...string) *turnsBench {
 	t.Helper()
 	b := &turnsBench{engine: &scripted{}}
-	b.stepBench = stepWith(t, b.engine, &printer{nth: -1}, manyTurns...)
+	b.stepBench = stepWith(t, b.engine, &printer{nth: -1}, slices.Concat(manyTurns, settings)...)
 	b.engine.deps = b.deps
 	for range turns {
 		b.engine.script = append(b.engine.script, []string{"print(ROW)", "{not a call"})

@@ -42,8 +42,8 @@ type episodesBench struct {
 	sandbox *counting
 }
 
-func episodesOf(t *testing.T, turns int) *episodesBench {
-	b := &episodesBench{turnsBench: scriptedTurns(t, turns), sandbox: &counting{printer: printer{nth: -1},
+func episodesOf(t *testing.T, turns int, settings ...string) *episodesBench {
+	b := &episodesBench{turnsBench: scriptedTurns(t, turns, settings...), sandbox: &counting{printer: printer{nth: -1},
 		ran: map[string]int{}}}
 	b.on(b.deps.Store)
 	return b

@@ -62,13 +62,17 @@ func (g *segments) keep(ctx context.Context, f *rollout.Flow) {
 }
 
 // save puts what is new as one segment. After an error, the next segment has its rows too. Turns come before their
-// results: a worker that dies in between leaves turns without results, and no results without their turn.
+// results: a worker that dies in between leaves turns without results, and no results without their turn. For the same
+// reason, a tree's branch rows come before its turns.
 func (g *segments) save(ctx context.Context, f *rollout.Flow) error {
 	rows, beyond, err := f.Unsaved(g.mark, int(g.turns.Load()), int(g.results.Load()))
 	if err != nil || len(rows.Turns)+len(rows.Calls)+len(rows.Transitions) == 0 {
 		return err
 	}
 	g.number++ // the keys of a put that failed may be taken
+	if err := putSegment(ctx, g, rows.Branches); err != nil {
+		return err
+	}
 	if err := putSegment(ctx, g, rows.Turns); err != nil {
 		return err
 	}
@@ -130,6 +134,8 @@ func (g *segments) add(ctx context.Context, to *rollout.Rows, key string, table 
 	switch table {
 	case schema.Turns:
 		return appendRows(&to.Turns, data)
+	case schema.Branches:
+		return appendRows(&to.Branches, data)
 	case schema.ToolCalls:
 		return appendRows(&to.Calls, data)
 	case schema.Transitions:

@@ -54,8 +54,9 @@ type BatchRow struct {
 	Temperature float64
 	Truncation  Truncation
 	Stop        []int32 // ids that end the row; the stop token is part of the response
-	// Top is the number of likeliest tokens that are named at each position.
-	Top int
+	// Top is the number of likeliest tokens that are named at each position, or, if TopTokens is not 0, at each of so
+	// many first tokens of the response.
+	Top, TopTokens int
 	// Score asks for the log-probabilities of the prefix's own tokens at temperature 1.
 	Score bool
 }

@@ -219,9 +219,10 @@ func surroundings() []method.Slot {
 		on("policy.checkpoint", "a published model to start from", ""),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: ModeInterleaved, Doc: "one durable activity takes a shard from its prompts to its rewards and " +
-				"commits every turn; each episode goes on as soon as its calls have results; the episodes of a shard " +
-				"go on turn by turn in trees, on PyTorch and Tinker engines without engine.servers, where the run's " +
-				"model sums up pages, and on the CPU engine if they have one turn"},
+				"commits every turn; each episode goes on as soon as its calls have results, in a tree as soon as " +
+				"those of its group have; the episodes of a shard go on turn by turn on PyTorch and Tinker engines " +
+				"without engine.servers, where the run's model sums up pages, and on the CPU engine if they have " +
+				"one turn"},
 			{Name: ModeStaged, Doc: "generating a turn and running its calls alternate as durable activities"},
 			{Name: modeTree, Doc: "interleaved, with rollout.tree; a name from before, when no other mode had trees",
 				Source: "AEPO §3.1; ARPO §3.2"},

@@ -26,14 +26,20 @@ import (
 //
 //	respond ─▶ calls or action ─▶ respond ─▶ … ─▶ end
 //	   └─ a failure: the episode is left at its turn
+//
+// The samples of a tree wait for each other, but for no other group: see grow.
 type Flow struct {
-	loop     *Loop
-	o        FlowOptions
+	loop  *Loop
+	o     FlowOptions
+	calls chan struct{} // bounds the calls in flight
+
+	mu       sync.Mutex
 	episodes []*flowing
 	byID     map[string]*flowing
-	calls    chan struct{} // bounds the calls in flight
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
+	growing  map[string]chan struct{} // by group whose tree grows: closed, and replaced, when it has new samples
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 
 	finished, turns, tokens, inFlight atomic.Int64
 }
@@ -48,16 +54,18 @@ type FlowOptions struct {
 	// Box and Scope are those of RunCalls; without tools, Box is nil.
 	Box   tool.Toolbox
 	Scope tool.Scope
-	// Ended is called with each episode that has ended, which nothing changes any more; nil: nothing is called. Calls
+	// Ended is called with each sample that has ended, which nothing changes any more; nil: nothing is called. Calls
 	// overlap, and nothing waits for them.
 	Ended func(e *Episode)
+	// Kept has the turns of trees that an earlier flow has kept; nil = none.
+	Kept *Kept
 	// AtOnce bounds the episodes whose calls run at once; 0 = 64.
 	AtOnce int
 }
 
 // FlowState counts what a flow has done.
 type FlowState struct {
-	Episodes int   `json:"episodes"` // all of them
+	Episodes int   `json:"episodes"` // all of them; of trees, the samples that have begun
 	Finished int   `json:"finished"` // episodes that have ended
 	Turns    int64 `json:"turns"`    // responses
 	Tokens   int64 `json:"tokens"`   // of these responses
@@ -72,6 +80,11 @@ type flowing struct {
 	changed chan struct{} // closed, and replaced, when a turn or its results are there
 	ended   bool
 	broken  []tool.Outcome // of the pending calls that the episode was left at, if a call broke
+
+	// Of a tree's sample: decided is closed when its round has decided, before which no results are absorbed, and
+	// announced says that others know of its end.
+	decided   chan struct{}
+	announced bool
 }
 
 // worked says when a turn was asked for, when its calls ran, and what each of them took.
@@ -86,20 +99,42 @@ func (l *Loop) NewFlow(ctx context.Context, episodes []*Episode, o FlowOptions) 
 		o.AtOnce = 64
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Flow{loop: l, o: o, byID: make(map[string]*flowing, len(episodes)), calls: make(chan struct{}, o.AtOnce),
-		cancel: cancel}
-	for _, e := range episodes {
-		x := &flowing{e: e, changed: make(chan struct{})}
-		f.episodes, f.byID[e.TrajectoryID] = append(f.episodes, x), x
+	f := &Flow{loop: l, o: o, byID: make(map[string]*flowing, len(episodes)), growing: map[string]chan struct{}{},
+		calls: make(chan struct{}, o.AtOnce), cancel: cancel}
+	if l.settings.Tree != nil {
+		var groups [][]*flowing
+		for _, group := range byGroup(episodes) {
+			f.growing[group[0].GroupID] = make(chan struct{})
+			groups = append(groups, f.admit(group))
+		}
+		for _, g := range groups {
+			f.running.Go(func() { f.grow(ctx, g) })
+		}
+		return f
 	}
-	for _, x := range f.episodes {
-		f.running.Go(func() {
-			if f.follow(ctx, x) && o.Ended != nil {
-				o.Ended(x.e)
-			}
-		})
+	for _, x := range f.admit(episodes) {
+		f.running.Go(func() { f.follow(ctx, x) })
 	}
 	return f
+}
+
+// admit takes up episodes.
+func (f *Flow) admit(episodes []*Episode) (out []*flowing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range episodes {
+		x := &flowing{e: e, changed: make(chan struct{})}
+		out, f.byID[e.TrajectoryID] = append(out, x), x
+	}
+	f.episodes = append(f.episodes, out...)
+	return out
+}
+
+// all returns the episodes that the flow has now.
+func (f *Flow) all() []*flowing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.episodes[:len(f.episodes):len(f.episodes)]
 }
 
 // Close ends the flow. Calls that run are cancelled. An engine that does not answer is not waited for.
@@ -112,31 +147,55 @@ func (f *Flow) Wait() { f.running.Wait() }
 
 // State counts what the flow has done.
 func (f *Flow) State() FlowState {
-	return FlowState{Episodes: len(f.episodes), Finished: int(f.finished.Load()), Turns: f.turns.Load(),
-		Tokens: f.tokens.Load(), Calls: f.inFlight.Load()}
+	s := FlowState{Finished: int(f.finished.Load()), Turns: f.turns.Load(), Tokens: f.tokens.Load(),
+		Calls: f.inFlight.Load()}
+	for _, x := range f.all() {
+		x.mu.Lock()
+		if x.e.leaf() {
+			s.Episodes++
+		}
+		x.mu.Unlock()
+	}
+	return s
 }
 
-// follow takes an episode to its end, or to where it fails. It reports whether the episode has ended.
-func (f *Flow) follow(ctx context.Context, x *flowing) bool {
+// follow takes an episode to its end, or to where it fails.
+func (f *Flow) follow(ctx context.Context, x *flowing) {
 	defer x.end()
 	for x.e.Finish == "" {
-		stage, turn, work := schema.StageRollout, len(x.e.Turns), f.respond
+		work := f.respond
 		if !x.e.AwaitsResponse() {
-			stage, turn, work = schema.StageSandbox, turn-1, f.results
+			work = f.results
 		}
-		at := during(ctx, stage, turn, x.e.TrajectoryID)
-		if err := rescue.Do(func() error { return work(at, x) }); err != nil {
-			if ctx.Err() == nil {
-				slog.DebugContext(at, "an episode waits for its turn", "error", err, "stack", rescue.Stack(err))
-			}
-			return false
-		}
-		if ctx.Err() != nil {
-			return false
+		if !f.attempt(ctx, x, work) {
+			return
 		}
 	}
+	f.ended(x.e)
+}
+
+// attempt does a part of an episode. It reports whether the episode has it.
+func (f *Flow) attempt(ctx context.Context, x *flowing, work func(context.Context, *flowing) error) bool {
+	stage, turn := schema.StageRollout, len(x.e.Turns)
+	if !x.e.AwaitsResponse() {
+		stage, turn = schema.StageSandbox, turn-1
+	}
+	at := during(ctx, stage, turn, x.e.TrajectoryID)
+	if err := rescue.Do(func() error { return work(at, x) }); err != nil {
+		if ctx.Err() == nil {
+			slog.DebugContext(at, "an episode waits for its turn", "error", err, "stack", rescue.Stack(err))
+		}
+		return false
+	}
+	return ctx.Err() == nil
+}
+
+// ended counts an episode that has ended, and says so.
+func (f *Flow) ended(e *Episode) {
 	f.finished.Add(1)
-	return true
+	if f.o.Ended != nil {
+		f.o.Ended(e)
+	}
 }
 
 // during returns a context whose log lines and spans say which part of an episode they are about, as those of a stage
@@ -171,9 +230,13 @@ func (x *flowing) end() {
 func (f *Flow) respond(ctx context.Context, x *flowing) error {
 	began, turn := time.Now(), len(x.e.Turns)
 	one := []*Episode{x.e}
+	if f.keptTurn(x) {
+		return nil
+	}
 	req, rows := f.loop.NextRequest(one)
 	got, version, err := f.o.Respond(ctx, policy.BatchRow{Prefix: req.Prefixes[0], Stream: req.Streams[0],
-		MaxTokens: req.MaxTokens[0], Temperature: req.Temperature, Truncation: req.Truncation, Stop: req.Stop})
+		MaxTokens: req.MaxTokens[0], Temperature: req.Temperature, Truncation: req.Truncation, Stop: req.Stop,
+		Top: req.Top, TopTokens: req.TopTokens})
 	if err != nil {
 		return err
 	}
@@ -190,56 +253,103 @@ func (f *Flow) respond(ctx context.Context, x *flowing) error {
 
 // results gets the results of the last turn.
 func (f *Flow) results(ctx context.Context, x *flowing) error {
+	turn := len(x.e.Turns) - 1
+	if f.keptResults(ctx, x) {
+		return nil
+	}
+	absorb, err := f.run(ctx, x)
+	if err != nil {
+		return err
+	}
+	if err := x.waits(ctx); err != nil {
+		return err
+	}
+	if err := x.change(turn, absorb); err != nil {
+		return err
+	}
+	if f.o.Box.Stateful() && !f.loop.MayCall(x.e) {
+		if err := f.o.Box.End(ctx, x.e.Key(f.o.Scope).Episode()); err != nil {
+			slog.WarnContext(ctx, "end the tools of an episode", "error", err)
+		}
+	}
+	return nil
+}
+
+// waits waits until the sample's round has decided.
+func (x *flowing) waits(ctx context.Context) error {
+	if x.decided == nil {
+		return nil
+	}
+	select {
+	case <-x.decided:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run runs the calls of the last turn, or its action, and returns what absorbs the results.
+func (f *Flow) run(ctx context.Context, x *flowing) (absorb func(w *worked) error, err error) {
 	select {
 	case f.calls <- struct{}{}:
 		defer func() { <-f.calls }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	f.inFlight.Add(1)
 	defer f.inFlight.Add(-1)
 	began, turn := time.Now(), len(x.e.Turns)-1
 	if f.loop.settings.Environment != nil {
 		t, err := f.loop.transition(ctx, x.e)
-		if err != nil {
-			return err
-		}
-		return x.change(turn, func(w *worked) error {
-			w.ran, w.done = began, time.Now()
+		done := time.Now()
+		return func(w *worked) error {
+			w.ran, w.done = began, done
 			return f.loop.absorbTransition(x.e, t)
-		})
+		}, err
 	}
 	one := []*Episode{x.e}
 	outcomes, refs, err := f.loop.RunCalls(ctx, f.o.Box, f.o.Scope, one, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, o := range outcomes {
 		if o.Broken != nil {
 			x.broken = outcomes
-			return o.Broken
+			return nil, o.Broken
 		}
 	}
-	err = x.change(turn, func(w *worked) error {
+	done := time.Now()
+	return func(w *worked) error {
 		w.calls = make([]tool.Timing, len(x.e.Turns[turn].Parsed.Calls))
 		for i, ref := range refs {
 			w.calls[ref.Call] = outcomes[i].Timing
 		}
-		w.ran, w.done = began, time.Now()
+		w.ran, w.done = began, done
 		return f.loop.AbsorbOutcomes(one, outcomes)
-	})
-	if err == nil && f.o.Box.Stateful() && !f.loop.MayCall(x.e) {
-		if err := f.o.Box.End(ctx, x.e.Key(f.o.Scope).Episode()); err != nil {
-			slog.WarnContext(ctx, "end the tools of an episode", "error", err)
+	}, nil
+}
+
+// find returns the flow's own episode; nil if it has none. A tree may begin it later.
+func (f *Flow) find(ctx context.Context, e *Episode) (*flowing, error) {
+	for {
+		f.mu.Lock()
+		x, more := f.byID[e.TrajectoryID], f.growing[e.GroupID]
+		f.mu.Unlock()
+		if x != nil || more == nil {
+			return x, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	return err
 }
 
 // await waits until an episode has what is asked for, or will not have it.
-func (f *Flow) await(ctx context.Context, id string, has func(e *Episode) bool) (x *flowing, ok bool, err error) {
-	if x = f.byID[id]; x == nil {
-		return nil, false, nil
+func (f *Flow) await(ctx context.Context, e *Episode, has func(own *Episode) bool) (x *flowing, ok bool, err error) {
+	if x, err = f.find(ctx, e); x == nil {
+		return nil, false, err
 	}
 	for {
 		x.mu.Lock()
@@ -256,36 +366,41 @@ func (f *Flow) await(ctx context.Context, id string, has func(e *Episode) bool) 
 	}
 }
 
-// Respond lets the flow's turns be those of the episodes that await one. It waits for them, and returns when the first
-// of them was asked for. Episodes that the flow has left still await their response; where the flow's version is
-// another one, these are all.
-func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode) (began time.Time, err error) {
-	if version != f.o.Version {
-		return began, nil
-	}
-	for _, e := range episodes {
-		if !e.AwaitsResponse() {
+// Respond lets the flow's turns be those of the episodes that await one. It waits for them, and returns the episodes
+// that the flow has left, which still await theirs, and when the first of the others was asked for. Where the flow's
+// version is another one, it has left all.
+func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode) (remaining []*Episode,
+	began time.Time, err error) {
+	for _, e := range AwaitingResponses(episodes) {
+		turn := len(e.Turns)
+		if version != f.o.Version {
+			remaining = append(remaining, e)
 			continue
 		}
-		turn := len(e.Turns)
-		x, ok, err := f.await(ctx, e.TrajectoryID, func(own *Episode) bool { return len(own.Turns) > turn })
+		x, ok, err := f.await(ctx, e, func(own *Episode) bool { return len(own.Turns) > turn })
 		if err != nil {
-			return began, err
+			return nil, began, err
 		}
 		if !ok {
+			remaining = append(remaining, e)
 			continue
 		}
 		x.mu.Lock()
 		t, w, same := x.e.Turns[turn], x.worked(turn), agree(x.e, e, turn)
 		x.mu.Unlock()
 		if !same || t.Excluded != "" || !slices.Equal(t.Context, e.Context) {
+			remaining = append(remaining, e)
 			continue
 		}
-		f.loop.absorb(e, Turn{Response: t.Response, LogProbs: t.LogProbs, Entropies: t.Entropies, Finish: t.Finish,
-			PolicyVersion: t.PolicyVersion})
+		own := Turn{Response: t.Response, LogProbs: t.LogProbs, Entropies: t.Entropies, Finish: t.Finish,
+			PolicyVersion: t.PolicyVersion}
+		if t.Fork != nil { // without the decision, which is made again
+			own.Fork = &Fork{Entropy: t.Fork.Entropy}
+		}
+		f.loop.absorb(e, own)
 		began = earlier(began, w.asked)
 	}
-	return began, nil
+	return remaining, began, nil
 }
 
 // RunLeft runs the pending calls of the episodes that the flow has left, as RunCalls does and with its results.
@@ -337,7 +452,7 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (began time.Tim
 			continue
 		}
 		turn := len(e.Turns) - 1
-		x, ok, err := f.await(ctx, e.TrajectoryID, func(own *Episode) bool { return own.hasResults(turn) })
+		x, ok, err := f.await(ctx, e, func(own *Episode) bool { return own.hasResults(turn) })
 		if err != nil {
 			return began, nil, nil, err
 		}
@@ -452,19 +567,37 @@ func earlier(a, b time.Time) time.Time {
 // FlowMark says how much of each episode is saved, by trajectory: turns, and results of turns.
 type FlowMark map[string][2]int
 
+// MarkOf marks all that episodes have.
+func MarkOf(episodes []*Episode) FlowMark {
+	m := make(FlowMark, len(episodes))
+	for _, e := range episodes {
+		n := len(e.Turns)
+		m[e.TrajectoryID] = [2]int{n, n}
+		if e.AwaitsResults() {
+			m[e.TrajectoryID] = [2]int{n, n - 1}
+		}
+	}
+	return m
+}
+
 // Unsaved returns the rows of what the flow has beyond a mark, and the mark beyond them, which the caller takes once
 // they are saved. turns and results are how many of every episode's are committed, and need no saving.
 func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, beyond FlowMark, err error) {
-	beyond = make(FlowMark, len(f.episodes))
-	for _, x := range f.episodes {
+	all := f.all()
+	beyond = make(FlowMark, len(all))
+	for _, x := range all {
 		m := mark[x.e.TrajectoryID]
-		m, err := x.unsaved([2]int{max(m[0], turns), max(m[1], results)}, &rows)
+		if f.loop.settings.Tree == nil { // a tree's episodes begin at different times
+			m = [2]int{max(m[0], turns), max(m[1], results)}
+		}
+		m, err := x.unsaved(m, &rows)
 		if err != nil {
 			return Rows{}, nil, err
 		}
 		beyond[x.e.TrajectoryID] = m
 	}
 	schema.Sort(rows.Turns)
+	schema.Sort(rows.Branches)
 	schema.Sort(rows.Calls)
 	schema.Sort(rows.Transitions)
 	return rows, beyond, nil
@@ -475,8 +608,14 @@ func (x *flowing) unsaved(m [2]int, rows *Rows) ([2]int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	one := []*Episode{x.e}
+	if n := x.e.Node; n != nil && n.Role == schema.RoleBranch { // its parent has the turns before
+		m = [2]int{max(m[0], n.From), max(m[1], n.From)}
+	}
 	for ; m[0] < len(x.e.Turns); m[0]++ {
 		rows.Turns = append(rows.Turns, TurnRows(one, m[0])...)
+		if x.e.Node != nil {
+			rows.Branches = append(rows.Branches, x.e.branchRow(m[0]))
+		}
 	}
 	for ; m[1] < len(x.e.Turns) && (x.e.hasResults(m[1]) || m[1] < len(x.e.Turns)-1); m[1]++ {
 		rows.Calls = append(rows.Calls, ToolCallRows(one, m[1])...)

@@ -22,7 +22,7 @@ func single(s policy.Sampler) func(context.Context, policy.BatchRow) (policy.Gen
 	return func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
 		out, err := s.Generate(ctx, policy.GenerateRequest{Prefixes: [][]int32{row.Prefix},
 			Streams: []uint64{row.Stream}, MaxTokens: []int{row.MaxTokens}, Temperature: row.Temperature,
-			Stop: row.Stop})
+			Stop: row.Stop, Top: row.Top, TopTokens: row.TopTokens})
 		return out, "v", err
 	}
 }
@@ -34,7 +34,7 @@ func batches(t *testing.T, l *Loop, f *Flow, s policy.Sampler, box tool.Toolbox,
 	for turn := 0; active(episodes) > 0; turn++ {
 		wrote := AwaitingResponses(episodes)
 		if f != nil {
-			_, err := f.Respond(ctx, "v", wrote)
+			_, _, err := f.Respond(ctx, "v", wrote)
 			require.NoError(t, err)
 		}
 		var left []*Episode
@@ -247,7 +247,7 @@ func TestFlowsOfSeveralVersions(t *testing.T) {
 	require.NoError(t, l.AbsorbOutcomes(committed, outcomes))
 	waiting := len(AwaitingResponses(committed))
 	require.Positive(t, waiting)
-	_, err = f.Respond(t.Context(), "v", committed)
+	_, _, err = f.Respond(t.Context(), "v", committed)
 	require.NoError(t, err)
 	require.Len(t, AwaitingResponses(committed), waiting)
 }
@@ -304,7 +304,7 @@ func TestFlowsTurnsFollowTheCommittedOnes(t *testing.T) {
 	for i, e := range got {
 		require.True(t, !other(i) || len(e.Turns) == 1)
 	}
-	_, err = f.Respond(t.Context(), "v", got)
+	_, _, err = f.Respond(t.Context(), "v", got)
 	require.NoError(t, err)
 	for i, e := range got {
 		require.True(t, !other(i) || len(e.Turns) == 1)

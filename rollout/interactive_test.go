@@ -89,7 +89,7 @@ func TestInteractiveEpisodesAreRebuilt(t *testing.T) {
 			t.Helper()
 			again, err := l.Episodes(prompts, 4, rows)
 			require.NoError(t, err)
-			if d := cmp.Diff(live, again); d != "" {
+			if d := difference(live, again); d != "" {
 				t.Fatalf("-memory +rows:\n%s", d)
 			}
 		}

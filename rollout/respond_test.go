@@ -256,12 +256,12 @@ func TestExclusionsAreRebuiltFromRows(t *testing.T) {
 	for turn := 0; active(live) > 0; turn++ {
 		require.NoError(t, l.Respond(t.Context(), engine, "v", live))
 		c.turns = append(c.turns, TurnRows(live, turn)...)
-		require.Empty(t, cmp.Diff(live, c.rebuild(t, l, 6)), "turn %d after generation", turn)
+		require.Empty(t, difference(live, c.rebuild(t, l, 6)), "turn %d after generation", turn)
 		outcomes, _, err := l.RunCalls(t.Context(), box(brittle{"//0"}), tool.Scope{}, live, nil)
 		require.NoError(t, err)
 		require.NoError(t, l.AbsorbOutcomes(live, outcomes))
 		c.calls = append(c.calls, ToolCallRows(live, turn)...)
-		require.Empty(t, cmp.Diff(live, c.rebuild(t, l, 6)), "turn %d after tool calls", turn)
+		require.Empty(t, difference(live, c.rebuild(t, l, 6)), "turn %d after tool calls", turn)
 	}
 	checkRows(t, live, c)
 	reasons := map[string]int{}

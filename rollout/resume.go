@@ -45,6 +45,7 @@ func (l *Loop) Resume(episodes []*Episode, attempts []Rows) (applied int) {
 // kept are the rows that one flow has kept of one trajectory, by turn.
 type kept struct {
 	turns       map[int32]schema.TurnRow
+	branches    map[int32]schema.BranchRow // of a tree
 	calls       map[int32][]schema.ToolCallRow
 	transitions map[int32]schema.TransitionRow
 	last        int32 // the latest turn of which there are rows
@@ -59,7 +60,7 @@ func (r Rows) byTrajectory() map[string]*kept {
 	of := func(trajectory string, turn int32) *kept {
 		k := out[trajectory]
 		if k == nil {
-			k = &kept{map[int32]schema.TurnRow{}, map[int32][]schema.ToolCallRow{},
+			k = &kept{map[int32]schema.TurnRow{}, map[int32]schema.BranchRow{}, map[int32][]schema.ToolCallRow{},
 				map[int32]schema.TransitionRow{}, turn}
 			out[trajectory] = k
 		}
@@ -68,6 +69,9 @@ func (r Rows) byTrajectory() map[string]*kept {
 	}
 	for _, t := range r.Turns {
 		of(t.TrajectoryID, t.Turn).turns[t.Turn] = t
+	}
+	for _, b := range r.Branches {
+		of(b.TrajectoryID, b.Turn).branches[b.Turn] = b
 	}
 	for _, c := range r.Calls {
 		k := of(c.TrajectoryID, c.Turn)

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -36,7 +34,7 @@ func TestRebuiltStateIsTheStateInMemory(t *testing.T) {
 	live := c.rebuild(t, l, samples)
 	check := func(when string, turn int) {
 		t.Helper()
-		if d := cmp.Diff(live, c.rebuild(t, l, samples)); d != "" {
+		if d := difference(live, c.rebuild(t, l, samples)); d != "" {
 			t.Fatalf("turn %d after %s (-memory +rows):\n%s", turn, when, d)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -171,7 +170,7 @@ func TestQuestionsWithSummariesAreRebuilt(t *testing.T) {
 			t.Helper()
 			again, err := l.Episodes(prompts, 8, rows)
 			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(live, again))
+			require.Empty(t, difference(live, again))
 		}
 		summaries := 0
 		for turn := 0; active(live) > 0; turn++ {
@@ -296,7 +295,7 @@ func TestActionsWithSummaries(t *testing.T) {
 			t.Helper()
 			again, err := l.Episodes(prompts, 4, rows)
 			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(live, again))
+			require.Empty(t, difference(live, again))
 		}
 		for turn := 0; active(live) > 0; turn++ {
 			require.NoError(t, l.Respond(t.Context(), engine, "v", live))

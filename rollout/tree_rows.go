@@ -16,23 +16,34 @@ import (
 // episodes are unusable.
 func (l *Loop) Round(ctx context.Context, sampler policy.Sampler, version string, episodes []*Episode) (all,
 	wrote []*Episode, err error) {
+	return l.RoundBy(episodes, func(all []*Episode) error { return l.Respond(ctx, sampler, version, all) })
+}
+
+// RoundBy is Round with other responses: respond gives one to each of the episodes that awaits one. It is called once
+// more for the branches, if there are any, with the others.
+func (l *Loop) RoundBy(episodes []*Episode, respond func(all []*Episode) error) (all, wrote []*Episode, err error) {
 	if all, err = l.Grow(episodes); err != nil {
 		return nil, nil, err
 	}
 	wrote = AwaitingResponses(all)
-	if err := l.Respond(ctx, sampler, version, all); err != nil || l.settings.Tree == nil {
+	if len(wrote) == 0 {
+		return all, nil, nil
+	}
+	if err := respond(all); err != nil || l.settings.Tree == nil {
 		return all, wrote, err
 	}
 	branches, err := l.decide(all, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
-	// Episodes that await their next turn already, after a summary, write it in the next round.
-	now := append(slices.DeleteFunc(slices.Clone(all), (*Episode).AwaitsResponse), branches...)
-	if err := l.Respond(ctx, sampler, version, now); err != nil {
-		return nil, nil, err
+	if len(branches) > 0 {
+		// Episodes that await their next turn already, after a summary, write it in the next round.
+		now := append(slices.DeleteFunc(slices.Clone(all), (*Episode).AwaitsResponse), branches...)
+		if err := respond(now); err != nil {
+			return nil, nil, err
+		}
+		all, wrote = append(all, branches...), append(wrote, branches...)
 	}
-	all, wrote = append(all, branches...), append(wrote, branches...)
 	all, err = l.Grow(all)
 	return all, wrote, err
 }

@@ -334,6 +334,9 @@ func (a *asked) add(e policy.BatchEvent) bool {
 			Finish: []policy.Finish{""}}
 	}
 	if e.Sampled {
+		if len(a.out.Tokens[0]) < a.row.TopTokens {
+			a.likeliest(e.Top)
+		}
 		a.out.Tokens[0] = append(a.out.Tokens[0], e.Token)
 		a.out.LogProbs[0] = append(a.out.LogProbs[0], e.LogProb)
 		a.out.Entropies[0] = append(a.out.Entropies[0], e.Entropy)
@@ -350,11 +353,24 @@ func (a *asked) add(e policy.BatchEvent) bool {
 	return true
 }
 
+// likeliest keeps the log-probabilities of the likeliest tokens at a position.
+func (a *asked) likeliest(top []policy.TokenLogProb) {
+	if a.out.Top == nil {
+		a.out.Top = [][][]float32{nil}
+	}
+	logProbs := make([]float32, len(top))
+	for i, t := range top {
+		logProbs[i] = t.LogProb
+	}
+	a.out.Top[0] = append(a.out.Top[0], logProbs)
+}
+
 // round generates the rows that wait now, and can be in one request, of an engine whose rows do not come and go.
 func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) {
 	rows := t.take(rowsAtOnce, func(a *asked) bool {
 		return a.v == first.v && a.row.Temperature == first.row.Temperature &&
-			a.row.Truncation == first.row.Truncation && slices.Equal(a.row.Stop, first.row.Stop)
+			a.row.Truncation == first.row.Truncation && slices.Equal(a.row.Stop, first.row.Stop) &&
+			a.row.Top == first.row.Top && a.row.TopTokens == first.row.TopTokens
 	})
 	began := time.Now()
 	for _, a := range rows {
@@ -377,6 +393,9 @@ func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) {
 			if len(out.Entropies) == len(rows) {
 				a.out.Entropies = out.Entropies[i : i+1]
 			}
+			if len(out.Top) == len(rows) {
+				a.out.Top = out.Top[i : i+1]
+			}
 		}
 		a.end(err)
 	}
@@ -385,7 +404,8 @@ func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) {
 // together returns the request for rows that differ in their prefixes, streams and budgets alone.
 func together(rows []*asked) policy.GenerateRequest {
 	req := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: rows[0].row.Temperature,
-		Truncation: rows[0].row.Truncation, Stop: rows[0].row.Stop}
+		Truncation: rows[0].row.Truncation, Stop: rows[0].row.Stop, Top: rows[0].row.Top,
+		TopTokens: rows[0].row.TopTokens}
 	for _, a := range rows {
 		req.Prefixes = append(req.Prefixes, a.row.Prefix)
 		req.Streams = append(req.Streams, a.row.Stream)

@@ -55,6 +55,9 @@ func randomRow(seed uint64) policy.BatchRow {
 	for range 1 + rng.IntN(50) {
 		row.Prefix = append(row.Prefix, int32(5+rng.IntN(50)))
 	}
+	if seed%3 == 0 {
+		row.Top, row.TopTokens = 4, 1+int(seed%5)
+	}
 	return row
 }
 
@@ -115,6 +118,7 @@ func TestRowsAreThoseOfGenerate(t *testing.T) {
 				require.Equal(t, want[i].LogProbs, g.LogProbs)
 				require.Equal(t, want[i].Entropies, g.Entropies)
 				require.Equal(t, want[i].Finish, g.Finish)
+				require.Equal(t, want[i].Top, g.Top)
 			}
 		})
 	}

@@ -124,7 +124,8 @@ func (b *batch[T]) Add(ctx context.Context, row policy.BatchRow) (int64, error) 
 	}
 	b.next++
 	b.waiting = append(b.waiting, &batchRow[T]{id: b.next, prefix: row.Prefix, score: row.Score, liveRow: &liveRow{
-		at: at, rng: rowRandom(row.Stream), budget: row.MaxTokens, top: row.Top, sampling: &sampling{
+		at: at, rng: rowRandom(row.Stream), budget: row.MaxTokens, top: row.Top, keep: row.TopTokens,
+		sampling: &sampling{
 			temperature: row.Temperature, truncation: row.Truncation, stop: row.Stop,
 		},
 	}})
@@ -141,8 +142,8 @@ func (b *batch[T]) check(row policy.BatchRow) error {
 	switch {
 	case row.MaxTokens < 0 || row.MaxTokens == 0 && !row.Score:
 		return bad("budget of %d tokens", row.MaxTokens)
-	case row.Top < 0:
-		return bad("%d likeliest tokens", row.Top)
+	case row.Top < 0 || row.TopTokens < 0:
+		return bad("%d likeliest tokens at %d first tokens", row.Top, row.TopTokens)
 	case all > s.Positions:
 		return bad("budget of %d tokens after a prefix of %d, the model has %d positions", row.MaxTokens,
 			len(row.Prefix), s.Positions)

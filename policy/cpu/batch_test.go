@@ -295,7 +295,14 @@ func TestBatchNamesTheLikeliest(t *testing.T) {
 	cut := add(policy.BatchRow{
 		Prefix: prefix, MaxTokens: 9, Temperature: 0.7, Top: 9, Truncation: policy.Truncation{TopK: 4},
 	})
+	begun := add(policy.BatchRow{Prefix: prefix, MaxTokens: 9, Top: 3, TopTokens: 2})
 	drain(t, b, in)
+	require.Equal(t, greedy.top[:2], begun.top[:2])
+	for _, top := range begun.top[2:] {
+		require.Empty(t, top)
+	}
+	_, err = b.Add(t.Context(), policy.BatchRow{Prefix: prefix, MaxTokens: 9, Top: 3, TopTokens: -1})
+	require.ErrorIs(t, err, policy.ErrBadRequest)
 	for i, top := range greedy.top {
 		require.Len(t, top, 3)
 		require.Equal(t, greedy.tokens[i], top[0].Token)

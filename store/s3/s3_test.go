@@ -40,8 +40,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The local server keeps connections open, but not after a body in HTTP's chunks: minio-go sends an empty object so, and
-// the server would take what it leaves of such a body for the next request.
+// The local server keeps connections open, but not after a body in HTTP's chunks, as minio-go sends an empty object: it
+// would take what it leaves of such a body for the next request.
 func TestTheLocalServerKeepsConnections(t *testing.T) {
 	t.Parallel()
 	closes := map[bool]bool{} // by whether the body goes in chunks

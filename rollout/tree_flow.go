@@ -1,0 +1,273 @@
+package rollout
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// grow takes the tree of a group to its end, or to where it fails on one of the group's samples. A round of a group is
+// that of Loop.Round: every open sample writes a turn, and the group decides on branches when all of these turns are
+// there. Groups do not wait for each other. Calls leave as soon as their response is complete; only the results wait
+// for the decision, which does not know them.
+func (f *Flow) grow(ctx context.Context, group []*flowing) {
+	defer func() { f.grown(group) }()
+	f.announce(group...)
+	if !f.finish(ctx, group) {
+		return
+	}
+	for {
+		var all []*Episode
+		err := rescue.Do(func() (err error) {
+			all, err = f.loop.Grow(episodesOf(group))
+			return err
+		})
+		if err != nil {
+			slog.DebugContext(ctx, "a tree waits for its turn", "group", group[0].e.GroupID, "error", err)
+			return
+		}
+		group = append(group, f.sprout(all[len(group):])...)
+		wrote := slices.DeleteFunc(slices.Clone(group), func(x *flowing) bool { return !x.e.AwaitsResponse() })
+		if len(wrote) == 0 {
+			return
+		}
+		branches, whole := f.round(ctx, group, wrote)
+		if group = append(group, branches...); !whole {
+			return
+		}
+	}
+}
+
+// finish gets the results that samples await before their group's first round: those of committed turns.
+func (f *Flow) finish(ctx context.Context, group []*flowing) (whole bool) {
+	var running sync.WaitGroup
+	var failed atomic.Bool
+	for _, x := range group {
+		if !x.e.AwaitsResults() {
+			continue
+		}
+		running.Go(func() {
+			if !f.attempt(ctx, x, f.results) {
+				failed.Store(true)
+				return
+			}
+			f.announce(x)
+		})
+	}
+	running.Wait()
+	return !failed.Load()
+}
+
+// round has the samples that await a turn write it, with its results, and those that then branch. It reports whether
+// all of them have done so.
+func (f *Flow) round(ctx context.Context, group, wrote []*flowing) (branches []*flowing, whole bool) {
+	decided := make(chan struct{})
+	var responding, running sync.WaitGroup
+	var silent, failed atomic.Bool // a sample without a response, or without results
+	write := func(x *flowing) {
+		running.Go(func() {
+			responds := f.attempt(ctx, x, f.respond)
+			if !responds {
+				silent.Store(true)
+			}
+			if x.decided != nil {
+				responding.Done()
+			}
+			if !responds || x.e.AwaitsResults() && !f.attempt(ctx, x, f.results) || x.waits(ctx) != nil {
+				failed.Store(true)
+				return
+			}
+			f.announce(x)
+		})
+	}
+	for _, x := range wrote {
+		x.decided = decided
+		responding.Add(1)
+	}
+	for _, x := range wrote {
+		write(x)
+	}
+	responding.Wait()
+	if !silent.Load() {
+		forks, err := f.decide(group, wrote)
+		if err != nil {
+			slog.DebugContext(ctx, "a tree waits for its turn", "group", group[0].e.GroupID, "error", err)
+			failed.Store(true)
+		}
+		branches = f.sprout(forks)
+	}
+	close(decided)
+	for _, x := range branches {
+		write(x)
+	}
+	running.Wait()
+	return branches, !failed.Load()
+}
+
+// decide is Loop.decide for one group.
+func (f *Flow) decide(group, wrote []*flowing) (branches []*Episode, err error) {
+	for _, x := range group { // in order of their samples, and nothing else locks two
+		x.mu.Lock()
+		defer x.mu.Unlock()
+	}
+	err = rescue.Do(func() (err error) {
+		branches, err = f.loop.decide(episodesOf(group), episodesOf(wrote))
+		return err
+	})
+	return branches, err
+}
+
+// announce says which samples have ended. Each is said once.
+func (f *Flow) announce(xs ...*flowing) {
+	for _, x := range xs {
+		if x.e.Finish != "" && x.e.leaf() && !x.announced {
+			x.announced = true
+			f.ended(x.e)
+		}
+	}
+}
+
+// sprout takes up the samples that a group has begun, and says so to those who wait for them.
+func (f *Flow) sprout(started []*Episode) []*flowing {
+	if len(started) == 0 {
+		return nil
+	}
+	out := f.admit(started)
+	id := started[0].GroupID
+	f.mu.Lock()
+	close(f.growing[id])
+	f.growing[id] = make(chan struct{})
+	f.mu.Unlock()
+	for _, x := range out {
+		f.announce(x) // one without room for a token ends as it begins
+	}
+	return out
+}
+
+// grown says that the flow does not go on with a group.
+func (f *Flow) grown(group []*flowing) {
+	id := group[0].e.GroupID
+	f.mu.Lock()
+	close(f.growing[id])
+	delete(f.growing, id)
+	f.mu.Unlock()
+	for _, x := range group {
+		x.end()
+	}
+}
+
+func episodesOf(xs []*flowing) []*Episode {
+	out := make([]*Episode, len(xs))
+	for i, x := range xs {
+		out[i] = x.e
+	}
+	return out
+}
+
+// Kept are the rows that earlier flows have kept of trees.
+type Kept struct {
+	by map[string]*kept // by trajectory
+}
+
+// KeptOfTrees chooses among the rows of earlier flows. A group's are those of the flow that kept most of it, and among
+// equal ones of the first: turns of two flows are never mixed, as in Resume.
+func KeptOfTrees(attempts []Rows) *Kept {
+	of := map[string]*Kept{} // by group
+	for _, rows := range attempts {
+		groups := map[string]*Kept{}
+		for id, k := range rows.byTrajectory() {
+			step, group, _, err := schema.ParseTrajectoryID(id)
+			if err != nil { // no episode has it
+				continue
+			}
+			g := schema.GroupID(step, group)
+			if groups[g] == nil {
+				groups[g] = &Kept{map[string]*kept{}}
+			}
+			groups[g].by[id] = k
+		}
+		for id, g := range groups {
+			if of[id].Len() < g.Len() {
+				of[id] = g
+			}
+		}
+	}
+	out := &Kept{map[string]*kept{}}
+	for _, g := range of {
+		for id, k := range g.by {
+			out.by[id] = k
+		}
+	}
+	return out
+}
+
+// Len counts the turns and the results of turns.
+func (k *Kept) Len() (n int) {
+	if k == nil {
+		return 0
+	}
+	for _, own := range k.by {
+		n += len(own.turns) + len(own.calls) + len(own.transitions)
+	}
+	return n
+}
+
+// of returns what is kept of an episode, or nil.
+func (k *Kept) of(e *Episode) *kept {
+	if k == nil {
+		return nil
+	}
+	return k.by[e.TrajectoryID]
+}
+
+// keptTurn takes the next turn of a tree's sample from what an earlier flow has kept. It reports whether that has it.
+func (f *Flow) keptTurn(x *flowing) (found bool) {
+	k, turn := f.o.Kept.of(x.e), len(x.e.Turns)
+	if k == nil {
+		return false
+	}
+	row, ok := k.turns[int32(turn)]
+	of, placed := k.branches[int32(turn)]
+	if !ok || !placed || of.Entropy == nil || row.Excluded != nil || row.PolicyVersion != f.o.Version ||
+		row.AnchorHash != anchorOf(x.e.Prefix()) {
+		return false
+	}
+	err := x.change(turn, func(*worked) error {
+		if err := f.loop.replayTurn(x.e, row); err != nil {
+			return err
+		}
+		x.e.Turns[turn].Fork = &Fork{Entropy: of.Entropy}
+		return nil
+	})
+	if err != nil {
+		slog.Debug("a kept turn is not taken", "trajectory", x.e.TrajectoryID, "turn", turn, "error", err)
+	}
+	return err == nil
+}
+
+// keptResults takes the results of the last turn from what an earlier flow has kept. It reports whether that has them.
+func (f *Flow) keptResults(ctx context.Context, x *flowing) (found bool) {
+	k, turn := f.o.Kept.of(x.e), len(x.e.Turns)-1
+	if k == nil {
+		return false
+	}
+	if _, ok := k.transitions[int32(turn)]; !ok && len(k.calls[int32(turn)]) == 0 || !k.agrees(x.e) {
+		return false
+	}
+	if x.waits(ctx) != nil {
+		return false
+	}
+	err := x.change(turn, func(*worked) error {
+		_, err := f.loop.takeResults(x.e, k, int32(turn))
+		return err
+	})
+	if err != nil {
+		slog.Debug("kept results are not taken", "trajectory", x.e.TrajectoryID, "turn", turn, "error", err)
+	}
+	return err == nil
+}
