@@ -44,6 +44,8 @@ type measured struct {
 	Steps []step         `json:"steps"`
 	Ratio float64        `json:"ratio"` // median over the steps
 	Loads []history.Load `json:"loads"` // of every step
+	// Overlaps are those of the whole run, its start and its evaluations included.
+	Overlaps []history.Overlap `json:"overlaps"`
 }
 
 func main() { bench.Main("rollout", run) }
@@ -90,7 +92,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	medians := summarise(all)
 	goals := goalsOf(medians, trips)
-	fmt.Print(table(medians), goals)
+	fmt.Print(table(medians), activities(all), goals)
 	missed := goals.missed()
 	err = bench.Write(*out, map[string]any{"runs": all, "medians": medians, "cores": runtime.NumCPU(),
 		"stage_without_work": trips, "failed": missed})
@@ -158,6 +160,9 @@ func histories(ctx context.Context, program bench.Program, recipe string, steps 
 	defer c.Close()
 	for i := range all {
 		if all[i].Loads, err = history.StepLoads(ctx, c, all[i].Run); err != nil {
+			return out, err
+		}
+		if all[i].Overlaps, err = history.Overlaps(ctx, c, all[i].Run); err != nil {
 			return out, err
 		}
 	}

@@ -40,3 +40,14 @@ func TestMediansAndGoals(t *testing.T) {
 	require.NotContains(t, all.String(), "missed")
 	require.Len(t, goalsOf(medians[1:], history.RoundTrips{Stage: 50, Bare: 10}), 1, "no interleaved run")
 }
+
+func TestActivitiesOfTheLastInterleavedRun(t *testing.T) {
+	of := func(mode, run string) measured {
+		return measured{outcome: outcome{Run: run}, Mode: mode, Overlaps: []history.Overlap{
+			{Activity: "RecordTimings", Count: 12, Seconds: 1.5, Alone: 0.25}}}
+	}
+	text := activities([]measured{of("interleaved", "a"), of("interleaved", "b"), of("staged", "c")})
+	require.Contains(t, text, "activities of run b")
+	require.Regexp(t, `RecordTimings +12 +1\.50 +0\.25`, text)
+	require.Empty(t, activities([]measured{of("staged", "c")}))
+}

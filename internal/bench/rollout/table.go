@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
@@ -72,4 +73,22 @@ func table(medians []median) string {
 		fmt.Fprintf(&b, "rollout of staged / interleaved: %.2f\n", medians[1].Seconds/medians[0].Seconds)
 	}
 	return b.String()
+}
+
+// activities says of the last interleaved run how much of its activities others hide.
+func activities(all []measured) string {
+	for _, m := range slices.Backward(all) {
+		if m.Mode != modes[0] {
+			continue
+		}
+		var b bytes.Buffer
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "activities of run %s\tcount\tseconds\twhile none of another type ran\n", m.Run)
+		for _, o := range m.Overlaps {
+			fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\n", o.Activity, o.Count, o.Seconds, o.Alone)
+		}
+		_ = w.Flush() // a bytes.Buffer returns no error
+		return b.String()
+	}
+	return ""
 }
