@@ -64,8 +64,11 @@ func TestTakeOverElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(was.PID, syscall.SIGKILL))
 	eventually(t, "the server has ended", func() bool { return !alive(was.Parts[partS3]) })
-	thief, err := net.Listen("tcp", was.Addresses.S3Endpoint[len("http://"):])
-	require.NoError(t, err)
+	var thief net.Listener
+	eventually(t, "the port is free", func() bool { // connections of the server that has ended may hold it for a while
+		thief, err = net.Listen("tcp", was.Addresses.S3Endpoint[len("http://"):])
+		return err == nil
+	})
 	defer thief.Close()
 	start.release()
 	<-l.Done()
