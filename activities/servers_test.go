@@ -99,6 +99,32 @@ func TestARunThroughOurOwnServers(t *testing.T) {
 	require.Empty(t, mismatchOf(t, b.store, "cut", 1), "distributions that were cut are not those of the trainer")
 }
 
+// Trees that servers generate, whose rows are asked for one by one, are those of the engine itself. The entropies at
+// which they branch come from the servers' likeliest tokens.
+func TestTreesThroughOurOwnServers(t *testing.T) {
+	set := append([]string{"loss.old_log_probs=recompute"}, branching...)
+	b := newBench(t, mem.New())
+	want := trainTiny(t, b, "alone", set...)
+	dir := checkpointFolder(t, b.store, "alone")
+	with := newBench(t, b.store)
+	got := trainTiny(t, with, "served", append(set, named(t, serveFolder(t, dir), serveFolder(t, dir)))...)
+	require.Equal(t, want.Policy.Digest, got.Policy.Digest)
+	rows := func(run string) []schema.BranchRow {
+		return stepRows[schema.BranchRow](t, b.store, run, 1, schema.StageRollout)
+	}
+	alone, served := rows("alone"), rows("served")
+	require.NotEmpty(t, alone)
+	require.Len(t, served, len(alone))
+	for i, r := range alone {
+		require.InDelta(t, *r.Entropy, *served[i].Entropy, 1e-4)
+		r.Entropy, served[i].Entropy = nil, nil
+		r.Change, served[i].Change = nil, nil
+		r.Base, served[i].Base = nil, nil
+		r.Probability, served[i].Probability = nil, nil
+		require.Equal(t, r, served[i])
+	}
+}
+
 // establishedIn reads what a run's first manifest says about its servers.
 func establishedIn(t *testing.T, objects store.Store, run string) (out []servers.Facts) {
 	t.Helper()
