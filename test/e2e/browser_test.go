@@ -80,7 +80,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 		p.update(t, run, workflows.UpdateSet, map[string]any{"steps": done + 1},
 			"Change settings from the next step on")
 		p.update(t, run, workflows.UpdateUnpause, nil, "Go on with a paused run. No argument.")
-		p.shows(t, "/"+run, "Completed", "Duration")
+		p.shows(t, "/"+run, "Completed "+run, "Duration") // an update that is completed is on the page, too
 		require.Equal(t, done+1, h.record().heads(run))
 		h.run(t, "verify", run).ok(t)
 	})
