@@ -75,9 +75,7 @@ func (d *Deps) called(ctx context.Context, w *draft, recipe *recipes.Recipe, g *
 	if err != nil {
 		return nil, err
 	}
-	if !began.IsZero() {
-		w.began = began
-	}
+	w.since(began)
 	for i, r := range early {
 		grading.FillResult(&rows[i], r.Score, r.Success, nil)
 	}

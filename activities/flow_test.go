@@ -93,6 +93,24 @@ func TestFlowsCommitWhatStagedActivitiesCommit(t *testing.T) {
 	require.Empty(t, b.segments())
 }
 
+// diesAtEachCommit has one worker after the other die before a commit of the shard, each before the next one. It
+// returns how many rows they generated, and how many of them have left segments.
+func (b *flowBench) diesAtEachCommit() (generated, kept int) {
+	b.t.Helper()
+	objects := b.deps.Store
+	for _, place := range []string{"rollout/turn=0", "sandbox/turn=0", "rollout/turn=1", "sandbox/turn=1",
+		"rollout/turn=2", "sandbox/turn=2", "rollout/turn=3", "assemble", "reward"} {
+		b.at(faults.New(objects, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=1/" + place}), b.sandbox)
+		_, err := b.run()
+		require.ErrorContains(b.t, err, faults.ErrInjected.Error(), place)
+		generated += int(b.invariant.rows.Load())
+		if len(b.segments()) > 0 {
+			kept++
+		}
+	}
+	return generated, kept
+}
+
 // A worker dies before each of the shard's commits in turn. Only what was in flight is generated again or runs again.
 func TestFlowsGoOnAfterKills(t *testing.T) {
 	plain := flowsOf(t, 3)
@@ -100,14 +118,7 @@ func TestFlowsGoOnAfterKills(t *testing.T) {
 	require.NoError(t, err)
 	b := flowsOf(t, 3)
 	objects := b.deps.Store
-	generated := 0
-	for _, place := range []string{"rollout/turn=0", "sandbox/turn=0", "rollout/turn=1", "sandbox/turn=1",
-		"rollout/turn=2", "sandbox/turn=2", "rollout/turn=3", "assemble", "reward"} {
-		b.at(faults.New(objects, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=1/" + place}), b.sandbox)
-		_, err := b.run()
-		require.ErrorContains(t, err, faults.ErrInjected.Error(), place)
-		generated += int(b.invariant.rows.Load())
-	}
+	generated, _ := b.diesAtEachCommit()
 	b.at(objects, b.sandbox)
 	got, err := b.run()
 	require.NoError(t, err)

@@ -105,9 +105,7 @@ func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flo
 	if err != nil {
 		return err
 	}
-	if w.began.IsZero() || !began.IsZero() && began.Before(w.began) { // a tree's branches come after the others
-		w.began = began
-	}
+	w.since(began) // again for a tree's branches, which come after the others
 	if len(left) == 0 {
 		return nil
 	}

@@ -90,9 +90,7 @@ func (d *Deps) verdicts(ctx context.Context, w *draft, recipe *recipes.Recipe, t
 		if err != nil {
 			return nil, err
 		}
-		if !began.IsZero() && (w.began.IsZero() || began.Before(w.began)) {
-			w.began = began
-		}
+		w.since(began)
 		left := leftOf(batch, early)
 		var graded []symbolic.Graded
 		if len(left) > 0 {

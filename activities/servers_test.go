@@ -77,16 +77,24 @@ func serveFolder(t *testing.T, dir string) servers.Server {
 	return servers.Server{Kind: servers.KindRopewalk, URL: h.URL, Folder: t.TempDir()}
 }
 
-// A run whose rollouts come from two of our own servers trains the same weights as one whose engine generates itself.
-func TestARunThroughOurOwnServers(t *testing.T) {
-	set := []string{"steps=2", "loss.old_log_probs=recompute"}
-	b := newBench(t, mem.New())
+// aloneAndServed trains the same weights twice: as run alone, whose engine generates itself, and as run served, whose
+// rollouts come from two of our own servers. It returns the worker of the second one, and the folder of a checkpoint.
+func aloneAndServed(t *testing.T, set ...string) (b *bench, dir string) {
+	t.Helper()
+	b = newBench(t, mem.New())
 	want := trainTiny(t, b, "alone", set...)
-	dir := checkpointFolder(t, b.store, "alone")
-	with := newBench(t, b.store)
-	got := trainTiny(t, with, "served", append(set, named(t, serveFolder(t, dir), serveFolder(t, dir)))...)
+	dir = checkpointFolder(t, b.store, "alone")
+	b = newBench(t, b.store)
+	got := trainTiny(t, b, "served", append(set, named(t, serveFolder(t, dir), serveFolder(t, dir)))...)
 	require.Equal(t, want.Policy.Digest, got.Policy.Digest)
 	require.Equal(t, want.Final, got.Final)
+	return b, dir
+}
+
+// A run whose rollouts come from two of our own servers trains the same weights as one whose engine generates itself.
+func TestARunThroughOurOwnServers(t *testing.T) {
+	const recomputed = "loss.old_log_probs=recompute"
+	b, dir := aloneAndServed(t, "steps=2", recomputed)
 	said := establishedIn(t, b.store, "served")
 	require.Len(t, said, 2)
 	require.Equal(t, servers.LogProbsSampling, said[0].LogProbs)
@@ -95,20 +103,14 @@ func TestARunThroughOurOwnServers(t *testing.T) {
 	require.Positive(t, stats[schema.StatMismatchTokens])
 	require.Less(t, stats[schema.StatMismatchMax], 1e-4)
 	require.Empty(t, mismatchOf(t, b.store, "alone", 1), "the engine is compared with servers alone")
-	trainTiny(t, with, "cut", "steps=1", set[1], "rollout.top_k=20", named(t, serveFolder(t, dir)))
+	trainTiny(t, b, "cut", "steps=1", recomputed, "rollout.top_k=20", named(t, serveFolder(t, dir)))
 	require.Empty(t, mismatchOf(t, b.store, "cut", 1), "distributions that were cut are not those of the trainer")
 }
 
 // Trees that servers generate, whose rows are asked for one by one, are those of the engine itself. The entropies at
 // which they branch come from the servers' likeliest tokens.
 func TestTreesThroughOurOwnServers(t *testing.T) {
-	set := append([]string{"loss.old_log_probs=recompute"}, branching...)
-	b := newBench(t, mem.New())
-	want := trainTiny(t, b, "alone", set...)
-	dir := checkpointFolder(t, b.store, "alone")
-	with := newBench(t, b.store)
-	got := trainTiny(t, with, "served", append(set, named(t, serveFolder(t, dir), serveFolder(t, dir)))...)
-	require.Equal(t, want.Policy.Digest, got.Policy.Digest)
+	b, _ := aloneAndServed(t, append([]string{"loss.old_log_probs=recompute"}, branching...)...)
 	rows := func(run string) []schema.BranchRow {
 		return stepRows[schema.BranchRow](t, b.store, run, 1, schema.StageRollout)
 	}

@@ -48,6 +48,13 @@ type draft struct {
 	began    time.Time          // when a flow began the stage's work; zero: when the stage began
 }
 
+// since notes that the stage's work began at a time, if nothing of it began earlier; zero: it was not begun ahead.
+func (w *draft) since(began time.Time) {
+	if !began.IsZero() && (w.began.IsZero() || began.Before(w.began)) {
+		w.began = began
+	}
+}
+
 // execute runs one stage: it adopts what is committed, or else works and commits. out is the activity's result, and
 // done is the part of it that all stages have in common.
 func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *api.Done,

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 // A worker dies before each of the commits of a shard with trees in turn, with all that its flow has done kept. Only
@@ -29,17 +28,7 @@ func TestTreeFlowsGoOnAfterKills(t *testing.T) {
 
 	b := flowsOf(t, 3, room...)
 	objects := b.deps.Store
-	generated, resumed := 0, 0
-	for _, place := range []string{"rollout/turn=0", "sandbox/turn=0", "rollout/turn=1", "sandbox/turn=1",
-		"rollout/turn=2", "sandbox/turn=2", "rollout/turn=3", "assemble", "reward"} {
-		b.at(faults.New(objects, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=1/" + place}), b.sandbox)
-		_, err := b.run()
-		require.ErrorContains(t, err, faults.ErrInjected.Error(), place)
-		generated += int(b.invariant.rows.Load())
-		if len(b.segments()) > 0 {
-			resumed++
-		}
-	}
+	generated, resumed := b.diesAtEachCommit()
 	require.Positive(t, resumed)
 	b.at(objects, b.sandbox)
 	got, err = b.run()

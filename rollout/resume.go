@@ -95,6 +95,12 @@ func (k *kept) agrees(e *Episode) bool {
 	return true
 }
 
+// hasResults reports whether there are results of a turn.
+func (k *kept) hasResults(turn int32) bool {
+	_, acted := k.transitions[turn]
+	return acted || len(k.calls[turn]) > 0
+}
+
 // takeUpAll applies rows to the episode as far as they continue it, and counts the turns and the results of turns.
 func (l *Loop) takeUpAll(e *Episode, k *kept) (steps int) {
 	for {

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
-	"github.com/ropewalk/ropewalk/schema"
 )
 
 // grow takes the tree of a group to its end, or to where it fails on one of the group's samples. A round of a group is
@@ -167,107 +166,4 @@ func episodesOf(xs []*flowing) []*Episode {
 		out[i] = x.e
 	}
 	return out
-}
-
-// Kept are the rows that earlier flows have kept of trees.
-type Kept struct {
-	by map[string]*kept // by trajectory
-}
-
-// KeptOfTrees chooses among the rows of earlier flows. A group's are those of the flow that kept most of it, and among
-// equal ones of the first: turns of two flows are never mixed, as in Resume.
-func KeptOfTrees(attempts []Rows) *Kept {
-	of := map[string]*Kept{} // by group
-	for _, rows := range attempts {
-		groups := map[string]*Kept{}
-		for id, k := range rows.byTrajectory() {
-			step, group, _, err := schema.ParseTrajectoryID(id)
-			if err != nil { // no episode has it
-				continue
-			}
-			g := schema.GroupID(step, group)
-			if groups[g] == nil {
-				groups[g] = &Kept{map[string]*kept{}}
-			}
-			groups[g].by[id] = k
-		}
-		for id, g := range groups {
-			if of[id].Len() < g.Len() {
-				of[id] = g
-			}
-		}
-	}
-	out := &Kept{map[string]*kept{}}
-	for _, g := range of {
-		for id, k := range g.by {
-			out.by[id] = k
-		}
-	}
-	return out
-}
-
-// Len counts the turns and the results of turns.
-func (k *Kept) Len() (n int) {
-	if k == nil {
-		return 0
-	}
-	for _, own := range k.by {
-		n += len(own.turns) + len(own.calls) + len(own.transitions)
-	}
-	return n
-}
-
-// of returns what is kept of an episode, or nil.
-func (k *Kept) of(e *Episode) *kept {
-	if k == nil {
-		return nil
-	}
-	return k.by[e.TrajectoryID]
-}
-
-// keptTurn takes the next turn of a tree's sample from what an earlier flow has kept. It reports whether that has it.
-func (f *Flow) keptTurn(x *flowing) (found bool) {
-	k, turn := f.o.Kept.of(x.e), len(x.e.Turns)
-	if k == nil {
-		return false
-	}
-	row, ok := k.turns[int32(turn)]
-	of, placed := k.branches[int32(turn)]
-	if !ok || !placed || of.Entropy == nil || row.Excluded != nil || row.PolicyVersion != f.o.Version ||
-		row.AnchorHash != anchorOf(x.e.Prefix()) {
-		return false
-	}
-	err := x.change(turn, func(*worked) error {
-		if err := f.loop.replayTurn(x.e, row); err != nil {
-			return err
-		}
-		x.e.Turns[turn].Fork = &Fork{Entropy: of.Entropy}
-		return nil
-	})
-	if err != nil {
-		slog.Debug("a kept turn is not taken", "trajectory", x.e.TrajectoryID, "turn", turn, "error", err)
-	}
-	return err == nil
-}
-
-// keptResults takes the results of the last turn from what an earlier flow has kept. It reports whether that has them.
-func (f *Flow) keptResults(ctx context.Context, x *flowing) (found bool) {
-	k, turn := f.o.Kept.of(x.e), len(x.e.Turns)-1
-	if k == nil {
-		return false
-	}
-	if _, ok := k.transitions[int32(turn)]; !ok && len(k.calls[int32(turn)]) == 0 || !k.agrees(x.e) {
-		return false
-	}
-	if x.waits(ctx) != nil {
-		return false
-	}
-	err := x.change(turn, func(*worked) error {
-		_, err := f.loop.takeResults(x.e, k, int32(turn))
-		return err
-	})
-	if err != nil {
-		slog.Debug("kept results are not taken", "trajectory", x.e.TrajectoryID, "turn", turn, "error", err)
-	}
-	return err == nil
 }

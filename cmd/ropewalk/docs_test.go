@@ -55,7 +55,7 @@ func excerpts(t *testing.T) (all []excerpt) {
 	for page, text := range documentation(t) {
 		for _, section := range headings.Split(text, -1) {
 			for _, block := range fences.FindAllStringSubmatch(section, -1) {
-				for _, line := range commandLines(block[1]) {
+				for _, line := range commandLines(t, page, block[1]) {
 					all = append(all, excerpt{page, section, line})
 				}
 			}
@@ -81,7 +81,8 @@ func excerpts(t *testing.T) (all []excerpt) {
 }
 
 // commandLines splits a block into lines. One that ends in a backslash or within double quotes goes on in the next.
-func commandLines(block string) (lines []string) {
+func commandLines(t *testing.T, page, block string) (lines []string) {
+	t.Helper()
 	whole := ""
 	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
 		whole += " " + strings.TrimSpace(line)
@@ -89,9 +90,7 @@ func commandLines(block string) (lines []string) {
 			lines, whole = append(lines, strings.TrimSpace(whole)), ""
 		}
 	}
-	if whole != "" {
-		lines = append(lines, strings.TrimSpace(whole))
-	}
+	require.Empty(t, whole, "%s: nothing closes a quotation mark", page)
 	return lines
 }
 

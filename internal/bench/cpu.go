@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func WatchEvery(ctx context.Context, period time.Duration, path string, args ...
 	m := &Meter{}
 	want := strings.Join(append([]string{path}, args...), "\x00")
 	go func() {
-		defer m.forget(func(int) bool { return true })
+		defer func() { m.forget(slices.Collect(maps.Keys(m.tree))...) }()
 		for ctx.Err() == nil {
 			m.sample(want)
 			select {
@@ -80,7 +81,7 @@ func (m *Meter) sample(want string) {
 	for pid, file := range m.tree {
 		n, err := file.ReadAt(m.buffer[:], 0)
 		if err != nil && !errors.Is(err, io.EOF) { // it has ended, and is in its parent's time
-			m.forget(func(other int) bool { return other == pid })
+			m.forget(pid)
 			continue
 		}
 		if s, err := parseStat(m.buffer[:n]); err == nil {
@@ -101,9 +102,13 @@ func (m *Meter) look(want string) error {
 	if err != nil {
 		return err
 	}
-	m.forget(func(pid int) bool { return !slices.Contains(tree, pid) })
 	if m.tree == nil {
 		m.tree = map[int]*os.File{}
+	}
+	for pid := range m.tree {
+		if !slices.Contains(tree, pid) {
+			m.forget(pid)
+		}
 	}
 	for _, pid := range tree {
 		if m.tree[pid] != nil {
@@ -116,13 +121,11 @@ func (m *Meter) look(want string) error {
 	return nil
 }
 
-// forget closes the files of the processes that are meant.
-func (m *Meter) forget(meant func(pid int) bool) {
-	for pid, file := range m.tree {
-		if meant(pid) {
-			_ = file.Close() // it was only read
-			delete(m.tree, pid)
-		}
+// forget closes the files of processes.
+func (m *Meter) forget(pids ...int) {
+	for _, pid := range pids {
+		_ = m.tree[pid].Close() // it was only read
+		delete(m.tree, pid)
 	}
 }
 
