@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +23,9 @@ import (
 )
 
 // mortal passes requests on between a sampler and a real llama-server. It kills the server in the middle of a rollout,
-// breaks the connections after that until the sampler asks what the server is, and starts another one then.
+// breaks the connections after that until the sampler asks what the server is, and starts another one then. Responses
+// that the server finished before its death arrive before the first connection breaks: the sampler would give them up
+// with the server.
 type mortal struct {
 	t      testing.TB
 	folder string
@@ -36,7 +39,11 @@ type mortal struct {
 	broken   int
 	dead     bool
 	deaths   int
+	died     time.Time
 }
+
+// grace is how long after the server's death connections break. Until then, whole responses arrive.
+const grace = 2 * time.Second
 
 func (m *mortal) start() {
 	m.now = serverstest.Start(m.t, append([]string{"--models-dir", m.folder}, serverstest.Exact...)...)
@@ -44,7 +51,7 @@ func (m *mortal) start() {
 	require.NoError(m.t, err)
 	m.proxy = &httputil.ReverseProxy{
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { m.abort() },
 		ModifyResponse: func(r *http.Response) error {
 			key, _ := r.Request.Context().Value(rowKey{}).(string)
 			if key == "" || r.StatusCode != http.StatusOK {
@@ -61,10 +68,20 @@ func (m *mortal) start() {
 			if len(m.answered) >= m.after && m.asking > 2 && m.deaths == 0 {
 				m.deaths, m.dead = 1, true
 				m.now.Kill()
+				m.died = time.Now()
 			}
 			return nil
 		},
 	}
+}
+
+// abort breaks the connection of a request to the server that was killed.
+func (m *mortal) abort() {
+	m.mu.Lock()
+	died := m.died
+	m.mu.Unlock()
+	time.Sleep(time.Until(died.Add(grace)))
+	panic(http.ErrAbortHandler)
 }
 
 type rowKey struct{}
@@ -85,7 +102,7 @@ func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Unlock()
 	if dead {
-		panic(http.ErrAbortHandler)
+		m.abort()
 	}
 	if row := rowOf(body); strings.HasSuffix(r.URL.Path, "/completion") && row != "" {
 		r = r.WithContext(context.WithValue(r.Context(), rowKey{}, row))

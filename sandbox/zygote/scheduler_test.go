@@ -130,10 +130,18 @@ func TestAPauseIsNoTimeOut(t *testing.T) {
 	}
 	time.Sleep(100 * time.Millisecond)
 	const code = "import time\nend = time.process_time() + .1\nwhile time.process_time() < end: pass"
-	began := time.Now()
-	results := runAll(t, e, sandbox.Call{Code: code,
-		Limits: sandbox.Limits{CPU: 2 * time.Second, Wall: 700 * time.Millisecond}})
-	require.Equal(t, sandbox.StatusOK, results[0].Status)
+	const wall = 700 * time.Millisecond
+	paused := func() time.Duration {
+		began := time.Now()
+		results := runAll(t, e, sandbox.Call{Code: code, Limits: sandbox.Limits{CPU: 2 * time.Second, Wall: wall}})
+		require.Equal(t, sandbox.StatusOK, results[0].Status)
+		return time.Since(began)
+	}
+	// Where other processes take the processors from the feeders, the foreground is not always full.
+	tries := 0
+	for paused() <= wall {
+		require.Less(t, tries, 20, "no pause was longer than the wall limit")
+		tries++
+	}
 	require.NotZero(t, e.Stats().Aside)
-	require.Greater(t, time.Since(began), 700*time.Millisecond, "the pause was longer than its wall limit")
 }
