@@ -18,6 +18,10 @@ func testTruncation(t *testing.T, f SamplerFixture) {
 	e := opened(t, f)
 	can := e.Capabilities()
 	prefix := sequences(f, 45, 6)
+	probability := map[int32]float64{}
+	if can.LogProbs {
+		probability = frequencies(t, f, e)
+	}
 	for _, c := range []struct {
 		limit policy.Truncation
 		can   bool
@@ -37,7 +41,6 @@ func testTruncation(t *testing.T, f SamplerFixture) {
 		if !can.LogProbs {
 			continue
 		}
-		probability := frequencies(t, f, e)
 		left := remaining(c.limit, probability)
 		req = request(slices.Repeat(prefix, 256), 1, 1)
 		req.Truncation = c.limit
