@@ -83,8 +83,7 @@ func (b *scorerBench) staged() (called, scored schema.Ref, err error) {
 	return c.Manifest, s.Manifest, err
 }
 
-// patient waits until something has happened. It gives up after a while: on a busy machine, a batch with a last turn
-// may hold the first turns of all that answer at once, and nothing happens before it returns.
+// patient waits until something has happened, and gives up after a while.
 func patient(ctx context.Context, happened func() bool) error {
 	for end := time.Now().Add(20 * time.Second); !happened() && time.Now().Before(end); {
 		select {

@@ -37,8 +37,11 @@ type unequal struct {
 	fakeEngine
 	tok       *tokenizer.Tokenizer
 	invariant bool
-	// last is called before a trajectory's last turn, if that is not its first.
-	last func(ctx context.Context) error
+	// last is called before a trajectory's last turn, if that is not its first. It may wait for what follows from the
+	// early answers: a trajectory whose last turn comes before these goes on without it.
+	last  func(ctx context.Context) error
+	mu    sync.Mutex
+	given map[string]bool // early answers of earlier batches
 }
 
 func (e *unequal) Capabilities() policy.Capabilities {
@@ -49,6 +52,9 @@ func (e *unequal) Capabilities() policy.Capabilities {
 
 func (e *unequal) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	var g policy.Generated
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	waits := e.last != nil && len(e.given) == len(early)
 	for i, prefix := range req.Prefixes {
 		text := e.tok.Decode(prefix)
 		turn := strings.Count(text, protocol.EndOfTurn+"\n<|im_start|>assistant\n") - 1
@@ -56,8 +62,12 @@ func (e *unequal) Generate(ctx context.Context, req policy.GenerateRequest) (pol
 		switch chosen := req.Streams[i] >> 9 % 4; {
 		case turn == 0 && chosen < 2:
 			response = protocol.AnswerResponse(early[chosen])
+			if e.given == nil {
+				e.given = map[string]bool{}
+			}
+			e.given[early[chosen]] = true
 		case turn == 2:
-			if e.last != nil {
+			if waits {
 				if err := e.last(ctx); err != nil {
 					return g, err
 				}
