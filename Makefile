@@ -10,10 +10,11 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those that start goroutines. Of activities, the tests of flows do.
-RACE ?= ./analysis/view ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... \
-	./internal/enginepool ./internal/metrics ./internal/monitor ./internal/serve ./policy/servers ./policy/tinker \
-	./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./tool/... \
-	./workflows/...
+# Those that take longest come first.
+RACE ?= ./sandbox/zygote ./tool/mcp ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./internal/serve \
+	./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/enginepool \
+	./internal/metrics ./internal/monitor ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
+	./tool/... ./workflows/...
 RACE_FLOWS := Flow|Segments|Frozen
 
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \

@@ -33,22 +33,27 @@ part works -test.skip "$breaks|$apart"
 
 failed=() # names of logs
 export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-2} # of 50: make humaneval
-# Without symbols and go vet, which make lint runs: the tests of some seventy packages are linked here.
+# tests FLAG… PACKAGE…: without symbols and go vet, which make lint runs: the tests of some seventy packages are linked
+# here. Compilers step back for tests, which have deadlines.
+tests() {
+	go test -toolexec 'nice -n 10' -timeout 30m -vet=off -ldflags=-s "$@"
+}
 if (($#)); then
 	readarray -t race < <(go list "$@")
 	{
-		go test -race -skip '^TestReal' -timeout 30m -vet=off -ldflags=-s "${race[@]}"
+		tests -race -skip '^TestReal' "${race[@]}"
 		status=$?
 		# Of the activities, those whose episodes do not wait for one another. All of them would take minutes.
-		go test -race -run "$RACE_FLOWS" -timeout 30m -vet=off -ldflags=-s ./activities && ((!status))
+		tests -race -run "$RACE_FLOWS" ./activities && ((!status))
 	} 2>&1 | tee "$shared/race" || failed+=(race)
 	# What PyTorch computes is held against the CPU engine, whose vector loads the detector's pointer checks refuse.
 	# It mostly waits for one process to start, so it runs at the same time as the rest.
-	go test -run '^TestReal' -timeout 30m -vet=off -ldflags=-s ./gpu/torch >"$shared/torch" 2>&1 &
+	tests -run '^TestReal' ./gpu/torch >"$shared/torch" 2>&1 &
 	running[torch]=$!
 	readarray -t packages < <(printf '%s\n' "${packages[@]}" | grep -vxF "$(printf '%s\n' "${race[@]}")")
 fi
-go test -timeout 30m -vet=off -ldflags=-s "${packages[@]}" 2>&1 | tee "$shared/packages" || failed+=(packages)
+# Some packages mostly wait, so that one more than there are processors runs at once.
+tests -p $(($(nproc) + 1)) "${packages[@]}" 2>&1 | tee "$shared/packages" || failed+=(packages)
 for name in "${!running[@]}"; do
 	wait "${running[$name]}" || failed+=("$name")
 	echo "at the same time as the others, $name:"
@@ -72,7 +77,7 @@ again() {
 		if [[ $package == - ]]; then
 			(cd test/e2e && "$shared/e2e.test" -test.timeout 30m -test.run "^$name\$" </dev/null)
 		else
-			go test "$@" -count 1 -run "^$name\$" -timeout 30m -vet=off -ldflags=-s "$package" </dev/null
+			tests "$@" -count 1 -run "^$name\$" "$package" </dev/null
 		fi || return 1
 	done <<<"$again"
 }

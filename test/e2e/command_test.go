@@ -14,8 +14,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/transcript"
 )
 
-// patience bounds every wait; a loaded machine needs a fraction of it.
-const patience = 5 * time.Minute
+// patience bounds every wait; a machine that also compiles needs half of it.
+const patience = 10 * time.Minute
 
 // command is one started `ropewalk`.
 type command struct {
