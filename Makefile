@@ -142,7 +142,7 @@ test-servers: $(addprefix test-servers-,$(SERVERS)) ## generate with real infere
 
 test-servers-llama:
 	ROPEWALK_LLAMA_SERVER=$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)} ROPEWALK_REQUIRE_LLAMA_SERVER=1 \
-		go test -count 1 -v \
+		go test -count 1 -p 1 -v \
 		-run 'TestRealLlama|TestARunThroughARealLlama|TestARunWhoseOnlyServer|TestServersThatAreTooFar' \
 		./policy/servers ./internal/bench/fleet ./activities
 
