@@ -24,7 +24,7 @@ declare -A running
 part() {
 	local name=$1
 	shift
-	(cd test/e2e && exec "$shared/e2e.test" -test.timeout 30m "$@") >"$shared/$name" 2>&1 &
+	(cd test/e2e && exec "$shared/e2e.test" -test.timeout 45m "$@") >"$shared/$name" 2>&1 &
 	running[$name]=$!
 }
 part apart -test.run "$apart" -test.parallel 4

@@ -107,10 +107,19 @@ func (h *home) ensureDown(t *testing.T) {
 	if h.up == nil {
 		return
 	}
+	h.endUp(t)
+	eventually(t, func() bool { // the supervisor counts a command that was killed until it notices
+		_, err := os.Stat(filepath.Join(h.dir, "stack.json"))
+		return os.IsNotExist(err)
+	}, "the end of the stack in %s", h.dir)
+}
+
+// endUp interrupts the command up, which waits for the end of the stack if no other command uses it.
+func (h *home) endUp(t *testing.T) {
+	t.Helper()
 	h.up.signal(t, syscall.SIGINT)
 	require.Equal(t, 0, h.up.wait(t).code, "up ends well on Ctrl-C")
 	h.up = nil
-	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"))
 }
 
 // stop ends the stack at the end of all tests.

@@ -132,7 +132,8 @@ func TestUpEndsCleanly(t *testing.T) {
 		pids = append(pids, pid)
 	}
 	require.Len(t, pids, 3)
-	h.ensureDown(t)
+	h.endUp(t)
+	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"))
 	for _, pid := range pids {
 		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 	}
