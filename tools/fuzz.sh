@@ -26,8 +26,8 @@ out_of_time() {
 one() {
 	local log=$logs/${1//\//-}-$2 result try
 	for try in 1 2 3; do
-		if (cd "$1" && exec "$(program "$1")" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$time" -test.parallel 1 \
-			-test.fuzzcachedir "$corpora/${1#./}" -test.paniconexit0) >"$log" 2>&1; then
+		if (cd "$1" && exec "$(program "$1")" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$time" \
+			-test.parallel 1 -test.fuzzcachedir "$corpora/${1#./}" -test.paniconexit0) >"$log" 2>&1; then
 			result=$(grep -oE 'execs: [0-9]+' "$log" | tail -n 1) || result= # it has read its corpus alone
 			echo "ok    $1 $2 ${result:-no execution was counted}"
 			return
