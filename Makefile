@@ -10,10 +10,10 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those that start goroutines. Of activities, the tests of flows do.
-# Those that take longest come first.
-RACE ?= ./sandbox/zygote ./tool/mcp ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./internal/serve \
-	./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/enginepool \
-	./internal/metrics ./internal/monitor ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
+# Of those that take longest, the ones without deadlines for others' processes come first, while much else begins.
+RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./internal/serve ./gpu/device ./gpu/lease \
+	./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/enginepool ./internal/metrics \
+	./internal/monitor ./sandbox/zygote ./tool/mcp ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
 	./tool/... ./workflows/...
 RACE_FLOWS := Flow|Segments|Frozen
 

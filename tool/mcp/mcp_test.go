@@ -22,7 +22,7 @@ import (
 func server(mode string, more ...string) mcp.Server {
 	command, env := mcptest.Command(mode, more...)
 	return mcp.Server{Name: "count", Command: command, Env: env, Repeat: "sandboxed", Session: mcp.PerEpisode,
-		Sessions: 64, Seconds: 20, OutputKB: 4}
+		Sessions: 64, Seconds: 120, OutputKB: 4}
 }
 
 func newPool(t *testing.T) *mcp.Pool {

@@ -18,7 +18,7 @@ import (
 // at returns the settings of a server at an address.
 func at(address string) mcp.Server {
 	return mcp.Server{Name: "count", URL: address, Repeat: "sandboxed", Session: mcp.PerEpisode, Sessions: 8,
-		Seconds: 20, OutputKB: 4}
+		Seconds: 120, OutputKB: 4}
 }
 
 // served serves the honest server, and every request of a call as hostile does once it is set.
