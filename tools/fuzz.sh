@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for the time given (10s unless told), two targets at once on one core each. It fails if a
-# target finds an input that breaks it; go test then writes that input into the package's testdata.
+# target finds an input that breaks it; testing then writes that input into the package's testdata.
 # Usage: tools/fuzz.sh [TIME [PATTERN]], PATTERN being a regular expression over "package Target".
 set -euo pipefail
 cd "$(dirname "$0")/.."

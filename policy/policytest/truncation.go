@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,10 +19,7 @@ func testTruncation(t *testing.T, f SamplerFixture) {
 	e := opened(t, f)
 	can := e.Capabilities()
 	prefix := sequences(f, 45, 6)
-	probability := map[int32]float64{}
-	if can.LogProbs {
-		probability = frequencies(t, f, e)
-	}
+	probability := sync.OnceValue(func() map[int32]float64 { return frequencies(t, f, e) })
 	for _, c := range []struct {
 		limit policy.Truncation
 		can   bool
@@ -41,7 +39,7 @@ func testTruncation(t *testing.T, f SamplerFixture) {
 		if !can.LogProbs {
 			continue
 		}
-		left := remaining(c.limit, probability)
+		left := remaining(c.limit, probability())
 		req = request(slices.Repeat(prefix, 256), 1, 1)
 		req.Truncation = c.limit
 		g := generate(t, e, req)

@@ -138,10 +138,8 @@ func TestAPauseIsNoTimeOut(t *testing.T) {
 		return time.Since(began)
 	}
 	// Where other processes take the processors from the feeders, the foreground is not always full.
-	tries := 0
-	for paused() <= wall {
+	for tries := 0; paused() <= wall; tries++ {
 		require.Less(t, tries, 20, "no pause was longer than the wall limit")
-		tries++
 	}
 	require.NotZero(t, e.Stats().Aside)
 }

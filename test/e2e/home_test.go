@@ -108,10 +108,7 @@ func (h *home) ensureDown(t *testing.T) {
 		return
 	}
 	h.endUp(t)
-	eventually(t, func() bool { // the supervisor counts a command that was killed until it notices
-		_, err := os.Stat(filepath.Join(h.dir, "stack.json"))
-		return os.IsNotExist(err)
-	}, "the end of the stack in %s", h.dir)
+	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"))
 }
 
 // endUp interrupts the command up, which waits for the end of the stack if no other command uses it.

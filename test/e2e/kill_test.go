@@ -132,8 +132,7 @@ func TestUpEndsCleanly(t *testing.T) {
 		pids = append(pids, pid)
 	}
 	require.Len(t, pids, 3)
-	h.endUp(t)
-	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"))
+	h.ensureDown(t)
 	for _, pid := range pids {
 		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 	}

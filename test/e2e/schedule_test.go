@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -149,7 +150,13 @@ func TestTheRunWithTheHighestPriorityGoesFirst(t *testing.T) {
 	h, _ := withBase(t)
 	h = h.with("ROPEWALK_NO_WORKER=1")
 	h.ensureUp(t)
-	defer h.ensureDown(t)
+	defer func() {
+		h.endUp(t) // it does not wait for the stack: the supervisor counts a command that was killed until it notices
+		eventually(t, func() bool {
+			_, err := os.Stat(filepath.Join(h.dir, "stack.json"))
+			return os.IsNotExist(err)
+		}, "the end of the stack")
+	}()
 	c := h.dial(t)
 	rest := h.startWorker(t, "--queues", "cpu,rollout,sandbox")
 	waits := func(run string) (found bool) {
