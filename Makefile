@@ -10,14 +10,12 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those that start goroutines. Of activities, the tests of flows do.
-# Of those that take longest, the ones without deadlines for others' processes come first, while much else begins.
 RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./internal/serve ./gpu/device ./gpu/lease \
 	./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/enginepool ./internal/metrics \
 	./internal/monitor ./sandbox/zygote ./tool/mcp ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
 	./tool/... ./workflows/...
-RACE_FLOWS := Flow|Segments|Frozen
 
-.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
+.PHONY: check check-tool audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-alerts test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
 	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
@@ -44,9 +42,21 @@ run: ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it l
 	@$(MAKE) --no-print-directory tools
 	@bin/ropewalk run $(RECIPE)
 
-# WITH_RACE=1 runs the tests of the concurrent packages under the race detector.
-test: tools ## run every test against real local servers
-	@ROPEWALK_REQUIRE_SERVERS=1 RACE_FLOWS='$(RACE_FLOWS)' tools/test.sh $(if $(filter 1,$(WITH_RACE)),$(RACE))
+# Two runs of HumanEval of the 50 that `make humaneval` does. TIMES=1 rewrites the packages' seconds in .ci/times.
+test: build tools check-tool ## run every test against real local servers
+	@ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_E2E_BINARY=$(CURDIR)/bin/ropewalk \
+		ROPEWALK_HUMANEVAL_ROUNDS=$${ROPEWALK_HUMANEVAL_ROUNDS:-2} .tools/check -times .ci/times $(if $(TIMES),-update)
+
+# BASE is where the changes begin: the commit at which the branch left origin/main, or else the last commit.
+BASE ?= $(shell at=$$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD); \
+	[[ $$at != $$(git rev-parse HEAD) || -n $$(git status --porcelain) ]] || at=HEAD~1; echo $$at)
+check: lint build tools check-tool ## check a change in four minutes: lint, the packages it reaches, a run of three steps
+	@ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_E2E_BINARY=$(CURDIR)/bin/ropewalk ROPEWALK_HUMANEVAL_ROUNDS=1 \
+		.tools/check -since $(BASE) -times .ci/times -budget 90s -slow 5
+	@tools/short-run.sh
+
+check-tool:
+	@GOEXPERIMENT= go -C tools/check build -o ../../.tools/check .
 
 parity: ## compare every loss and its gradient with PyTorch's autograd (ROPEWALK_PYTHON: a Python with torch)
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
@@ -168,11 +178,11 @@ test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of
 check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)
 
-# Left out: the tables of programs that run in the sandbox, and what PyTorch computes. Neither adds goroutines.
-race: tools ## run the tests of the concurrent packages under the race detector
-	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m \
-		-skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' $(RACE)
-	go test -race -timeout 30m -run '$(RACE_FLOWS)' ./activities
+# Left out: the tables of programs that run in the sandbox, and what PyTorch computes. Neither adds goroutines. ALL=1
+# also runs the packages that passed with the files that they have now, which .ci/raced notes.
+race: tools check-tool ## run the concurrent packages that a change reaches under the race detector
+	@ROPEWALK_REQUIRE_SERVERS=1 .tools/check -race -skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' \
+		-passed .ci/raced -times .ci/race-times $(if $(ALL),-all,-budget 300s) $(if $(TIMES),-update) $(RACE)
 
 lint: lint-tools ## run gofmt, go vet, staticcheck, workflowcheck, the style check and the licence check
 	@unformatted=$$(gofmt -l .); \

@@ -4,7 +4,6 @@ package realdata
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
@@ -14,8 +13,7 @@ func Path(t *testing.T, parts ...string) string {
 	t.Helper()
 	folder := os.Getenv("ROPEWALK_SHARED")
 	if folder == "" {
-		_, here, _, _ := runtime.Caller(0)
-		folder = filepath.Join(filepath.Dir(here), "..", "..", "..", "shared")
+		folder = filepath.Join(root(t), "..", "shared")
 	}
 	name := filepath.Join(append([]string{"data"}, parts...)...)
 	path := filepath.Join(folder, name)
@@ -25,4 +23,22 @@ func Path(t *testing.T, parts ...string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// root returns the repository's root: the first folder above the test's that holds a go.mod.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no folder above the test's holds a go.mod")
+		}
+		dir = filepath.Dir(dir)
+	}
 }

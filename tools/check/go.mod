@@ -1,0 +1,3 @@
+module github.com/ropewalk/ropewalk/tools/check
+
+go 1.26
