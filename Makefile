@@ -20,7 +20,8 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	test-alerts test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
 	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
-	containers test-apiserver test-cluster test-containers test-deploy test-wireguard compose-up compose-down release
+	containers house house-path test-apiserver test-cluster test-containers test-deploy test-wireguard compose-up \
+	compose-down release
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -197,6 +198,14 @@ lint: lint-tools ## run gofmt, go vet, staticcheck, workflowcheck, the style che
 # `.tools/style -all FOLDER` lists what is left to rewrite in a folder.
 lint-lower: lint-tools ## write down that listed folders have fewer findings of style than before
 	.tools/style -ratchet tools/lint/style/unwritten.txt -lower
+
+# `go run ./internal/house MEASURE` lists all that a measure counts.
+house: ## measure the tree: lines, packages, rooms, words, each with its ceiling and its aim
+	@go run ./internal/house
+
+house-path: tools ## measure what one more step of the quickstart executes of workflows and activities (two minutes)
+	@tools/main-path.sh .ropewalk/main-path.txt
+	@go run ./internal/house -path .ropewalk/main-path.txt
 
 FUZZTIME ?= 10s
 fuzz: ## run every fuzz target for FUZZTIME (10s) each; FUZZ='package Target' chooses one

@@ -41,6 +41,7 @@ var levels = []Level{
 			{"internal/compressed", "recognises files that must be unpacked first"},
 			{"internal/dashboards", "what the dashboards of deploy/monitoring ask Prometheus"},
 			{"internal/golden", "compares output in tests with files that a person has read"},
+			{"internal/house", "measures the tree and holds the ceilings of its figures"},
 			{"internal/imports", "this list, and the rules below it"},
 			{"internal/logs", "the log: structured lines with run, step, stage, shard and attempt, without secrets"},
 			{"internal/python", "finds the Python interpreter that Go code is compared with"},

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// unmeasured is the figure of the main path where no file is given.
+const unmeasured = -1
+
+// mainPath measures what a step runs of workflows, activities and the driver. The file names a block of statements that
+// ran in each line, as FILE:FROM.COLUMN,TO.COLUMN; tools/main-path.sh makes it. "" leaves the path unmeasured.
+func (t *tree) mainPath(file string) ([]measure, error) {
+	lines, executed := tally{}, tally{}
+	if file == "" {
+		return []measure{{"main path, files", unmeasured, nil}, {"main path, lines", unmeasured, nil},
+			{"main path, executed lines", unmeasured, nil}}, nil
+	}
+	blocks, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	ran := map[string]map[int]bool{} // lines, by file
+	for block := range strings.Lines(string(blocks)) {
+		name, span, _ := strings.Cut(strings.TrimPrefix(block, t.module+"/"), ":")
+		var from, to, column int
+		if _, err := fmt.Sscanf(span, "%d.%d,%d.%d", &from, &column, &to, &column); err != nil {
+			return nil, fmt.Errorf("%s: parse %q: %w", file, block, err)
+		}
+		if ran[name] == nil {
+			ran[name] = map[int]bool{}
+		}
+		for n := from; n <= to; n++ {
+			ran[name][n] = true
+		}
+	}
+	for _, f := range t.files {
+		if ran[f.path] == nil || !drives(f) {
+			continue
+		}
+		lines[f.path] = f.lines()
+		for i, code := range f.code {
+			if code && ran[f.path][i+1] {
+				executed[f.path]++
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("%s: it names no file of workflows, activities or the driver", file)
+	}
+	return []measure{number("main path, files", lines), sum("main path, lines", lines),
+		sum("main path, executed lines", executed)}, nil
+}
