@@ -185,13 +185,12 @@ race: tools check-tool ## run the concurrent packages that a change reaches unde
 	@ROPEWALK_REQUIRE_SERVERS=1 .tools/check -race -skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' \
 		-passed .ci/raced -times .ci/race-times $(if $(ALL),-all,-budget 300s) $(if $(TIMES),-update) $(RACE)
 
-lint: lint-tools ## run gofmt, go vet, staticcheck, workflowcheck, the style check and the licence check
+# tools/lint/checks holds the checks of go vet, staticcheck and workflowcheck. They look only at packages that changed.
+lint: lint-tools ## run gofmt, all checks of Go code in one go vet, the style check and the licence check
 	@unformatted=$$(gofmt -l .); \
 	if [[ -n $$unformatted ]]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
-	go vet ./...
-	.tools/staticcheck ./...
-	.tools/workflowcheck -config tools/lint/workflowcheck.yaml ./workflows/...
-	go -C tools/lint test ./...
+	go vet -vettool=.tools/checks ./...
+	go -C tools/lint test -trimpath ./...
 	.tools/style -ratchet tools/lint/style/unwritten.txt
 	.tools/licences ./cmd/...
 
@@ -331,10 +330,10 @@ bench-%: ## run one benchmark: bench-engine, bench-queues, bench-record, -rl, -s
 tools: ## use the local servers on PATH; where they are missing, build pinned ones once into .tools/
 	@tools/build.sh temporal versitygw
 
+# Without paths and commits in it, the program of the checks is the same in every checkout, and so is what is cached.
 lint-tools:
-	@tools/build.sh staticcheck workflowcheck
-	@GOEXPERIMENT= go -C tools/lint build -o ../../.tools/licences ./licences
-	@GOEXPERIMENT= go -C tools/lint build -o ../../.tools/style ./style
+	@mkdir -p .tools
+	@go -C tools/lint build -trimpath -buildvcs=false -o ../../.tools/ ./checks ./licences ./style
 
 clean: ## remove what was built; keep .tools/ and the record in .ropewalk/
 	rm -rf bin

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
-# servers from this folder's, linters from lint/'s, Helm from helm/'s, Temporal's production server from
+# servers from this folder's, what audits modules from lint/'s, Helm from helm/'s, Temporal's production server from
 # temporal-server/'s, Kubernetes' programs from kubernetes/'s, an OpenTelemetry Collector from otelcol/'s, WireGuard for
 # kernels without it from wireguard/'s. What is on PATH (servers only) or built already is left alone, so that a second
 # call takes no time. `build.sh --download NAME…` only fetches the servers' modules, so that the network works while the
@@ -14,8 +14,6 @@ umask 022 # the stack refuses programs that other users could replace
 declare -A package=(
 	[temporal]=github.com/temporalio/cli/cmd/temporal
 	[versitygw]=./versitygw
-	[staticcheck]=honnef.co/go/tools/cmd/staticcheck
-	[workflowcheck]=go.temporal.io/sdk/contrib/tools/workflowcheck
 	[govulncheck]=golang.org/x/vuln/cmd/govulncheck
 	[cyclonedx-gomod]=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 	[helm]=helm.sh/helm/v3/cmd/helm
@@ -26,14 +24,12 @@ declare -A package=(
 	[otelcol]=github.com/ropewalk/ropewalk/tools/otelcol
 	[wireguard-go]=golang.zx2c4.com/wireguard
 )
-declare -A folder=([temporal]=. [versitygw]=. [staticcheck]=lint [workflowcheck]=lint [govulncheck]=lint
-	[cyclonedx-gomod]=lint [helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server
+declare -A folder=([temporal]=. [versitygw]=. [govulncheck]=lint [cyclonedx-gomod]=lint
+	[helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server
 	[kube-apiserver]=kubernetes [kubectl]=kubernetes [otelcol]=otelcol [wireguard-go]=wireguard)
 declare -A note=(
 	[temporal]="Temporal's server and web UI, minutes"
 	[versitygw]="the S3 server, a minute"
-	[staticcheck]="a linter, half a minute"
-	[workflowcheck]="a linter for workflow code, seconds"
 	[govulncheck]="looks up known vulnerabilities, seconds"
 	[cyclonedx-gomod]="writes the list of linked modules, seconds"
 	[helm]="renders the chart, minutes"
@@ -122,7 +118,7 @@ if ! command -v go >/dev/null; then
 	echo "${wanted[*]} is missing, and so is Go to build it: install one of them" >&2
 	exit 1
 fi
-servers=() linters=() charts=() clusters=() kubernetes=() collectors=() tunnels=()
+servers=() audits=() charts=() clusters=() kubernetes=() collectors=() tunnels=()
 for name in "${wanted[@]}"; do
 	case ${folder[$name]} in
 	.) servers+=("$name") ;;
@@ -131,13 +127,13 @@ for name in "${wanted[@]}"; do
 	kubernetes) kubernetes+=("$name") ;;
 	otelcol) collectors+=("$name") ;;
 	wireguard) tunnels+=("$name") ;;
-	*) linters+=("$name") ;;
+	*) audits+=("$name") ;;
 	esac
 done
 if ((${#servers[@]})); then build . "${lean[@]}" -- "${servers[@]}"; fi
 if ((${#clusters[@]})); then build temporal-server "${lean[@]}" -- "${clusters[@]}"; fi
-unset GOEXPERIMENT # the project's own; linters are built as their authors do
-if ((${#linters[@]})); then build lint -- "${linters[@]}"; fi
+unset GOEXPERIMENT # the project's own; the rest is built as its authors do
+if ((${#audits[@]})); then build lint -- "${audits[@]}"; fi
 if ((${#charts[@]})); then build helm "${lean[@]}" -- "${charts[@]}"; fi
 if ((${#kubernetes[@]})); then build kubernetes -ldflags='-s -w' -- "${kubernetes[@]}"; fi
 if ((${#collectors[@]})); then build otelcol -ldflags='-s -w' -- "${collectors[@]}"; fi

@@ -51,6 +51,9 @@ func (p Program) Start(ctx context.Context, ready *regexp.Regexp, args ...string
 	}
 	read.Close()
 	_ = s.Stop() // its last line says more
+	if err := lines.Err(); err != nil {
+		return nil, "", fmt.Errorf("read the output of %s: %w", p.called(args), err)
+	}
 	return nil, "", fmt.Errorf("%s ended before it was ready: %s", p.called(args), last)
 }
 

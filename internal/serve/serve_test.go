@@ -197,6 +197,7 @@ func (f *fixture) stream(path string, body object) (chunks []object) {
 		require.NoError(f.t, json.Unmarshal([]byte(data), &chunk))
 		chunks = append(chunks, chunk)
 	}
+	require.NoError(f.t, lines.Err())
 	require.Fail(f.t, "the stream has no end")
 	return nil
 }

@@ -194,6 +194,7 @@ func TestAKilledUploadGoesOn(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && lines.Text() != "stored" {
 	}
+	require.NoError(t, lines.Err())
 	require.Equal(t, "stored", lines.Text())
 	require.NoError(t, child.Process.Kill())
 	require.Error(t, child.Wait(), "it was killed")

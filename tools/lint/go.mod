@@ -4,12 +4,15 @@ go 1.26.0
 
 tool (
 	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
-	go.temporal.io/sdk/contrib/tools/workflowcheck
 	golang.org/x/vuln/cmd/govulncheck
-	honnef.co/go/tools/cmd/staticcheck
 )
 
-require github.com/google/licensecheck v0.3.1
+require (
+	github.com/google/licensecheck v0.3.1
+	go.temporal.io/sdk/contrib/tools/workflowcheck v0.6.0
+	golang.org/x/tools v0.51.0
+	honnef.co/go/tools v0.8.2
+)
 
 require (
 	dario.cat/mergo v1.0.0 // indirect
@@ -46,7 +49,6 @@ require (
 	github.com/shurcooL/sanitized_anchor_name v0.0.0-20170918181015-86672fcb3f95 // indirect
 	github.com/skeema/knownhosts v1.3.1 // indirect
 	github.com/xanzy/ssh-agent v0.3.3 // indirect
-	go.temporal.io/sdk/contrib/tools/workflowcheck v0.6.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/exp v0.0.0-20240719175910-8a7402abbf56 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
@@ -56,11 +58,9 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/telemetry v0.0.0-20260924152758-ed294f943157 // indirect
 	golang.org/x/text v0.42.0 // indirect
-	golang.org/x/tools v0.51.0 // indirect
 	golang.org/x/vuln v1.8.0 // indirect
 	gonum.org/v1/gonum v0.7.0 // indirect
 	gopkg.in/neurosnap/sentences.v1 v1.0.6 // indirect
 	gopkg.in/warnings.v0 v0.1.2 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
-	honnef.co/go/tools v0.8.2 // indirect
 )
