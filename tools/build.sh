@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
 # servers from this folder's, linters from lint/'s, Helm from helm/'s, Temporal's production server from
-# temporal-server/'s, Kubernetes' programs from kubernetes/'s, an OpenTelemetry Collector from otelcol/'s, WireGuard for
-# kernels without it from wireguard/'s. What is on PATH (servers only) or built already is left alone, so that a second
-# call takes no time. `build.sh --download NAME…` only fetches the servers' modules, so that the network works while the
-# processor compiles something else.
+# temporal-server/'s, Kubernetes' programs from kubernetes/'s, an OpenTelemetry Collector from otelcol/'s. What is
+# on PATH (servers only) or built already is left alone, so that a second call takes no time. `build.sh --download
+# NAME…` only fetches the servers' modules, so that the network works while the processor compiles something else.
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$(cd .. && pwd)/.tools
@@ -24,11 +23,10 @@ declare -A package=(
 	[kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
 	[kubectl]=k8s.io/kubernetes/cmd/kubectl
 	[otelcol]=github.com/ropewalk/ropewalk/tools/otelcol
-	[wireguard-go]=golang.zx2c4.com/wireguard
 )
 declare -A folder=([temporal]=. [versitygw]=. [staticcheck]=lint [workflowcheck]=lint [govulncheck]=lint
 	[cyclonedx-gomod]=lint [helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server
-	[kube-apiserver]=kubernetes [kubectl]=kubernetes [otelcol]=otelcol [wireguard-go]=wireguard)
+	[kube-apiserver]=kubernetes [kubectl]=kubernetes [otelcol]=otelcol)
 declare -A note=(
 	[temporal]="Temporal's server and web UI, minutes"
 	[versitygw]="the S3 server, a minute"
@@ -42,7 +40,6 @@ declare -A note=(
 	[kube-apiserver]="Kubernetes' API server, minutes"
 	[kubectl]="its client, a minute"
 	[otelcol]="an OpenTelemetry Collector, minutes"
-	[wireguard-go]="WireGuard outside the kernel, seconds"
 )
 
 # missing prints the names among its arguments that have to be built.
@@ -122,7 +119,7 @@ if ! command -v go >/dev/null; then
 	echo "${wanted[*]} is missing, and so is Go to build it: install one of them" >&2
 	exit 1
 fi
-servers=() linters=() charts=() clusters=() kubernetes=() collectors=() tunnels=()
+servers=() linters=() charts=() clusters=() kubernetes=() collectors=()
 for name in "${wanted[@]}"; do
 	case ${folder[$name]} in
 	.) servers+=("$name") ;;
@@ -130,7 +127,6 @@ for name in "${wanted[@]}"; do
 	temporal-server) clusters+=("$name") ;;
 	kubernetes) kubernetes+=("$name") ;;
 	otelcol) collectors+=("$name") ;;
-	wireguard) tunnels+=("$name") ;;
 	*) linters+=("$name") ;;
 	esac
 done
@@ -141,4 +137,3 @@ if ((${#linters[@]})); then build lint -- "${linters[@]}"; fi
 if ((${#charts[@]})); then build helm "${lean[@]}" -- "${charts[@]}"; fi
 if ((${#kubernetes[@]})); then build kubernetes -ldflags='-s -w' -- "${kubernetes[@]}"; fi
 if ((${#collectors[@]})); then build otelcol -ldflags='-s -w' -- "${collectors[@]}"; fi
-if ((${#tunnels[@]})); then build wireguard -ldflags='-s -w' -- "${tunnels[@]}"; fi
