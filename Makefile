@@ -20,7 +20,7 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	test-alerts test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
 	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
-	containers house house-path test-apiserver test-cluster test-containers test-deploy test-wireguard compose-up \
+	containers house house-path test-apiserver test-cluster test-containers test-deploy compose-up \
 	compose-down release
 
 build: ## build bin/ropewalk
@@ -251,13 +251,6 @@ test-cluster: tools ## train on a cluster in miniature while processes, networks
 	ROPEWALK_TEST_CLUSTER=1 ROPEWALK_REQUIRE_CLUSTER=1 ROPEWALK_CLUSTER_STEPS=$(CLUSTER_STEPS) \
 		ROPEWALK_CLUSTER_SHORT=$(CLUSTER_SHORT) \
 		go test -count 1 -timeout 60m -run TestCluster -v ./test/cluster
-
-# Needs root and /dev/net/tun; on Debian: apt-get install iproute2. wireguard-go is built into .tools once (seconds).
-# ROPEWALK_PYTHON names a Python with torch.
-test-wireguard: ## have a model on two hosts exchange tensors through WireGuard, and look for them on the wire (root)
-	@tools/build.sh wireguard-go
-	ROPEWALK_TEST_WIREGUARD=1 ROPEWALK_REQUIRE_WIREGUARD=1 \
-		go test -count 1 -timeout 30m -run TestTensorsTakeTheTunnel -v ./test/cluster
 
 release: ## pack the commit that is checked out in .ropewalk/release: built twice and compared, with checksums
 	@tools/release.sh

@@ -3,6 +3,8 @@ package analysis
 import (
 	"context"
 	"fmt"
+	"io"
+	"text/tabwriter"
 	"time"
 
 	"github.com/ropewalk/ropewalk/schema"
@@ -11,24 +13,20 @@ import (
 // Cost is what a run has used, as far as its record tells. Attempts that failed are not part of it: only the one that
 // committed is measured.
 type Cost struct {
-	Run          string `json:"run_id"`
-	Trajectories int64  `json:"trajectories"`
-	Objects      int64  `json:"objects"` // that the run has put and not deleted since
-	Bytes        int64  `json:"bytes"`   // of these
-	// Seconds is the time from the run's first activity to its last, pauses included.
-	Seconds    float64 `json:"seconds"`
-	Activities int64   `json:"activities"`
-	CPUSeconds float64 `json:"cpu_seconds"`
+	Trajectories int64
+	Objects      int64 // that the run has put and not deleted since
+	Bytes        int64 // of these
+	Activities   int64
+	CPUSeconds   float64
 	// GPUSeconds is the time of the stages whose engine was on devices, for each of the engine's devices.
-	GPUSeconds float64 `json:"gpu_seconds"`
-	// From and To are the beginning of the first activity and the end of the last one.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
+	GPUSeconds float64
+	// From and To are the beginning of the first activity and the end of the last one, pauses included.
+	From, To time.Time
 }
 
 // Cost adds up what a run has used. What it shares with other runs, such as its warm start, is not part of it.
 func (r *Record) Cost(ctx context.Context, run string) (Cost, error) {
-	out := Cost{Run: run}
+	out := Cost{}
 	v, err := r.Visible(ctx, run)
 	if err != nil {
 		return out, err
@@ -60,7 +58,6 @@ func (r *Record) Cost(ctx context.Context, run string) (Cost, error) {
 	for _, rows := range pieces {
 		out.Add(rows, max(recipe.Engine.Devices, 1))
 	}
-	out.Seconds = out.To.Sub(out.From).Seconds()
 	var figures RunFigures
 	if err := v.count(ctx, &figures); err != nil {
 		return out, err
@@ -89,4 +86,23 @@ func (c *Cost) Add(rows []schema.TimingRow, devices int) {
 			c.GPUSeconds += seconds * float64(devices)
 		}
 	}
+}
+
+// Write prints what the run has used, in all and per 1,000 trajectories.
+func (c Cost) Write(out io.Writer) error {
+	fmt.Fprintf(out, "used by %d activities in %s\n", c.Activities, c.To.Sub(c.From).Truncate(time.Second))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tin all\tper 1,000 trajectories\t")
+	line := func(name, format string, x float64) {
+		per := "–"
+		if c.Trajectories > 0 {
+			per = fmt.Sprintf(format, x*1000/float64(c.Trajectories))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t\n", name, fmt.Sprintf(format, x), per)
+	}
+	line("objects", "%.0f", float64(c.Objects))
+	line("bytes", "%.0f", float64(c.Bytes))
+	line("CPU seconds", "%.1f", c.CPUSeconds)
+	line("GPU seconds", "%.1f", c.GPUSeconds)
+	return w.Flush()
 }

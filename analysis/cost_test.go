@@ -1,6 +1,7 @@
 package analysis_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -36,16 +37,33 @@ func TestCostOfARun(t *testing.T) {
 	require.NoError(t, err)
 	listed, err := objects.List(t.Context(), schema.RunPrefix(all[0].Run))
 	require.NoError(t, err)
-	var bytes int64
+	var size int64
 	for _, o := range listed {
-		bytes += o.Size
+		size += o.Size
 	}
 	require.Equal(t, int64(len(listed)), c.Objects)
-	require.Equal(t, bytes, c.Bytes)
+	require.Equal(t, size, c.Bytes)
 	figures, err := r.Figures(t.Context(), all[0].Run)
 	require.NoError(t, err)
 	require.Equal(t, figures.Trajectories, c.Trajectories)
 	require.Positive(t, c.Trajectories)
 	_, err = r.Cost(t.Context(), "nothing")
 	require.ErrorIs(t, err, analysis.ErrNoRun)
+}
+
+func TestCostIsPrintedInAllAndPerThousandTrajectories(t *testing.T) {
+	c := analysis.Cost{Trajectories: 2000, Objects: 10, Bytes: 5e9, Activities: 7, CPUSeconds: 7200, GPUSeconds: 1800,
+		From: time.Unix(10, 0), To: time.Unix(100, 5e8)}
+	var out bytes.Buffer
+	require.NoError(t, c.Write(&out))
+	require.Equal(t, `used by 7 activities in 1m30s
+                   in all  per 1,000 trajectories
+      objects          10                       5
+        bytes  5000000000              2500000000
+  CPU seconds      7200.0                  3600.0
+  GPU seconds      1800.0                   900.0
+`, out.String())
+	out.Reset()
+	require.NoError(t, analysis.Cost{Objects: 3}.Write(&out))
+	require.Contains(t, out.String(), "objects       3                       –\n")
 }

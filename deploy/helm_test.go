@@ -40,7 +40,7 @@ func helm(t *testing.T) string {
 var matrix = map[string][]string{
 	"default": nil,
 	"everything": {"temporal.apiKeySecret=key", "temporal.tlsSecret=temporal-tls", "gpu.devices=8", "gpu.hosts=true",
-		"gpu.encryption=network", "gpu.updateDevices=4", "queues.gpu.scale.enabled=true",
+		"gpu.updateDevices=4", "queues.gpu.scale.enabled=true",
 		"queues.cpu.scale.enabled=true", "queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true",
 		"metrics.operator=true",
 		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
@@ -260,7 +260,7 @@ func policyOf(t *testing.T, name string, settings []string) []any {
 // Hosts that share a model get their certificate from a secret, and others reach their metrics alone.
 func TestHostsOfTheChart(t *testing.T) {
 	const worker = "trial-ropewalk-worker-gpu"
-	for name, spec := range pods(t, "gpu.hosts=true", "gpu.encryption=network", "gpu.tlsSecret=host-tls") {
+	for name, spec := range pods(t, "gpu.hosts=true", "gpu.tlsSecret=host-tls") {
 		mounted := fmt.Sprint(spec["volumes"])
 		require.Equal(t, name == worker, strings.Contains(mounted, "secretName:host-tls"), name)
 		variables := fmt.Sprint(at(spec["containers"].([]any)[0], "env"))
@@ -268,9 +268,8 @@ func TestHostsOfTheChart(t *testing.T) {
 			"CA value:/etc/ropewalk/host/ca.crt"} {
 			require.Equal(t, name == worker, strings.Contains(variables, "ROPEWALK_HOST_TLS_"+file), name)
 		}
-		require.Equal(t, name == worker, strings.Contains(variables, "ROPEWALK_HOST_ENCRYPTION value:network"), name)
 	}
-	plain := []string{"gpu.hosts=true", "gpu.encryption=none"}
+	plain := []string{"gpu.hosts=true"}
 	require.NotContains(t, fmt.Sprint(pods(t, plain...)[worker]), "ROPEWALK_HOST_TLS")
 	ingress := policyOf(t, worker, plain)
 	require.Len(t, ingress, 2)
@@ -315,8 +314,6 @@ func TestChartRefuses(t *testing.T) {
 		"queues.gpu.resources.memory=16": "memory",
 		"sandbox.replicas=0":             "replicas",
 		"presigner.tokenSecret=":         "tokenSecret",
-		"gpu.encryption=wireguard":       "encryption",
-		"gpu.hosts=true":                 "encryption",
 	} {
 		_, err := render(t, []string{setting})
 		require.ErrorContains(t, err, want, setting)

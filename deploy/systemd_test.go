@@ -43,11 +43,6 @@ func units(t *testing.T) (folder string) {
 	}
 	require.NoError(t, os.Mkdir(dropIn, 0o755))
 	require.NoError(t, os.Rename(open, filepath.Join(dropIn, "open.conf")))
-	const gpu = "ropewalk-worker@gpu"
-	require.NoError(t, os.Rename(filepath.Join(folder, gpu+".wireguard.conf"),
-		filepath.Join(folder, gpu+".service.d", "wireguard.conf")))
-	tunnel := "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n" // wireguard-tools have the real one
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "wg-quick@.service"), []byte(tunnel), 0o644))
 	return folder
 }
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
 # servers from this folder's, what audits modules from lint/'s, Helm from helm/'s, Temporal's production server from
-# temporal-server/'s, Kubernetes' programs from kubernetes/'s, an OpenTelemetry Collector from otelcol/'s, WireGuard for
-# kernels without it from wireguard/'s. What is on PATH (servers only) or built already is left alone, so that a second
-# call takes no time. `build.sh --download NAME…` only fetches the servers' modules, so that the network works while the
+# temporal-server/'s, Kubernetes' programs from kubernetes/'s, an OpenTelemetry Collector from otelcol/'s. What is
+# on PATH (servers only) or built already is left alone, so that a second call takes no time. `build.sh --download NAME…` only fetches the servers' modules, so that the network works while the
 # processor compiles something else.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -22,11 +21,10 @@ declare -A package=(
 	[kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
 	[kubectl]=k8s.io/kubernetes/cmd/kubectl
 	[otelcol]=github.com/ropewalk/ropewalk/tools/otelcol
-	[wireguard-go]=golang.zx2c4.com/wireguard
 )
 declare -A folder=([temporal]=. [versitygw]=. [govulncheck]=lint [cyclonedx-gomod]=lint
 	[helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server
-	[kube-apiserver]=kubernetes [kubectl]=kubernetes [otelcol]=otelcol [wireguard-go]=wireguard)
+	[kube-apiserver]=kubernetes [kubectl]=kubernetes [otelcol]=otelcol)
 declare -A note=(
 	[temporal]="Temporal's server and web UI, minutes"
 	[versitygw]="the S3 server, a minute"
@@ -38,7 +36,6 @@ declare -A note=(
 	[kube-apiserver]="Kubernetes' API server, minutes"
 	[kubectl]="its client, a minute"
 	[otelcol]="an OpenTelemetry Collector, minutes"
-	[wireguard-go]="WireGuard outside the kernel, seconds"
 )
 
 # missing prints the names among its arguments that have to be built.
@@ -118,7 +115,7 @@ if ! command -v go >/dev/null; then
 	echo "${wanted[*]} is missing, and so is Go to build it: install one of them" >&2
 	exit 1
 fi
-servers=() audits=() charts=() clusters=() kubernetes=() collectors=() tunnels=()
+servers=() audits=() charts=() clusters=() kubernetes=() collectors=()
 for name in "${wanted[@]}"; do
 	case ${folder[$name]} in
 	.) servers+=("$name") ;;
@@ -126,7 +123,6 @@ for name in "${wanted[@]}"; do
 	temporal-server) clusters+=("$name") ;;
 	kubernetes) kubernetes+=("$name") ;;
 	otelcol) collectors+=("$name") ;;
-	wireguard) tunnels+=("$name") ;;
 	*) audits+=("$name") ;;
 	esac
 done
@@ -137,4 +133,3 @@ if ((${#audits[@]})); then build lint -- "${audits[@]}"; fi
 if ((${#charts[@]})); then build helm "${lean[@]}" -- "${charts[@]}"; fi
 if ((${#kubernetes[@]})); then build kubernetes -ldflags='-s -w' -- "${kubernetes[@]}"; fi
 if ((${#collectors[@]})); then build otelcol -ldflags='-s -w' -- "${collectors[@]}"; fi
-if ((${#tunnels[@]})); then build wireguard -ldflags='-s -w' -- "${tunnels[@]}"; fi

@@ -111,7 +111,7 @@ var commands = []func(*console) *cobra.Command{
 	evaluateCommand, importCommand, replayCommand, scheduleCommand, quotaCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
-	auditCommand, verifyCommand, restoreCommand, costCommand, compactCommand, gcCommand,
+	auditCommand, verifyCommand, restoreCommand, compactCommand, gcCommand,
 	// recipes
 	methodsCommand, schemaCommand, simulateCommand,
 	// machines

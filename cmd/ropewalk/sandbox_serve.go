@@ -39,11 +39,11 @@ func sandboxServeCommand(con *console) *cobra.Command {
 		Use:   "serve",
 		Short: "offer a sandbox to other programs, over HTTP and a stream",
 		Long: "serve runs the calls of other programs: HTTP and JSON (GET /openapi.json describes it), a gRPC\n" +
-			"stream on the same address, and the requests of SandboxFusion and code-judge. Prometheus reads GET\n" +
-			"/metrics. By default it listens on this machine only; on other addresses it needs a token and a\n" +
-			"certificate. On loopback it accepts only requests to 127.0.0.1, [::1] and localhost with the content\n" +
-			"type of JSON, so that no web page in a browser can send it code. On SIGTERM or Ctrl-C it accepts no\n" +
-			"more calls and finishes those that it has.",
+			"stream on the same address, and the requests of SandboxFusion. Prometheus reads GET /metrics. By\n" +
+			"default it listens on this machine only; on other addresses it needs a token and a certificate. On\n" +
+			"loopback it accepts only requests to 127.0.0.1, [::1] and localhost with the content type of JSON,\n" +
+			"so that no web page in a browser can send it code. On SIGTERM or Ctrl-C it accepts no more calls and\n" +
+			"finishes those that it has.",
 		Example: "  ropewalk sandbox serve\n" +
 			"  ropewalk sandbox serve --listen 0.0.0.0:8290 --token-file token " +
 			"--tls-cert cert.pem --tls-key key.pem\n" +

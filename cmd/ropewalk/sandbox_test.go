@@ -150,8 +150,10 @@ func TestSandboxServe(t *testing.T) {
 		return string(text)
 	}
 	require.Contains(t, post("/v1/run", `{"code":"print(6 * 7)"}`), `"stdout":"42\n"`)
-	require.Contains(t, post("/run_jupyter", `{"cells":["x = 6", "x * 7"]}`),
-		`"display":[{"text/plain":"42"}]`, "sessions start when they are asked for")
+	id := regexp.MustCompile(`"id":"(\w+)"`).FindStringSubmatch(post("/v1/sessions", `{}`))
+	require.NotNil(t, id, "sessions start when they are asked for")
+	post("/v1/sessions/"+id[1]+"/run", `{"code":"x = 6"}`)
+	require.Contains(t, post("/v1/sessions/"+id[1]+"/run", `{"code":"x * 7"}`), `"value":"42"`)
 	var printed, complaints bytes.Buffer
 	exec := []string{"sandbox", "exec", script(t, "print(1)"), "--address", address}
 	require.Equal(t, 0, Run(t.Context(), exec, &printed, &complaints), complaints.String())

@@ -24,11 +24,11 @@ func showCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "summarise a run, or show a step's trajectories turn by turn",
-		Long: "show prints a run's evaluations, its finished steps, and the changes of its recipe with who asked\n" +
-			"for them. With --step it prints a few of the step's trajectories turn by turn, with reward, advantage\n" +
-			"and the reason why each was kept or dropped: a kept positive, a kept negative, one dropped for each\n" +
-			"reason, and so on. With --gen all it prints the generation that the update consumed, then those of\n" +
-			"replays.\n\n" +
+		Long: "show prints a run's evaluations, its finished steps, the changes of its recipe with who asked for\n" +
+			"them, and what the run has used. With --step it prints a few of the step's trajectories turn by turn,\n" +
+			"with reward, advantage and the reason why each was kept or dropped: a kept positive, a kept negative,\n" +
+			"one dropped for each reason, and so on. With --gen all it prints the generation that the update\n" +
+			"consumed, then those of replays.\n\n" +
 			"With --evaluation it prints episodes of the latest evaluation, or of the one after --step: a solved\n" +
 			"one, a failed one, and so on. Step 0 is the evaluation before the first step.",
 		Example: "  ropewalk show quickstart-s1-20260102-030405\n" +
@@ -117,7 +117,10 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 			fmt.Fprintln(con.out)
 			analysis.WriteColdStart(con.out, cold)
 		}
-		return showProperties(ctx, con, record, run)
+		if err := showProperties(ctx, con, record, run); err != nil {
+			return err
+		}
+		return showCost(ctx, con, record, run)
 	}
 	generations := []analysis.Generation{o.gen.Generation}
 	if o.gen.Generation == analysis.AllGenerations {
@@ -163,4 +166,14 @@ func showProperties(ctx context.Context, con *console, record *analysis.Record, 
 		return err
 	}
 	return analysis.WriteProperties(con.out, properties)
+}
+
+// showCost prints what the run has used.
+func showCost(ctx context.Context, con *console, record *analysis.Record, run string) error {
+	cost, err := record.Cost(ctx, run)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(con.out)
+	return cost.Write(con.out)
 }

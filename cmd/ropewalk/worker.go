@@ -48,10 +48,9 @@ type workerOptions struct {
 	presigner string
 	// host names this host and its queue; address is where other hosts reach it
 	host, address string
-	hostTLS       gang.TLS        // authenticates and encrypts connections to other hosts
-	encryption    gang.Encryption // of tensors that leave this host
-	updateDevices int             // devices of one update
-	cache         int             // MiB of the read cache; negative: not given
+	hostTLS       gang.TLS // authenticates and encrypts connections to other hosts
+	updateDevices int      // devices of one update
+	cache         int      // MiB of the read cache; negative: not given
 	deployment    deploymentOptions
 	metricsOptions
 }
@@ -87,7 +86,6 @@ func workerCommand(con *console) *cobra.Command {
 	cmd.Flags().StringVar(&o.address, "host-address", "", "IP address at which other hosts reach this one, for "+
 		"recipes with engine.hosts (default: "+addressVariable+", else the address used to reach Temporal)")
 	o.addHostTLS(cmd.Flags())
-	o.addHostEncryption(cmd.Flags())
 	cmd.Flags().IntVar(&o.updateDevices, "update-devices", 1, "GPUs of one update (the recipes' engine.devices); the "+
 		"number of updates at once is the host's GPUs divided by it")
 	cmd.Flags().IntVar(&o.updateDevices, "slot-devices", 1, "")

@@ -32,8 +32,6 @@ const (
 	hostCertVariable      = "ROPEWALK_HOST_TLS_CERT"
 	hostKeyVariable       = "ROPEWALK_HOST_TLS_KEY"
 	hostAuthorityVariable = "ROPEWALK_HOST_TLS_CA"
-
-	encryptionVariable = "ROPEWALK_HOST_ENCRYPTION"
 )
 
 // hostStages is how many stages a worker takes from its host's queue at once: more than any run sends, so that a stage
@@ -64,37 +62,13 @@ func (o *workerOptions) nameHost(temporal string) error {
 			return err
 		}
 		o.address = address
-		return o.checkEncryption()
+		return nil
 	}
 	if net.ParseIP(o.address) == nil {
 		return badInput("--host-address, %s: must be an IP address, got %q", addressVariable, o.address)
 	}
 	if _, err := gang.Interface(o.address); err != nil {
 		return badInput("--host-address, %s: %w", addressVariable, err)
-	}
-	return o.checkEncryption()
-}
-
-// addHostEncryption adds the flag that says what encrypts tensors between hosts.
-func (o *workerOptions) addHostEncryption(f *pflag.FlagSet) {
-	f.StringVar((*string)(&o.encryption), "host-encryption", "", "what encrypts the tensors of recipes with "+
-		"engine.hosts: wireguard (the interface of --host-address is WireGuard's, or loopback), network (your network "+
-		"does, for example by IPsec), none (default: "+encryptionVariable+", else wireguard, checked when such a "+
-		"recipe runs and not at the start)")
-}
-
-// checkEncryption completes the encryption between hosts. If it was asked for, the address must have it.
-func (o *workerOptions) checkEncryption() error {
-	o.encryption = cmp.Or(o.encryption, gang.Encryption(os.Getenv(encryptionVariable)))
-	if o.encryption == "" {
-		return nil
-	}
-	if !slices.Contains(gang.Encryptions(), o.encryption) {
-		return badInput("--host-encryption, %s: must be one of %v, got %q", encryptionVariable, gang.Encryptions(),
-			o.encryption)
-	}
-	if _, err := o.encryption.Link(o.address); err != nil {
-		return badInput("--host-encryption, %s: %w", encryptionVariable, err)
 	}
 	return nil
 }
@@ -130,7 +104,7 @@ func (o *workerOptions) checkHostTLS() error {
 
 // gangs says how this worker's engines use several hosts: a workflow asks the workers of other hosts to join.
 func (o workerOptions) gangs(c client.Client) leased.Gangs {
-	return leased.Gangs{Host: o.host, Address: o.address, TLS: o.hostTLS, Encryption: o.encryption,
+	return leased.Gangs{Host: o.host, Address: o.address, TLS: o.hostTLS,
 		Summon: func(ctx context.Context, i gang.Invitation, members int) (func(), error) {
 			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 				ID: "ranks/" + i.ID, TaskQueue: workflows.QueueCPU,

@@ -42,32 +42,6 @@ func TestHostOfAWorker(t *testing.T) {
 	}
 }
 
-// An encryption that was asked for is checked at the start. Without a word it is WireGuard, and is not.
-func TestHostEncryptionOfAWorker(t *testing.T) {
-	t.Setenv(addressVariable, "")
-	t.Setenv(encryptionVariable, "")
-	named := func(o workerOptions) (gang.Encryption, error) {
-		o.host, o.updateDevices = "a", 1
-		err := o.nameHost("127.0.0.1:7233")
-		return o.encryption, err
-	}
-	got, err := named(workerOptions{})
-	require.NoError(t, err)
-	require.Equal(t, "wireguard", got.String())
-	got, err = named(workerOptions{encryption: gang.WireGuard})
-	require.NoError(t, err, "loopback")
-	require.Equal(t, gang.WireGuard, got)
-	t.Setenv(encryptionVariable, "network")
-	got, err = named(workerOptions{address: "127.0.0.1"})
-	require.NoError(t, err)
-	require.Equal(t, gang.Network, got)
-	_, err = named(workerOptions{encryption: "ipsec"})
-	var bad badinput.Error
-	require.ErrorAs(t, err, &bad)
-	require.ErrorContains(t, err,
-		"--host-encryption, ROPEWALK_HOST_ENCRYPTION: must be one of [wireguard network none]")
-}
-
 // Certificates for other hosts come from flags or variables, all three or none, and are read at the start.
 func TestHostTLSOfAWorker(t *testing.T) {
 	ca, err := authority.New(t.TempDir())

@@ -10,7 +10,4 @@
 // whichever side dies. With certificates (TLS) it is encrypted, and both sides are hosts of one authority. torchrun's
 // rendezvous checks nothing, so it is then on loopback, and a member *forwards* its ranks' connections to the leader,
 // which *relays* them. Without certificates a member is identified only by the invitation.
-//
-// Tensors take connections of their own between ranks, which neither NCCL nor Gloo encrypts. Encryption says what does.
-// Its Link is the interface that ranks use; hosts with WireGuard check that the way to every other host leads there.
 package gang

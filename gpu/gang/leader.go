@@ -25,10 +25,7 @@ type Options struct {
 	Address string // by which the others reach it
 	Engine  string // digest of the engine's files: all hosts run the same
 	TLS     TLS
-	// Encryption must be the same on all hosts. Link is what it said of Address; only encrypted links are checked.
-	Encryption Encryption
-	Link       Link
-	Logger     *slog.Logger
+	Logger  *slog.Logger
 }
 
 // Call is a leader's connection to its members. The caller must close it.
@@ -56,7 +53,6 @@ type member struct {
 	host  string
 	line  *line
 	ready bool
-	from  string // its IP address
 }
 
 // Open starts to listen for members on a port of the host's address.
@@ -149,9 +145,6 @@ func (c *Call) order(all []*member) (Orders, error) {
 		c.set(func() { c.store = address })
 	}
 	out := Orders{Rendezvous: address, ID: c.id, Hosts: c.hosts}
-	for _, m := range all {
-		out.Members = append(out.Members, m.from)
-	}
 	for i, m := range all {
 		its := out
 		its.Place = i + 1

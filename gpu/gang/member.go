@@ -31,9 +31,6 @@ type Place struct {
 
 // Join takes a place.
 func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
-	if err := o.Link.Toward(i.Address); err != nil {
-		return nil, fmt.Errorf("join the gang at %s: %w: %w", i.Address, ErrElsewhere, err)
-	}
 	conn, err := o.dial(ctx, i.Address)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, ErrElsewhere) {
@@ -42,8 +39,7 @@ func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
 		return nil, fmt.Errorf("join the gang at %s: %w", i.Address, err)
 	}
 	l := newLine(conn)
-	_ = l.write(message{Join: &join{ID: i.ID, Host: o.Host, Engine: o.Engine,
-		Encryption: Encryption(o.Encryption.String())}}) // read says why it failed
+	_ = l.write(message{Join: &join{ID: i.ID, Host: o.Host, Engine: o.Engine}}) // read says why it failed
 	answer, err := l.read()
 	switch {
 	case err != nil && o.TLS.On(): // under TLS 1.3 a leader refuses a certificate after the member's handshake
@@ -107,12 +103,6 @@ func (p *Place) Ready(ctx context.Context) (Orders, error) {
 	select {
 	case o := <-p.orders:
 		var err error
-		for _, other := range o.Members {
-			err = cmp.Or(err, p.o.Link.Toward(other))
-		}
-		if err != nil {
-			return Orders{}, err
-		}
 		if p.o.TLS.On() {
 			o.Rendezvous, err = p.forward()
 		}

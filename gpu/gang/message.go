@@ -45,8 +45,6 @@ type Orders struct {
 	ID         string `json:"id"` // of the rendezvous
 	Hosts      int    `json:"hosts"`
 	Place      int    `json:"place"` // of this host: 0 is the leader's
-	// Members are the IP addresses of the hosts with places from 1 on, by place.
-	Members []string `json:"members,omitempty"`
 }
 
 // message is a line on the connection; exactly one field is set.
@@ -65,8 +63,6 @@ type join struct {
 	ID     string `json:"id"`
 	Host   string `json:"host"`
 	Engine string `json:"engine"` // digest of the engine's files
-	// Encryption of the tensors; absent from versions that could not encrypt them.
-	Encryption Encryption `json:"encryption,omitempty"`
 }
 
 type refused struct {

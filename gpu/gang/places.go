@@ -1,7 +1,6 @@
 package gang
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -50,7 +49,7 @@ func (c *Call) serve(conn net.Conn) {
 		c.o.Logger.Warn("turned away a connection to the gang", "from", conn.RemoteAddr().String(), "error", err)
 		return
 	}
-	m := &member{host: first.Join.Host, line: l, from: hostOf(conn.RemoteAddr())}
+	m := &member{host: first.Join.Host, line: l}
 	if no := c.place(*first.Join, m); no != nil {
 		_ = l.write(message{Refused: no})
 		return
@@ -86,12 +85,6 @@ func (c *Call) place(j join, m *member) *refused {
 			Reason:    fmt.Sprintf("host %s has another version of the engine than host %s", j.Host, c.o.Host),
 			Elsewhere: true,
 		}
-	case j.encryption() != c.o.Encryption.String():
-		return &refused{
-			Reason: fmt.Sprintf("tensors of host %s have the encryption %s, those of host %s %s", c.o.Host,
-				c.o.Encryption, j.Host, j.encryption()),
-			Elsewhere: true,
-		}
 	case j.Host == c.o.Host || slices.ContainsFunc(c.members, func(o *member) bool { return o.host == j.Host }):
 		return &refused{Reason: fmt.Sprintf("host %s has a place already", j.Host), Elsewhere: true}
 	case c.begun:
@@ -99,24 +92,9 @@ func (c *Call) place(j join, m *member) *refused {
 	case len(c.members) == c.hosts-1: // until one of them gives its place up, or is found to have gone
 		return &refused{Reason: "all places are taken for now", Elsewhere: true}
 	}
-	if err := c.o.Link.Toward(m.from); err != nil {
-		return &refused{Reason: fmt.Sprintf("host %s: %s", c.o.Host, err), Elsewhere: true}
-	}
 	c.members = append(c.members, m)
 	return nil
 }
-
-// hostOf is an address without its port.
-func hostOf(a net.Addr) string {
-	host, _, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String()
-	}
-	return host
-}
-
-// encryption of a member that does not say it is none: its version has no other.
-func (j join) encryption() string { return cmp.Or(string(j.Encryption), string(Plain)) }
 
 // set makes a change under the lock and wakes Gather.
 func (c *Call) set(change func()) {

@@ -17,8 +17,6 @@ type Gangs struct {
 	Host    string // this host's name
 	Address string // the IP address by which other hosts reach it
 	TLS     gang.TLS
-	// Encryption of the tensors that ranks of several hosts exchange.
-	Encryption gang.Encryption
 	// Summon asks the given number of workers on other hosts to join with the invitation (Maker.Serve) as soon as they
 	// are free, until dismiss is called. It does not wait for them.
 	Summon func(ctx context.Context, i gang.Invitation, members int) (dismiss func(), err error)
@@ -48,7 +46,7 @@ func (g *gathered) Close() error {
 // gather brings in the other hosts of an engine with these options.
 func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torch.Gang, err error) {
 	m.warn(o.Device)
-	as, err := m.gangOptions()
+	as, network, err := m.gangOptions()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", policy.ErrBadRequest, err)
 	}
@@ -76,7 +74,7 @@ func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torc
 	if err != nil {
 		return nil, err
 	}
-	g.meet = rendezvous(orders, as.Link)
+	g.meet = rendezvous(orders, network)
 	return g, nil
 }
 
@@ -87,33 +85,23 @@ func (m *Maker) gatherLimit() time.Duration {
 	return DefaultGather
 }
 
-// gangOptions describe this host. The error says why tensors must not leave it.
-func (m *Maker) gangOptions() (gang.Options, error) {
+// gangOptions describe this host and name the interface that its ranks use.
+func (m *Maker) gangOptions() (o gang.Options, network string, err error) {
 	g := m.o.Gangs
-	link, err := g.Encryption.Link(g.Address)
-	if err != nil {
-		return gang.Options{}, fmt.Errorf("this host shares no model with others: %w (--host-address, "+
-			"--host-encryption)", err)
+	if network, err = gang.Interface(g.Address); err != nil {
+		return o, "", fmt.Errorf("this host shares no model with others: %w (--host-address)", err)
 	}
 	return gang.Options{
-		Host: g.Host, Address: g.Address, Engine: program.Digest(), TLS: g.TLS, Encryption: g.Encryption, Link: link,
-		Logger: m.o.Logger,
-	}, nil
+		Host: g.Host, Address: g.Address, Engine: program.Digest(), TLS: g.TLS, Logger: m.o.Logger,
+	}, network, nil
 }
 
-// warn says, once, which connections between hosts nothing protects. All of them take WireGuard's interface.
+// warn says, once, which connections between hosts this program does not encrypt.
 func (m *Maker) warn(device string) {
 	m.warned.Do(func() {
-		how := m.o.Gangs.Encryption.String()
-		if how == string(gang.WireGuard) {
-			return
-		}
 		if !m.o.Gangs.TLS.On() {
 			m.o.Logger.Warn("hosts that share a model speak without TLS: name certificates with --host-tls-cert, " +
 				"--host-tls-key and --host-tls-ca, or let no one else reach their network")
-		}
-		if how != string(gang.Plain) {
-			return
 		}
 		library := "NCCL"
 		if device == torch.CPU {
@@ -124,9 +112,8 @@ func (m *Maker) warn(device string) {
 	})
 }
 
-func rendezvous(o gang.Orders, over gang.Link) torch.Rendezvous {
-	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: over.Name,
-		Only: over.Encrypted}
+func rendezvous(o gang.Orders, network string) torch.Rendezvous {
+	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: network}
 }
 
 // Room reserves the given number of devices for a gang. The worker's own engines cannot use them until release is
@@ -137,7 +124,7 @@ type Room func(ctx context.Context, devices int) (release func(), err error)
 // error is gang.ErrGone if there is nothing left to do for the gang, and gang.ErrElsewhere if another host must take
 // the place.
 func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
-	as, err := m.gangOptions()
+	as, network, err := m.gangOptions()
 	if err != nil {
 		return fmt.Errorf("serve %s: %w: %w", i.Address, gang.ErrElsewhere, err)
 	}
@@ -147,7 +134,7 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 	}
 	ctx, cancel := place.Context(ctx)
 	defer cancel()
-	err = m.serve(ctx, place, as.Link, room)
+	err = m.serve(ctx, place, network, room)
 	why := "done"
 	if err != nil {
 		why = err.Error()
@@ -157,7 +144,7 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 }
 
 // serve returns when no rank is left and the devices are released.
-func (m *Maker) serve(ctx context.Context, place *gang.Place, over gang.Link, room Room) error {
+func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, room Room) error {
 	w := place.Work
 	s := Settings{
 		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing,
@@ -187,7 +174,7 @@ func (m *Maker) serve(ctx context.Context, place *gang.Place, over gang.Link, ro
 	if err != nil {
 		return err
 	}
-	return m.follow(ctx, l, o, rendezvous(orders, over))
+	return m.follow(ctx, l, o, rendezvous(orders, network))
 }
 
 // follow runs the ranks. A device that fails ends them.

@@ -33,8 +33,6 @@ type Rendezvous struct {
 	Place   int // of this host
 	// Interface is the network interface over which ranks speak; "" leaves the choice to the libraries.
 	Interface string
-	// Only: tensors take no way between hosts but the interface, whatever the host's environment says.
-	Only bool
 }
 
 // meetLimit is how long the ranks of one host wait for the ranks of the others. Other hosts may read PyTorch from a
@@ -54,21 +52,8 @@ func (r *Rendezvous) flags() []string {
 	}
 }
 
-// only are the variables with which ranks use one interface and nothing else between hosts: no InfiniBand or RoCE, no
-// plugin for other networks, no NVLink between hosts.
-func only(network string) []string {
-	return []string{
-		"GLOO_SOCKET_IFNAME=" + network, "NCCL_SOCKET_IFNAME==" + network, // "=": NCCL would take it for a prefix
-		"NCCL_NET=Socket", "NCCL_NET_PLUGIN=none", "NCCL_IB_DISABLE=1", "NCCL_MNNVL_ENABLE=0",
-	}
-}
-
-// environment makes the libraries use the rendezvous' interface, unless the host's environment names another. With Only
-// it overrules the host's environment, because the last value of a variable counts.
+// environment makes the libraries use the rendezvous' interface, unless the host's environment names another.
 func (r *Rendezvous) environment(has []string) (out []string) {
-	if r.Only {
-		return only(r.Interface)
-	}
 	for _, name := range []string{"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} {
 		set := slices.ContainsFunc(has, func(line string) bool { return strings.HasPrefix(line, name+"=") })
 		if r.Interface != "" && !set {

@@ -3,6 +3,5 @@
 //
 // A *machine* is a network namespace with an address of its own; all machines of a *network* are connected by a switch,
 // from which one can be cut off. A *unit* is a process that is started again whenever it ends, as systemd does with
-// Restart=always. StartPostgres, StartTemporal and StartWireGuard make units of the real programs. A *capture* records
-// what passes a port of the switch.
+// Restart=always. StartPostgres and StartTemporal make units of the real programs.
 package cluster

@@ -1,5 +1,5 @@
 // Package service offers an executor over the network: HTTP and JSON for people and other languages, a gRPC stream for
-// throughput, and the requests of SandboxFusion and code-judge. Service is its main type.
+// throughput, and the requests of SandboxFusion. Service is its main type.
 //
 //	stream or HTTP request ─▶ job ─▶ queue ─▶ worker ─▶ Executor
 //	        ▲                                               │

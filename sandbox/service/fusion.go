@@ -168,7 +168,7 @@ func returnCode(r sandbox.Result) *int {
 	return &code
 }
 
-// validation is the body of FastAPI's status 422, which clients of both services expect.
+// validation is the body of FastAPI's status 422, which SandboxFusion's clients expect.
 type validation struct {
 	Detail []validationDetail `json:"detail"`
 }

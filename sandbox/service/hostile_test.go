@@ -40,13 +40,11 @@ func TestLimitsOfCallsHaveCeilings(t *testing.T) {
 		code, text := ask(t, s, "POST", "/v1/run", c.body)
 		requireError(t, code, text, http.StatusBadRequest, rpc.KindBadCall, c.field, c.message)
 	}
-	many := strings.TrimSuffix(strings.Repeat(`{"type":"python","solution":"ok"},`, mostBatch+1), ",")
-	for _, path := range []string{"/judge/batch", "/run/batch", "/judge/long-batch", "/run/long-batch"} {
-		code, text := ask(t, s, "POST", path, `{"submissions":[`+many+`]}`)
-		require.Equal(t, http.StatusUnprocessableEntity, code, path)
-		require.Contains(t, text, "at most 4096 are taken")
-	}
-	code, text := ask(t, s, "POST", "/run_code", `{"code":"ok","language":"python","memory_limit_MB":17592186044416}`)
+	many := strings.TrimSuffix(strings.Repeat(`{"code":"ok"},`, mostBatch+1), ",")
+	code, text := ask(t, s, "POST", "/v1/batch", `{"calls":[`+many+`]}`)
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, text, "calls has 4097 entries, 1 to 4096 are taken")
+	code, text = ask(t, s, "POST", "/run_code", `{"code":"ok","language":"python","memory_limit_MB":17592186044416}`)
 	require.Equal(t, http.StatusUnprocessableEntity, code, "2^44 MiB are no bytes that an integer holds")
 	require.Contains(t, text, "memory_limit_MB")
 	require.Zero(t, f.runs())

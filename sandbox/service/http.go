@@ -42,16 +42,7 @@ func routes() []route {
 		}, needsToken},
 		{"GET", "/openapi.json", serveOpenAPI, needsNothing},
 		{"POST", "/run_code", (*Service).serveFusion, needsCalls},
-		{"POST", "/run_jupyter", (*Service).serveJupyter, needsToken},
 		{"GET", "/v1/ping", servePong, needsNothing},
-		{"POST", "/judge", (*Service).serveJudge, needsCalls},
-		{"POST", "/run", (*Service).serveJudgeRun, needsCalls},
-		{"POST", "/judge/batch", (*Service).serveJudgeBatch, needsCalls},
-		{"POST", "/run/batch", (*Service).serveJudgeRunBatch, needsCalls},
-		{"POST", "/judge/long-batch", (*Service).serveJudgeLongBatch, needsCalls},
-		{"POST", "/run/long-batch", (*Service).serveJudgeRunLongBatch, needsCalls},
-		{"GET", "/ping", servePong, needsNothing},
-		{"GET", "/status", (*Service).serveJudgeStatus, needsToken},
 	}
 }
 

@@ -11,7 +11,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
+
+// pythonService returns a service with real interpreters, or skips the test.
+func pythonService(t *testing.T) (*Service, *zygote.Sessions) {
+	t.Helper()
+	sessions := zygotetest.Sessions(t)
+	return newService(t, Options{Executor: &fake{}, Sessions: sessions}), sessions
+}
 
 // interpreter finds the descendant of this process that has a process id in its innermost namespace.
 func interpreter(t *testing.T, inside string) int {

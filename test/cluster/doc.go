@@ -2,7 +2,4 @@
 // server, sandbox services, presigners and two workers of each queue, each in a network namespace of its own, with
 // client certificates and credentials for each role. Workers of the queue sandbox have no credentials of the store.
 // What happens to the cluster in the middle of a run must not change the final weights, and no person may be needed.
-//
-// On two of the same machines it also captures what hosts with a shared model exchange, with and without a WireGuard
-// tunnel (make test-wireguard).
 package cluster

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -169,9 +170,11 @@ func (h *home) watched(t *testing.T, w *tower) *scene {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte(sandboxSecret), 0o600))
 	s.node = h.serveSandbox(t, "--token-file", token)
-	s.cell = func() {
-		post(t, "http://"+s.node.address+"/run_jupyter", `{"cells": ["6 * 7"]}`, sandboxSecret)
-	}
+	sessions := "http://" + s.node.address + "/v1/sessions"
+	session := sync.OnceValue(func() string {
+		return regexp.MustCompile(`\w{20,}`).FindString(post(t, sessions, `{}`, sandboxSecret))
+	})
+	s.cell = func() { post(t, sessions+"/"+session()+"/run", `{"code": "6 * 7"}`, sandboxSecret) }
 	w.aim(t, "sandbox", s.node.address)
 	w.aim(t, "gpu", s.gpu.URL)
 	s.startPresigner(t, h)
@@ -186,8 +189,8 @@ func (h *home) watched(t *testing.T, w *tower) *scene {
 	return s
 }
 
-// post sends JSON, with a token unless it is "", and requires the status 200.
-func post(t *testing.T, address, body, token string) {
+// post sends JSON, with a token unless it is "", requires success, and returns the answer.
+func post(t *testing.T, address, body, token string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
 	require.NoError(t, err)
@@ -200,7 +203,8 @@ func post(t *testing.T, address, body, token string) {
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
-	require.Equal(t, http.StatusOK, answer.StatusCode, "%s", text)
+	require.Equal(t, 2, answer.StatusCode/100, "%s", text)
+	return string(text)
 }
 
 // announces waits until a command prints a text, and returns the text's group.

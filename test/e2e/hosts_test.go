@@ -49,10 +49,9 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 	h.ensureUp(t)
 	defer h.ensureDown(t)
 	c := h.dial(t)
-	a := h.startWorker(t, "-v", "--threads", "1", "--host", "a", "--host-encryption", "none")
+	a := h.startWorker(t, "-v", "--threads", "1", "--host", "a")
 	a.says(t, "queue=gpu.a")
-	b := h.startWorker(t, "-v", "--threads", "1", "--host", "b", "--host-encryption", "none",
-		"--queues", "gpu")
+	b := h.startWorker(t, "-v", "--threads", "1", "--host", "b", "--queues", "gpu")
 	want := h.digest(t, h.start(t, recipe("without-tls", onTwoHosts...)...))
 	require.Contains(t, a.err.String()+b.err.String(), "hosts that share a model speak without TLS")
 	a.end(t)
@@ -132,8 +131,7 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 func secured(t *testing.T, by *authority.Authority, host string) []string {
 	t.Helper()
 	pair := issue(t, by, host)
-	return []string{"--host", host, "--host-encryption", "none", "--host-tls-cert", pair.Cert, "--host-tls-key",
-		pair.Key, "--host-tls-ca", by.File}
+	return []string{"--host", host, "--host-tls-cert", pair.Cert, "--host-tls-key", pair.Key, "--host-tls-ca", by.File}
 }
 
 // refuseStrangers has hosts with a certificate of another authority, and without any, ask for the place that the

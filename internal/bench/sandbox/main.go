@@ -26,14 +26,14 @@ import (
 
 // options are the command line options.
 type options struct {
-	out, program  string
-	chosen        []string // names of parts
-	fusion, judge string
-	round         time.Duration
-	rounds        int
-	burst         int
-	good, loops   int
-	short         bool
+	out, program string
+	chosen       []string // names of parts
+	fusion       string
+	round        time.Duration
+	rounds       int
+	burst        int
+	good, loops  int
+	short        bool
 }
 
 func main() { bench.Main("sandbox", run) }
@@ -71,8 +71,6 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&only, "only", "", "parts to measure, with commas; default all: "+strings.Join(names(), ","))
 	flags.StringVar(&o.fusion, "fusion", "",
 		"address of a SandboxFusion that runs, as http://host:port, to measure as a peer")
-	flags.StringVar(&o.judge, "judge", "",
-		"address of a code-judge that runs, as http://host:port, to measure as a peer")
 	flags.DurationVar(&o.round, "round", 3*time.Second, "time that each side has in a round")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds")
 	flags.IntVar(&o.burst, "burst", 45000, "calls of the burst")

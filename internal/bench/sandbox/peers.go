@@ -47,12 +47,6 @@ func (b *benchmark) peers() []peer {
 			}
 			return opened(ctx, side{name: "SandboxFusion"}, inFlight, fusion(b.fusion))
 		}},
-		{"code-judge", func(ctx context.Context) (side, error) {
-			if b.judge == "" {
-				return side{}, bench.Skip("no address was given (-judge)")
-			}
-			return opened(ctx, side{name: "code-judge"}, inFlight, judge(b.judge))
-		}},
 	}
 }
 
@@ -113,20 +107,6 @@ func fusion(address string) caller {
 			return err
 		}
 		return same("SandboxFusion", answer.Run.Stdout)
-	}
-}
-
-// judge calls code-judge's POST /run.
-func judge(address string) caller {
-	return func(ctx context.Context) error {
-		var answer struct {
-			Stdout string `json:"stdout"`
-		}
-		if err := post(ctx, address+"/run", map[string]string{"type": "python", "solution": peerProgram},
-			&answer); err != nil {
-			return err
-		}
-		return same("code-judge", answer.Stdout)
 	}
 }
 
