@@ -115,7 +115,7 @@ var commands = []func(*console) *cobra.Command{
 	// recipes
 	methodsCommand, schemaCommand, simulateCommand,
 	// machines
-	upCommand, serveCommand, workerCommand, presignCommand, monitorCommand, setupCommand, superviseCommand, envCommand,
+	upCommand, serveCommand, workerCommand, monitorCommand, setupCommand, superviseCommand, envCommand,
 	sandboxCommand, gpuCommand,
 	// the program
 	versionCommand,

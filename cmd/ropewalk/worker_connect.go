@@ -103,11 +103,8 @@ func temporalOptions(conf temporalconf.Config) (client.Options, error) {
 	return options, nil
 }
 
-// openStore opens the store that the AWS_* variables or a presigner name. requests counts what is asked of it.
+// openStore opens the store that the AWS_* variables name. requests counts what is asked of it.
 func (o workerOptions) openStore(ctx context.Context, requests *metrics.Requests) (store.Store, error) {
-	if o.presigner != "" {
-		return o.openPresigned(ctx, requests)
-	}
 	options, err := s3.FromEnv()
 	if err != nil {
 		return nil, badInput("%w\na worker connects to the servers that the environment names; for those of the "+
@@ -136,11 +133,6 @@ func (o workerOptions) openStore(ctx context.Context, requests *metrics.Requests
 
 // openBucket opens another bucket on the worker's own server, with the worker's credentials.
 func (o workerOptions) openBucket(name string) (store.Store, error) {
-	if o.presigner != "" {
-		return nil, fmt.Errorf("s3://%s: %w: this worker has none, and its presigner %s gives URLs of the record "+
-			"alone; name a path or an https address, or give the worker credentials in place of --presigner", name,
-			store.ErrCredentials, o.presigner)
-	}
 	options, err := s3.FromEnv()
 	if err != nil {
 		return nil, err
