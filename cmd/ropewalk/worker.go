@@ -66,7 +66,7 @@ func workerCommand(con *console) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), con) },
 	}
 	cmd.Flags().StringSliceVar(&o.queues, "queues", nil, "task queues to poll (default all: cpu, rollout, sandbox, "+
-		"gpu); rollout.NAME for recipes whose rollout.queues has that name")
+		"gpu)")
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); results are equal "+
 		"only for equal numbers of threads")
 	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
@@ -216,7 +216,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	deps, err := activities.New(activities.Options{
 		Memory: memory,
 		Store:  objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
-		Host: o.homeOf(), Shards: o.atOnce(conf.Queues.Rollout, devices),
+		Host:   o.homeOf(),
 		Fetch:  download.Opener{Bucket: o.openBucket}.Open,
 		Bucket: o.openBucket, Models: modelFolder(),
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),

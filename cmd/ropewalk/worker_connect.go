@@ -22,26 +22,24 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
-// checkQueues refuses names that are neither queues of temporal.yaml nor such as recipes can name for shards.
+// checkQueues refuses names that are no queues of temporal.yaml.
 func (o workerOptions) checkQueues(conf temporalconf.Config) error {
 	var names []string
 	for _, q := range conf.Queues.All() {
 		names = append(names, q.Name)
 	}
 	for _, q := range o.queues {
-		if slices.Contains(names, q) || stages.TakesShards(q) {
+		if slices.Contains(names, q) {
 			continue
 		}
 		if near := spelling.Nearest(q, names); near != "" {
 			return badInput("--queues: there is no queue %q; did you mean %s?", q, near)
 		}
-		return badInput("--queues: there is no queue %q; there are %s, and %s.NAME for recipes with rollout.queues", q,
-			strings.Join(names, ", "), stages.Rollout)
+		return badInput("--queues: there is no queue %q; there are %s", q, strings.Join(names, ", "))
 	}
 	return nil
 }

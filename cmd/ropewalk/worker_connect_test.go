@@ -21,8 +21,7 @@ func TestWorkerRefusals(t *testing.T) {
 	}
 	require.Equal(t, `ropewalk: --queues: there is no queue "sandbx"; did you mean sandbox?`,
 		refused(t, "worker", "--queues", "cpu,sandbx"))
-	require.Equal(t, `ropewalk: --queues: there is no queue "x"; there are cpu, rollout, sandbox, gpu, and `+
-		`rollout.NAME for recipes with rollout.queues`,
+	require.Equal(t, `ropewalk: --queues: there is no queue "x"; there are cpu, rollout, sandbox, gpu`,
 		refused(t, "worker", "--queues", "x"))
 	require.Equal(t, "ropewalk: read S3 settings: environment variable AWS_ACCESS_KEY_ID is not set\na worker "+
 		"connects to the servers that the environment names; for those of the running local stack: env "+

@@ -79,7 +79,6 @@ var levels = []Level{
 			{"schema", "the record: rows, Parquet and Arrow codec, manifests, heads, keys"},
 			{"store", "the object store"},
 			{"tool", "what a policy can call: calls, verdicts, keys, and calls that must not run twice"},
-			{"workflows/queues", "decides which of several task queues takes which shard of a rollout"},
 		},
 	},
 	{
@@ -254,7 +253,6 @@ var levels = []Level{
 			{"internal/bench/fleet", "measures what the scheduler makes of servers that fail"},
 			{"internal/bench/pipelined", "compares rollouts that run ahead with those that do not"},
 			{"internal/bench/presets", "trains the smoke recipe of every method"},
-			{"internal/bench/queues", "simulates shards on several task queues, next to static splits"},
 			{"internal/bench/quickstart", "measures the quickstart"},
 			{"internal/bench/record", "measures the codec of the record's tables"},
 			{"internal/bench/rl", "measures the losses"},
