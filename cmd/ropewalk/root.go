@@ -113,7 +113,7 @@ var commands = []func(*console) *cobra.Command{
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
 	auditCommand, verifyCommand, restoreCommand, costCommand, compactCommand, gcCommand,
 	// recipes
-	methodsCommand, schemaCommand, simulateCommand,
+	methodsCommand, schemaCommand,
 	// machines
 	upCommand, serveCommand, workerCommand, monitorCommand, setupCommand, superviseCommand, envCommand,
 	sandboxCommand, gpuCommand,
