@@ -316,7 +316,7 @@ soak: ## load the sandbox with good and bad programs for SOAK (30m); fails if an
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/soak -for $(SOAK) -out .ropewalk/bench/soak.json
 
-bench-%: ## run one benchmark: bench-engine, bench-queues, bench-record, -rl, -simulate, -tax, -view
+bench-%: ## run one benchmark: bench-engine, bench-record, -rl, -simulate, -tax, -view
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
 

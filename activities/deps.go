@@ -45,8 +45,6 @@ type Deps struct {
 	tokens *tokenizer.Tokenizer // for calc's policies and for imports
 	// held keeps the episodes of shards between their turns.
 	held *held
-	// shards is how many shards this worker runs at once; 0: not known.
-	shards int
 	// segmentEvery is how often finished turns of a shard are kept; 0: the usual time.
 	segmentEvery time.Duration
 	// lookEvery is how often a shard looks for a newer policy; 0: the usual time.
@@ -94,7 +92,6 @@ type Options struct {
 	// Bucket opens another bucket of the worker's S3 server; nil: this worker opens none.
 	Bucket func(name string) (store.Store, error)
 	Host   string // name of the host whose own queue this worker also polls; "" if it polls none
-	Shards int    // of a rollout that this worker runs at once; 0: not known
 	// Stages and Engines count what this worker does; nil counts nothing.
 	Stages  *metrics.Stages
 	Engines *metrics.Engines
@@ -120,7 +117,7 @@ func New(o Options) (*Deps, error) {
 		execution: execution{Sandbox: o.Sandbox, Tier: o.Tier, sessions: o.Sessions},
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
 			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: observer}),
-		scratch: o.Scratch, memory: o.Memory, Host: o.Host, shards: o.Shards, modelFolder: o.Models, bucket: o.Bucket,
+		scratch: o.Scratch, memory: o.Memory, Host: o.Host, modelFolder: o.Models, bucket: o.Bucket,
 		stages: o.Stages, tracer: o.Tracer, superseded: o.Superseded,
 		held:     newHeld(heldBytes),
 		ledgers:  recent[string, *ledger]{most: ledgersKept},

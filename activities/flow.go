@@ -113,7 +113,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 	f := &flow{Flow: loop.NewFlow(ctx, episodes, options), rows: rows, segments: kept, progress: p,
 		stop: p.samples(rows.Sampler())}
 	kept.keep(ctx, f.Flow)
-	p.follow(f.Flow, time.Now(), queueOf(ctx))
+	p.follow(f.Flow, time.Now())
 	return f, nil
 }
 

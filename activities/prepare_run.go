@@ -281,10 +281,6 @@ func plan(r recipes.Recipe) api.Plan {
 	}
 	p.Interleaved = p.Hosts <= 1 && !r.Environment.Imported() && r.Rollout.Mode != recipes.ModeStaged
 	p.Finish = p.Interleaved && len(r.Engine.Servers) == 0 && p.Staleness == 0
-	if p.Interleaved && len(r.Rollout.Queues) > 0 {
-		p.Queues = r.Rollout.Queues
-		p.ShardTokens = min(r.Rollout.ShardGroups, r.Rollout.Prompts) * r.Rollout.SamplesPerPrompt * r.Rollout.MaxTokens
-	}
 	if t := r.Rollout.Tree; t != nil {
 		p.MaxTurns *= t.Phases()
 	}

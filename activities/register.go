@@ -49,8 +49,6 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.NoteState:            NoteState{d}.Execute,
 		api.NoteDeed:             NoteDeed{d}.Execute,
 		api.FindHome:             FindHome{d}.Execute,
-		api.ReportRoom:           ReportRoom{d}.Execute,
-		api.ObserveShards:        ObserveShards{}.Execute,
 		api.ServeRanks:           ServeRanks{d}.Execute,
 	} {
 		w.RegisterActivityWithOptions(execute, activity.RegisterOptions{Name: name})

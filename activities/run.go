@@ -37,11 +37,11 @@ type progress struct {
 	flow        atomic.Pointer[func() api.ShardState] // how far a shard's episodes are; nil: they have not begun
 }
 
-// follow has heartbeats report how far a flow is, which began at the given time on a task queue.
-func (p *progress) follow(f *rollout.Flow, began time.Time, queue string) {
+// follow has heartbeats report how far a flow is, which began at the given time.
+func (p *progress) follow(f *rollout.Flow, began time.Time) {
 	state := func() api.ShardState {
 		s := f.State()
-		return api.ShardState{Episodes: s.Episodes, Finished: s.Finished, Turns: s.Turns, Calls: s.Calls, Queue: queue,
+		return api.ShardState{Episodes: s.Episodes, Finished: s.Finished, Turns: s.Turns, Calls: s.Calls,
 			TokensPerSec: float64(s.Tokens) / max(time.Since(began).Seconds(), 1e-3)}
 	}
 	p.flow.Store(&state)
@@ -52,6 +52,16 @@ func (p *progress) samples(s policy.Sampler) (stop func()) {
 	capacity := func() api.Capacity { return capacityOf(s) }
 	p.capacity.Store(&capacity)
 	return func() { p.capacity.Store(nil) }
+}
+
+// capacityOf is what a sampler has room for.
+func capacityOf(s policy.Sampler) api.Capacity {
+	out := api.Capacity{Engine: s.Describe().Device}
+	if sized, ok := s.(policy.Sized); ok {
+		room := sized.Room()
+		out.Rows, out.Tokens = room.Rows, room.Tokens
+	}
+	return out
 }
 
 // details are the details of a heartbeat.

@@ -10,8 +10,7 @@ import (
 )
 
 // turnwise has heartbeats report how far an interleaved shard is whose episodes go on turn by turn, as they do of a
-// flow. It names no queue: its tokens come a turn at a time, which is too coarse to compare workers by. A nil turnwise
-// does nothing.
+// flow. A nil turnwise does nothing.
 type turnwise struct {
 	began time.Time
 

@@ -51,29 +51,21 @@ if [[ ! -f $state/env ]]; then
 	EOF
 	mv "$state/env.new" "$state/env"
 fi
-if [[ ! -f $state/presigner.token ]]; then # the first versions had no presigner
-	certificate presigner presigner
-	secret >"$state/presigner.token.new"
-	chmod 644 "$state/presigner.token.new"
-	mv "$state/presigner.token.new" "$state/presigner.token"
-fi
 # targets JOB HOST:PORT… writes what Prometheus reads of one kind of process.
 targets() {
 	local job=$1
 	shift
 	printf '"%s"\n' "$@" | paste -sd, | sed 's/^/[{"targets": [/; s/$/]}]/' >"$state/targets/$job.json"
 }
-if [[ ! -f $state/targets/presigner.json ]]; then # made last; earlier versions had no presigner's metrics
+if [[ ! -f $state/targets/monitor.json ]]; then # made last
 	targets worker worker-{cpu,rollout,sandbox,gpu}:9463
 	targets monitor monitor:9464
-	targets presigner presigner:9465
 	chmod -R u=rwX,go=rX "$state/targets"
 fi
 set -a
 # shellcheck source=/dev/null
 source "$state/env"
 SECRETS=$state PROFILE=$here/containers/seccomp-sandbox.json
-PRESIGNER_TOKEN=$(<"$state/presigner.token")
 case ${IMAGES:-} in
 '') COMPOSE_PROFILES=${COMPOSE_PROFILES-grafana} ;;
 local)

@@ -43,7 +43,7 @@ func TestComposeFileIsValid(t *testing.T) {
 }
 
 // There is a worker for each queue; what runs here is confined, and no port is open to other machines. Sandbox nodes
-// have no credentials and no way out, and the worker of their queue has none of the store.
+// have no credentials and no way out.
 func TestComposeServices(t *testing.T) {
 	services := composed(t)["services"].(map[string]any)
 	conf, err := temporalconf.Default()
@@ -71,10 +71,6 @@ func TestComposeServices(t *testing.T) {
 		}
 	}
 	require.Nil(t, at(services["sandbox"], "environment"))
-	for variable := range at(services["worker-sandbox"], "environment").(map[string]any) {
-		require.False(t, strings.HasPrefix(variable, "AWS_"), "the queue sandbox's worker has %s", variable)
-	}
-	require.Contains(t, at(services["presigner"], "environment"), "AWS_SECRET_ACCESS_KEY")
 	require.Equal(t, []any{"sandbox"}, at(services["sandbox"], "networks"))
 	require.Equal(t, true, at(composed(t), "networks", "sandbox", "internal"))
 }
@@ -163,7 +159,7 @@ func TestComposeTargets(t *testing.T) {
 		require.Contains(t, string(prometheus), "targets/"+kind+"*.json")
 	}
 	require.ElementsMatch(t, want, got)
-	require.Len(t, want, 6, "four workers, the monitor, the presigner")
+	require.Len(t, want, 5, "four workers, the monitor")
 }
 
 func exists(path string) bool {

@@ -44,12 +44,12 @@ var matrix = map[string][]string{
 		"queues.cpu.scale.enabled=true", "queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true",
 		"metrics.operator=true",
 		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
-		"sandbox.clientsSecret=clients", "presigner.credentialsSecret=presigner", "gpu.tlsSecret=host-tls",
+		"sandbox.clientsSecret=clients", "gpu.tlsSecret=host-tls",
 		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",
 		"sandbox.tolerations[0].operator=Exists",
 		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl"},
 	"little": {"monitor.enabled=false", "networkPolicy.enabled=false", "disruptionBudget.enabled=false",
-		"queues.gpu.replicas=0", "sandbox.replicas=1", "presigner.enabled=false"},
+		"queues.gpu.replicas=0", "sandbox.replicas=1"},
 	"autoscaled": {"queues.rollout.scale.enabled=true", "temporal.apiKeySecret=key"},
 	"devices":    {"gpu.devices=1"},
 	"operator":   {"metrics.operator=true", "networkPolicy.enabled=false", "sandbox.minTier=landlock"},
@@ -201,50 +201,6 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
-// Unless the presigner is turned off, no variable of the queue sandbox's worker is one of the store's, and only there.
-// Presigners can have credentials of their own, and only that worker reaches them.
-func TestChartPresigns(t *testing.T) {
-	const presigner, worker = "trial-ropewalk-presigner", "trial-ropewalk-worker-sandbox"
-	secretOf := func(spec map[string]any, variable string) any {
-		for _, v := range at(spec["containers"].([]any)[0], "env").([]any) {
-			if at(v, "name") == variable {
-				return at(v, "valueFrom", "secretKeyRef", "name")
-			}
-		}
-		return nil
-	}
-	for name, spec := range pods(t, "presigner.credentialsSecret=own") {
-		if name == "trial-ropewalk-sandbox" {
-			continue // it has no variables
-		}
-		variables := fmt.Sprint(at(spec["containers"].([]any)[0], "env"))
-		require.Equal(t, name == worker, strings.Contains(variables, "name:ROPEWALK_PRESIGNER "), name)
-		require.Equal(t, name != worker, strings.Contains(variables, "name:AWS_"), name)
-		require.Equal(t, name != presigner, strings.Contains(variables, "name:TEMPORAL_ADDRESS "), name)
-		var secret any
-		switch name {
-		case presigner:
-			secret = "own"
-		case worker:
-		default:
-			secret = "ropewalk-store"
-		}
-		require.Equal(t, secret, secretOf(spec, "AWS_SECRET_ACCESS_KEY"), name)
-	}
-	require.Equal(t, "ropewalk-store", secretOf(pods(t)[presigner], "AWS_SECRET_ACCESS_KEY"))
-	off := pods(t, "presigner.enabled=false")
-	require.NotContains(t, off, presigner)
-	require.Equal(t, "ropewalk-store", secretOf(off[worker], "AWS_SECRET_ACCESS_KEY"))
-
-	policy := policyOf(t, presigner, nil)
-	require.Equal(t, []any{map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{
-		"app.kubernetes.io/name": "ropewalk", "app.kubernetes.io/instance": "trial",
-		"app.kubernetes.io/component": "worker", "ropewalk/queue": "sandbox"}}}}, at(policy[0], "from"))
-	require.Equal(t, []any{map[string]any{"protocol": "TCP", "port": 8291}}, at(policy[0], "ports"))
-	require.Equal(t, map[string]any{"ports": []any{map[string]any{"protocol": "TCP", "port": 9465}}}, policy[1])
-	require.Len(t, policy, 2)
-}
-
 // policyOf returns what a rendering's NetworkPolicy of a name lets in.
 func policyOf(t *testing.T, name string, settings []string) []any {
 	t.Helper()
@@ -299,7 +255,7 @@ func TestChartIsMonitored(t *testing.T) {
 			}
 		}
 	}
-	require.ElementsMatch(t, []any{"worker", "monitor", "presigner", "sandbox"}, want)
+	require.ElementsMatch(t, []any{"worker", "monitor", "sandbox"}, want)
 	require.ElementsMatch(t, want, got)
 }
 
@@ -313,7 +269,6 @@ func TestChartRefuses(t *testing.T) {
 		"sandbox.minTier=none":           "minTier",
 		"queues.gpu.resources.memory=16": "memory",
 		"sandbox.replicas=0":             "replicas",
-		"presigner.tokenSecret=":         "tokenSecret",
 	} {
 		_, err := render(t, []string{setting})
 		require.ErrorContains(t, err, want, setting)

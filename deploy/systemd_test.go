@@ -51,8 +51,7 @@ func TestSystemdReadsTheUnits(t *testing.T) {
 	program := find(t, "systemd-analyze", "SYSTEMD")
 	folder := units(t)
 	for _, unit := range []string{"ropewalk-worker@cpu.service", "ropewalk-worker@rollout.service",
-		"ropewalk-worker@sandbox.service", "ropewalk-worker@gpu.service", "ropewalk-sandbox.service",
-		"ropewalk-presign.service"} {
+		"ropewalk-worker@sandbox.service", "ropewalk-worker@gpu.service", "ropewalk-sandbox.service"} {
 		cmd := exec.Command(program, "verify", "--man=no", unit)
 		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+folder+":/usr/lib/systemd/system", "SYSTEMD_COLORS=0")
 		out, err := cmd.CombinedOutput()
@@ -72,7 +71,7 @@ func TestUnitsAreConfined(t *testing.T) {
 	program := find(t, "systemd-analyze", "SYSTEMD")
 	folder := units(t)
 	for unit, most := range map[string]string{"ropewalk-worker@cpu.service": "15", "ropewalk-worker@gpu.service": "20",
-		"ropewalk-sandbox.service": "35", "ropewalk-presign.service": "15"} {
+		"ropewalk-sandbox.service": "35"} {
 		cmd := exec.Command(program, "security", "--offline=true", "--no-pager", "--threshold="+most, unit)
 		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+folder+":/usr/lib/systemd/system")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -313,26 +313,6 @@ var surrounding = []combination{
 		},
 	},
 	{
-		at: "rollout.queues", only: trained, doc: "rollout, or rollout.NAME with a name of letters, digits, '.', '_' " +
-			"and '-'; each once",
-		check: queuesFit,
-	},
-	{
-		at: "rollout.queues", reads: []string{"rollout.mode"}, only: trained, doc: "absent with mode staged",
-		check: func(r *Recipe) string {
-			return unless(len(r.Rollout.Queues) == 0 || r.Rollout.Mode != ModeStaged,
-				"takes whole shards, and rollout.mode %s alternates between the queues of its stages", ModeStaged)
-		},
-	},
-	{
-		at: "rollout.queues", reads: []string{"engine.hosts"}, only: trained, doc: "absent with several engine.hosts",
-		check: func(r *Recipe) string {
-			return unless(len(r.Rollout.Queues) == 0 || r.Engine.Hosts <= 1,
-				"spreads shards over engines that each hold the models, and engine.hosts is %d, which share them",
-				r.Engine.Hosts)
-		},
-	},
-	{
 		at: "sandbox.wall_seconds", reads: []string{"sandbox.cpu_seconds"}, doc: "at least 10 × cpu_seconds",
 		check: func(r *Recipe) string {
 			s := r.Sandbox

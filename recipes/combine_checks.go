@@ -11,7 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // protocolFits checks the recipe's protocol against its environment.
@@ -242,18 +241,4 @@ func roundsOf(d *Debate) int {
 		return 1
 	}
 	return d.Rounds + 1
-}
-
-// queuesFit checks the names of the queues that share a step's shards.
-func queuesFit(r *Recipe) string {
-	for i, name := range r.Rollout.Queues {
-		if !stages.TakesShards(name) {
-			return fmt.Sprintf("names %q, which takes no shards: it must be %s, or %s. and a name", name,
-				stages.Rollout, stages.Rollout)
-		}
-		if slices.Contains(r.Rollout.Queues[:i], name) {
-			return fmt.Sprintf("names %s twice", name)
-		}
-	}
-	return ""
 }

@@ -223,8 +223,6 @@ type Rollout struct {
 	MaxEpisodeToolTextBytes int `json:"max_episode_tool_text_bytes" default:"0" min:"0" max:"1073741824" only:"calling" quiet:"true" doc:"bytes of all tool responses of one trajectory that the policy sees; 0 = no limit. The response that reaches it is cut, and later ones say only that the limit is reached"`
 
 	ShardGroups int `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity"`
-	// Queues are task queues of Temporal; see stages.TakesShards.
-	Queues []string `json:"queues,omitempty" optional:"true" only:"trained" quiet:"true" doc:"task queues that share the shards of each step, such as [rollout, rollout.far]: each has workers of its own, and takes as many shards as they have room for and as they are fast. The rows and the policy do not depend on it. Absent = all shards go to rollout; so do evaluations in any case (docs/operate.md)"`
 	// Tools names tools of package tool/tools; see ToolNames.
 	Tools []string `json:"tools" default:"[python]" own:"tools" list:"tools" only:"calling" quiet:"true" doc:"tools that the policy can call; the default is the environment's own: search in search_qa, search and python in deep_research"`
 	// MCP names the servers whose tools the policy can call too; package tool/mcp explains them.

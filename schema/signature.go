@@ -34,19 +34,6 @@ func IsSignature(key string) bool {
 		strings.HasPrefix(parts[2], signatures) && strings.HasSuffix(key, ".sig")
 }
 
-// SignedDocument returns the key of the document that a signature is of; ok is false if the key is none of
-// SignatureKey.
-func SignedDocument(key string) (document string, ok bool) {
-	if !IsSignature(key) {
-		return "", false
-	}
-	parts := strings.SplitN(key, "/", 3)
-	rest := strings.TrimPrefix(parts[2], signatures)
-	document = parts[0] + "/" + parts[1] + "/" + rest[:max(strings.LastIndex(rest, "/"), 0)]
-	prefix := SignaturesPrefix(document)
-	return document, prefix != "" && strings.HasPrefix(key, prefix)
-}
-
 // SignedText is what a signature of a manifest or head signs: its key and the digest of its bytes.
 func SignedText(document, digest string) []byte {
 	return []byte("ropewalk manifest or head\n" + document + "\n" + digest + "\n")

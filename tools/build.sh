@@ -2,8 +2,8 @@
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
 # servers from this folder's, what audits modules from lint/'s, Helm from helm/'s, Temporal's production server from
 # temporal-server/'s, Kubernetes' programs from kubernetes/'s, an OpenTelemetry Collector from otelcol/'s. What is
-# on PATH (servers only) or built already is left alone, so that a second call takes no time. `build.sh --download NAME…` only fetches the servers' modules, so that the network works while the
-# processor compiles something else.
+# on PATH (servers only) or built already is left alone, so that a second call takes no time. `build.sh --download
+# NAME…` only fetches the servers' modules, so that the network works while the processor compiles something else.
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$(cd .. && pwd)/.tools

@@ -9,19 +9,13 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// episodes takes one shard from prompts to rewards in one activity. p chooses its queue; nil: it is rollout.
-func (s *trainStep) episodes(ctx workflow.Context, r *shardRollout, prompts schema.Ref, record bool, p *spread) error {
+// episodes takes one shard from prompts to rewards in one activity.
+func (s *trainStep) episodes(ctx workflow.Context, r *shardRollout, prompts schema.Ref, record bool) error {
 	in := api.EpisodesInput{
 		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.sampling(), MaxTurns: s.plan.MaxTurns,
 		Grade: s.plan.Grade, Judge: s.plan.Judge, Function: s.plan.Function, Record: record, Timeouts: timeoutsOf(ctx),
 	}
-	var out api.Episodes
-	var err error
-	if p != nil {
-		out, err = p.run(ctx, r, in)
-	} else {
-		out, err = call[api.Episodes](ctx, api.RunEpisodes, fmt.Sprintf("shard %d", r.shard), in)
-	}
+	out, err := call[api.Episodes](ctx, api.RunEpisodes, fmt.Sprintf("shard %d", r.shard), in)
 	if err != nil {
 		return r.at(api.StageRollout, -1, err)
 	}

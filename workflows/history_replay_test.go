@@ -46,7 +46,6 @@ var recorded = []string{
 	"step-forward.json",       // TrainStep with the stage logprobs, recorded under its earlier name
 	"step-interleaved.json",   // TrainStep whose shards are one activity each
 	"step-pipelined.json",     // TrainStep of a step that was sampled ahead
-	"step-queues.json",        // TrainStep whose shards are spread over queues, one of which is lost and comes back
 	"step-rounds.json",        // TrainStep that samples in rounds
 	"step-shard-failed.json",  // TrainStep in which a shard's workflow fails
 	"step-shards.json",        // TrainStep whose shards are workflows; in the other steps they are not

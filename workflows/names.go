@@ -11,8 +11,7 @@
 // measures one policy, which any run has made, in any environment. *ReplayStage* runs these stages again
 // over what a step has committed. *ServeRanks* lets other hosts run ranks of an engine whose models span several
 // hosts. A run's *home* is the host whose engine holds its models. A *shard rollout* takes one shard from prompts to
-// rewards. Where a recipe names several task queues, package queues decides which of them takes which shard, and a
-// *spread* has the shards run there.
+// rewards.
 // *HandOver* is a run between two builds of the workers. *ScheduledRun* starts the run that a schedule wants.
 // Workflow code reads no file, clock or environment variable.
 package workflows

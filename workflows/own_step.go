@@ -18,7 +18,7 @@ const mostOwnShards = 4
 // step waits for the hop from one child to the next, which takes as long as several short stages.
 func (r *trainRun) takesItself(plan api.Plan) bool {
 	return r.ownSteps && fewActivities(plan) && plan.Interleaved && plan.Staleness == 0 &&
-		plan.Shards <= mostOwnShards && len(plan.Queues) == 0
+		plan.Shards <= mostOwnShards
 }
 
 // ownStep takes a step as TrainStep does, within the run's workflow. The run shows the stage that fails.

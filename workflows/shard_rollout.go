@@ -38,11 +38,6 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 	failures := make([]error, len(shards))
 	group := workflow.NewWaitGroup(ctx)
 	open, record := workflow.NewSemaphore(ctx, openShards), shardsRecord(s.plan)
-	queues, end, err := s.spreads(ctx, first)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	for i := range shards {
 		shards[i].shard, shards[i].grade = first+i, s.plan.Grade
 		shards[i].judge, shards[i].function = s.plan.Judge, s.plan.Function
@@ -62,7 +57,7 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 			}
 			defer open.Release(1)
 			if s.plan.Interleaved {
-				failures[i] = s.episodes(ctx, &shards[i], prompts, record, queues)
+				failures[i] = s.episodes(ctx, &shards[i], prompts, record)
 			} else {
 				failures[i] = s.shardWorkflow(ctx, &shards[i], prompts, record)
 			}

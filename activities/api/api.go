@@ -55,8 +55,6 @@ const (
 	NoteState            = "NoteState"
 	NoteDeed             = "NoteDeed"
 	FindHome             = "FindHome"
-	ReportRoom           = "ReportRoom"
-	ObserveShards        = "ObserveShards"
 	ServeRanks           = "ServeRanks"
 )
 
@@ -144,12 +142,11 @@ type Capacity struct {
 
 // ShardState is how far the episodes of an interleaved shard are.
 type ShardState struct {
-	Episodes     int     `json:"episodes"`        // all of them
-	Finished     int     `json:"finished"`        // episodes that have ended
-	Turns        int64   `json:"turns"`           // responses of this attempt
-	Calls        int64   `json:"calls"`           // episodes whose calls are in flight
-	TokensPerSec float64 `json:"tokens_per_sec"`  // sampled by this attempt
-	Queue        string  `json:"queue,omitempty"` // task queue of the activity; "" if episodes go on turn by turn
+	Episodes     int     `json:"episodes"`       // all of them
+	Finished     int     `json:"finished"`       // episodes that have ended
+	Turns        int64   `json:"turns"`          // responses of this attempt
+	Calls        int64   `json:"calls"`          // episodes whose calls are in flight
+	TokensPerSec float64 `json:"tokens_per_sec"` // sampled by this attempt
 }
 
 // DeviceUse is how a stage used its engine's devices.

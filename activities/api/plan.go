@@ -22,10 +22,6 @@ type Plan struct {
 	Hosts int `json:"hosts,omitempty"`
 	// Interleaved says that one activity takes a shard from its prompts to its rewards.
 	Interleaved bool `json:"interleaved,omitempty"`
-	// Queues are the task queues that share the shards of a rollout, if the recipe names any, and ShardTokens is how
-	// many tokens of KV cache a shard can come to hold.
-	Queues      []string `json:"queues,omitempty"`
-	ShardTokens int      `json:"shard_tokens,omitempty"`
 	// Summaries says that the calls of tools use the run's models.
 	Summaries bool `json:"summaries,omitempty"`
 	// Compact says that each step's small shards are merged alongside the next step.

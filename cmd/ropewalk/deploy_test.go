@@ -68,8 +68,7 @@ func TestDeployedCommandLines(t *testing.T) {
 // Every flag of the chart's containers is one of the command that it starts.
 func TestFlagsOfTheChart(t *testing.T) {
 	flag := regexp.MustCompile(`(?m)^ +- --([a-z-]+)=|"--([a-z-]+)=`)
-	commands := map[string]string{"workers": "worker", "sandbox": "sandbox serve", "monitor": "monitor",
-		"presign": "presign"}
+	commands := map[string]string{"workers": "worker", "sandbox": "sandbox serve", "monitor": "monitor"}
 	for file, command := range commands {
 		text := deployment(t)["deploy/helm/ropewalk/templates/"+file+".yaml"]
 		c, _, err := program().Find(strings.Fields(command))

@@ -113,9 +113,9 @@ var commands = []func(*console) *cobra.Command{
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
 	auditCommand, verifyCommand, restoreCommand, compactCommand, gcCommand,
 	// recipes
-	methodsCommand, schemaCommand, simulateCommand,
+	methodsCommand, schemaCommand,
 	// machines
-	upCommand, serveCommand, workerCommand, presignCommand, monitorCommand, setupCommand, superviseCommand, envCommand,
+	upCommand, serveCommand, workerCommand, monitorCommand, setupCommand, superviseCommand, envCommand,
 	sandboxCommand, gpuCommand,
 	// the program
 	versionCommand,

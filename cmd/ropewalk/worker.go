@@ -44,8 +44,6 @@ type workerOptions struct {
 	sessions int
 	// services run tool calls instead of the worker's own sandbox
 	services []string
-	// presigner is the address of the presigner that stands in for the store's credentials; "" if there is none
-	presigner string
 	// host names this host and its queue; address is where other hosts reach it
 	host, address string
 	hostTLS       gang.TLS // authenticates and encrypts connections to other hosts
@@ -61,14 +59,13 @@ func workerCommand(con *console) *cobra.Command {
 		Use:   "worker",
 		Short: "poll task queues and run workflows and activities",
 		Long: "worker connects to the Temporal server that TEMPORAL_ADDRESS or temporal.toml names and to the store\n" +
-			"that the AWS_* variables name. It refuses a store without conditional puts. A worker of the queue\n" +
-			"sandbox can do without the store's credentials: it then asks a presigner for each request.",
+			"that the AWS_* variables name. It refuses a store without conditional puts.",
 		Example: "  ropewalk worker\n  ropewalk worker --queues sandbox --sandbox-workers 16",
 		Args:    exactly(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), con) },
 	}
 	cmd.Flags().StringSliceVar(&o.queues, "queues", nil, "task queues to poll (default all: cpu, rollout, sandbox, "+
-		"gpu); rollout.NAME for recipes whose rollout.queues has that name")
+		"gpu)")
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); results are equal "+
 		"only for equal numbers of threads")
 	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
@@ -78,9 +75,6 @@ func workerCommand(con *console) *cobra.Command {
 		"continues")
 	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these "+
 		"addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
-	cmd.Flags().StringVar(&o.presigner, "presigner", "", "use the store through the presigner at this address "+
-		"(ropewalk presign), without credentials, for the queue sandbox alone (default: "+presignerVariable+"); "+
-		presignerToken+" holds its token")
 	cmd.Flags().StringVar(&o.host, "host", "", "this host's name; a worker of the queue gpu also polls gpu.NAME, to "+
 		"which the stages of a run return (default: "+hostVariable+", else the system's host name)")
 	cmd.Flags().StringVar(&o.address, "host-address", "", "IP address at which other hosts reach this one, for "+
@@ -107,9 +101,6 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 		return badinput.Of(err)
 	}
 	if err := o.checkQueues(conf); err != nil {
-		return err
-	}
-	if err := o.checkPresigner(); err != nil {
 		return err
 	}
 	if err := o.checkHostTLS(); err != nil {
@@ -223,7 +214,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	deps, err := activities.New(activities.Options{
 		Memory: memory,
 		Store:  objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
-		Host: o.homeOf(), Shards: o.atOnce(conf.Queues.Rollout, devices),
+		Host:   o.homeOf(),
 		Fetch:  download.Opener{Bucket: o.openBucket}.Open,
 		Bucket: o.openBucket, Models: modelFolder(),
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),

@@ -22,26 +22,24 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
-// checkQueues refuses names that are neither queues of temporal.yaml nor such as recipes can name for shards.
+// checkQueues refuses names that are no queues of temporal.yaml.
 func (o workerOptions) checkQueues(conf temporalconf.Config) error {
 	var names []string
 	for _, q := range conf.Queues.All() {
 		names = append(names, q.Name)
 	}
 	for _, q := range o.queues {
-		if slices.Contains(names, q) || stages.TakesShards(q) {
+		if slices.Contains(names, q) {
 			continue
 		}
 		if near := spelling.Nearest(q, names); near != "" {
 			return badInput("--queues: there is no queue %q; did you mean %s?", q, near)
 		}
-		return badInput("--queues: there is no queue %q; there are %s, and %s.NAME for recipes with rollout.queues", q,
-			strings.Join(names, ", "), stages.Rollout)
+		return badInput("--queues: there is no queue %q; there are %s", q, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -103,11 +101,8 @@ func temporalOptions(conf temporalconf.Config) (client.Options, error) {
 	return options, nil
 }
 
-// openStore opens the store that the AWS_* variables or a presigner name. requests counts what is asked of it.
+// openStore opens the store that the AWS_* variables name. requests counts what is asked of it.
 func (o workerOptions) openStore(ctx context.Context, requests *metrics.Requests) (store.Store, error) {
-	if o.presigner != "" {
-		return o.openPresigned(ctx, requests)
-	}
 	options, err := s3.FromEnv()
 	if err != nil {
 		return nil, badInput("%w\na worker connects to the servers that the environment names; for those of the "+
@@ -136,11 +131,6 @@ func (o workerOptions) openStore(ctx context.Context, requests *metrics.Requests
 
 // openBucket opens another bucket on the worker's own server, with the worker's credentials.
 func (o workerOptions) openBucket(name string) (store.Store, error) {
-	if o.presigner != "" {
-		return nil, fmt.Errorf("s3://%s: %w: this worker has none, and its presigner %s gives URLs of the record "+
-			"alone; name a path or an https address, or give the worker credentials in place of --presigner", name,
-			store.ErrCredentials, o.presigner)
-	}
 	options, err := s3.FromEnv()
 	if err != nil {
 		return nil, err

@@ -16,30 +16,16 @@ import (
 // A worker that cannot begin says what is missing and how to get it.
 func TestWorkerRefusals(t *testing.T) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL",
-		"AWS_ENDPOINT_URL_S3", presignerVariable, presignerToken} {
+		"AWS_ENDPOINT_URL_S3"} {
 		t.Setenv(name, "")
 	}
 	require.Equal(t, `ropewalk: --queues: there is no queue "sandbx"; did you mean sandbox?`,
 		refused(t, "worker", "--queues", "cpu,sandbx"))
-	require.Equal(t, `ropewalk: --queues: there is no queue "x"; there are cpu, rollout, sandbox, gpu, and `+
-		`rollout.NAME for recipes with rollout.queues`,
+	require.Equal(t, `ropewalk: --queues: there is no queue "x"; there are cpu, rollout, sandbox, gpu`,
 		refused(t, "worker", "--queues", "x"))
 	require.Equal(t, "ropewalk: read S3 settings: environment variable AWS_ACCESS_KEY_ID is not set\na worker "+
 		"connects to the servers that the environment names; for those of the running local stack: env "+
 		"$(ropewalk env) ropewalk worker", refused(t, "worker"))
-
-	const needsMore = "ropewalk: --presigner, ROPEWALK_PRESIGNER: a presigner permits what the stages of the queue " +
-		"sandbox need, and this worker polls %s: name --queues sandbox, or give the worker the store's credentials"
-	require.Equal(t, fmt.Sprintf(needsMore, "all queues"), refused(t, "worker", "--presigner", "https://h:8291"))
-	require.Equal(t, fmt.Sprintf(needsMore, "the queue cpu, sandbox"),
-		refused(t, "worker", "--presigner", "https://h:8291", "--queues", "cpu,sandbox"))
-	require.Equal(t, "ropewalk: --presigner https://h:8291: ROPEWALK_PRESIGNER_TOKEN is not set",
-		refused(t, "worker", "--presigner", "https://h:8291", "--queues", "sandbox"))
-	require.Equal(t, "ropewalk: --presigner, ROPEWALK_PRESIGNER: the presigner's address http://h:8291 would send the "+
-		"token and the URLs in plain text: want https://",
-		refused(t, "worker", "--presigner", "http://h:8291", "--queues", "sandbox"))
-	t.Setenv(presignerVariable, "https://h:8291")
-	require.Equal(t, fmt.Sprintf(needsMore, "the queue gpu"), refused(t, "worker", "--queues", "gpu"))
 }
 
 // A worker polls the namespace that commands use.

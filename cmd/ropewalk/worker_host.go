@@ -139,19 +139,9 @@ func (o workerOptions) homeOf() string {
 	return ""
 }
 
-// ownQueues are the queues for shards that only recipes name, with the tuning of the queue rollout.
-func (o workerOptions) ownQueues(like temporalconf.NamedQueue) (out []temporalconf.NamedQueue) {
-	for _, name := range o.queues {
-		if name != like.Name && stages.TakesShards(name) {
-			out = append(out, temporalconf.NamedQueue{Name: name, Queue: like.Queue})
-		}
-	}
-	return out
-}
-
 // generates reports whether the worker takes shards of rollouts.
 func (o workerOptions) generates() bool {
-	return len(o.queues) == 0 || slices.ContainsFunc(o.queues, stages.TakesShards)
+	return o.wants(workflows.QueueRollout)
 }
 
 // atOnce is how many activities of a queue with models the worker runs at once: as many as updates have GPUs, or what
@@ -165,9 +155,6 @@ func (o workerOptions) queuesOf(conf temporalconf.Config, devices int) (out []te
 	for _, q := range conf.Queues.All() {
 		if q.Name == workflows.QueueGPU || q.Name == workflows.QueueRollout {
 			q.MaxConcurrentActivities = o.atOnce(q.Queue, devices)
-		}
-		if q.Name == workflows.QueueRollout {
-			out = append(out, o.ownQueues(q)...)
 		}
 		if !o.wants(q.Name) {
 			continue

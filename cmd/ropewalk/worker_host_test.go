@@ -105,9 +105,7 @@ func TestQueuesOfAWorker(t *testing.T) {
 		activities(workerOptions{host: "a", updateDevices: 8, queues: []string{"gpu"}}, 7))
 	require.Equal(t, map[string]int{"sandbox": 2},
 		activities(workerOptions{host: "a", updateDevices: 1, queues: []string{"sandbox"}}, 8))
-	far := workerOptions{host: "a", updateDevices: 1, queues: []string{"rollout.far", "sandbox"}}
-	require.Equal(t, map[string]int{"rollout.far": 8, "sandbox": 2}, activities(far, 8), "tuned like rollout")
-	require.True(t, far.generates())
+	require.True(t, workerOptions{queues: []string{"rollout", "sandbox"}}.generates())
 	require.False(t, workerOptions{queues: []string{"sandbox"}}.generates())
 	require.Empty(t, workerOptions{host: "a", queues: []string{"sandbox"}}.homeOf())
 	require.Equal(t, "a", workerOptions{host: "a"}.homeOf())

@@ -36,8 +36,8 @@ type Panel struct {
 	Title, Doc string
 	Unit       Unit
 	Queries    []Query
-	// Needs names what must be there, and in use, for the panel to have data: "", or gpu, presigner, serve or cells (a
-	// sandbox service's sessions).
+	// Needs names what must be there, and in use, for the panel to have data: "", or gpu, serve or cells (a sandbox
+	// service's sessions).
 	Needs string
 }
 
@@ -66,7 +66,7 @@ func All() []Dashboard { return []Dashboard{overview, run, sandboxes, engines} }
 
 var overview = Dashboard{
 	Name: "overview", Title: "Ropewalk: overview",
-	Doc: "Runs, task queues, stages, the store, presigners and Temporal's client of all processes.",
+	Doc: "Runs, task queues, stages, the store and Temporal's client of all processes.",
 	Panels: []Panel{
 		{Title: "Open runs", Doc: "By state. Parked runs wait for a person.", Unit: Number,
 			Queries: []Query{{"max by (state) (ropewalk_runs)", "{{state}}"},
@@ -110,10 +110,6 @@ var overview = Dashboard{
 		{Title: "Bytes to and from the store", Unit: ByteRate, Queries: []Query{
 			{"sum(rate(ropewalk_store_sent_bytes_total[$window]))", "sent"},
 			{"sum(rate(ropewalk_store_received_bytes_total[$window]))", "received"}}},
-		{Title: "Questions to presigners", Doc: "By answer. All but signed are refusals.", Unit: PerSecond,
-			Needs: "presigner", Queries: one(rate("ropewalk_presign_requests_total", "outcome"), "{{outcome}}")},
-		{Title: "Answers of presigners", Doc: "Mean time from a question to its answer.", Unit: Seconds,
-			Needs: "presigner", Queries: one(mean("ropewalk_presign_request_seconds", "instance"), "{{instance}}")},
 		{Title: "Schedule to start", Doc: "Mean time that an activity's task waited, as Temporal's SDK counts it.",
 			Unit: Seconds, Queries: one(mean("temporal_activity_schedule_to_start_latency_seconds", "task_queue"),
 				"{{task_queue}}")},

@@ -94,7 +94,7 @@ var onlyIn = map[string][]string{
 	cobra:     {"cmd"},
 	purego:    {"policy"},
 	gonum:     {"policy"},
-	yaml: {"gpu/plan", "recipes", "internal/simulate", "internal/temporalconf",
+	yaml: {"gpu/plan", "recipes", "internal/temporalconf",
 		"sandbox/service"},
 	grpc:              {"sandbox/rpc", "sandbox/service", "sandbox/client"},
 	prom:              {"sandbox/service", "gpu/metrics", "internal/metrics", "internal/monitor", "internal/serve"},

@@ -39,7 +39,7 @@ var Formats = []string{"text", "json"}
 
 // Variables of the environment that hold secrets of the program. Their values never appear in the log.
 var secretVariables = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TEMPORAL_API_KEY",
-	"ROPEWALK_SANDBOX_TOKEN", "ROPEWALK_PRESIGNER_TOKEN", "HF_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS"}
+	"ROPEWALK_SANDBOX_TOKEN", "HF_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS"}
 
 // Options of a log.
 type Options struct {
@@ -121,7 +121,8 @@ func newConcealer(given []string) concealer {
 // userInfo matches the credentials of an address.
 var userInfo = regexp.MustCompile(`(://)[^/\s"'@]+@`)
 
-// presigned matches what makes a URL of the store a presigned one, which is a secret for as long as it is valid.
+// presigned matches what makes an S3 URL a presigned one, which is a secret for as long as it is valid. Hubs redirect
+// downloads to such URLs.
 var presigned = regexp.MustCompile(`(X-Amz-(?:Credential|Security-Token|Signature)=)[^&\s"'<>]+`)
 
 const concealed = "[secret]"

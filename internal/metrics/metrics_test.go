@@ -91,22 +91,6 @@ func TestRequestsAndTheirErrors(t *testing.T) {
 	require.Contains(t, lines, `ropewalk_store_received_bytes_total{operation="get"} 70`)
 }
 
-// A presigner's answers are counted from zero, by operation and outcome.
-func TestPresignersAnswersAreCounted(t *testing.T) {
-	p := New("presigner", "c0de", "v1.2.3")
-	q := p.Presign([][2]string{{"get", "signed"}, {"get", "forbidden"}, {"unknown", "unauthorized"}})
-	q.Answered("get", "signed", 500*time.Millisecond)
-	q.Answered("get", "signed", 500*time.Millisecond)
-	q.Answered("unknown", "unauthorized", time.Second)
-	require.Equal(t, []string{
-		`ropewalk_presign_request_seconds_sum 2`,
-		`ropewalk_presign_request_seconds_count 3`,
-		`ropewalk_presign_requests_total{operation="get",outcome="forbidden"} 0`,
-		`ropewalk_presign_requests_total{operation="get",outcome="signed"} 2`,
-		`ropewalk_presign_requests_total{operation="unknown",outcome="unauthorized"} 1`,
-	}, shown(t, p, "ropewalk_presign_"))
-}
-
 func TestAProcessShowsWhatItCounts(t *testing.T) {
 	p := New("monitor", "c0de", "v1.2.3")
 	require.Empty(t, shown(t, p, "ropewalk_stage_"))
@@ -125,7 +109,6 @@ func TestNilCountsNothing(t *testing.T) {
 	p.Requests().Request("get", 200, 0, 0, 0)
 	p.Engines().Works("cpu", "train", 0)
 	p.Engines().Loaded("cpu")
-	p.Presign(nil).Answered("get", "signed", 0)
 	require.Nil(t, p.Temporal())
 	require.NoError(t, p.Register(nil))
 	executor := fake{}

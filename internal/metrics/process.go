@@ -22,7 +22,7 @@ type Process struct {
 	engines  func() *Engines
 }
 
-// New returns the metrics of a process of a kind, such as worker, monitor or presigner. program is the digest of the
+// New returns the metrics of a process of a kind, such as worker or monitor. program is the digest of the
 // program, and version what it was built from.
 func New(kind, program, version string) *Process {
 	p := &Process{registry: prometheus.NewRegistry()}

@@ -63,7 +63,7 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 		executor = wrap.Sandbox(executor)
 	}
 	deps, err := activities.New(activities.Options{
-		Store: grantedOnly(t, objects), Trainer: trainer, Rollout: rollout,
+		Store: objects, Trainer: trainer, Rollout: rollout,
 		Sandbox: executor, Tier: sandbox.Tier(python.Isolation()),
 		Code: strings.Repeat("c", 64), Scratch: t.TempDir(), Fetch: wrap.Fetch,
 		Models: wrap.Models, Bucket: wrap.Bucket,
@@ -75,11 +75,6 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 
 // Environment returns Temporal's test environment for one workflow, with all workflows and the activities of deps.
 func Environment(deps *activities.Deps) *testsuite.TestWorkflowEnvironment {
-	return SplitEnvironment(deps, nil)
-}
-
-// SplitEnvironment is Environment with the activities of the queue sandbox of another worker; nil: of the same.
-func SplitEnvironment(deps, sandbox *activities.Deps) *testsuite.TestWorkflowEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
@@ -90,7 +85,7 @@ func SplitEnvironment(deps, sandbox *activities.Deps) *testsuite.TestWorkflowEnv
 		DeadlockDetectionTimeout: time.Minute,
 	})
 	workflows.Register(env)
-	register(env, deps, sandbox)
+	deps.Register(env)
 	return env
 }
 

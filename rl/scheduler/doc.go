@@ -1,7 +1,7 @@
 // Package scheduler decides which engine of a rollout runs which episode, and when. It is a pure, event-driven state
 // machine: the caller reports what has happened and the time, and carries out the decisions. It knows no clock, no
-// goroutine and no engine, so a discrete-event simulation (package simulate) and inference servers (package
-// policy/servers) are driven by the same code.
+// goroutine and no engine, so a discrete-event simulation (internal/bench/simulate) and inference servers
+// (package policy/servers) are driven by the same code.
 //
 // Glossary. An *engine* generates; its *capacity* is how many tokens of KV cache it gives out, and its *rows* are how
 // many episodes it takes at once. An *episode* is one trajectory: turns of generation with tool calls between them. It

@@ -361,10 +361,6 @@ var apart = []Activity{
 	{Name: "NoteState", Doc: "notes that a run is paused, parked, failed …, for listings", Queue: CPU,
 		Limit: 10 * time.Second},
 	{Name: "NoteDeed", Doc: "notes that a schedule starts a run, for the audit log", Queue: CPU, Limit: time.Minute},
-	{Name: "ReportRoom", Doc: "with `rollout.queues`, says what a worker of one of them has room for", Queue: Rollout,
-		Limit: 10 * time.Minute, Retry: WhileWanted},
-	{Name: "ObserveShards", Doc: "with `rollout.queues`, reads how fast the shards on each of them go on", Queue: CPU,
-		Limit: time.Minute},
 	{Name: "FindHome", Doc: "with `engine.hosts`, names the host that leads", Queue: GPU, Limit: time.Minute},
 	// An engine that is used goes on under its next stage.
 	{

@@ -12,7 +12,6 @@
 package stages
 
 import (
-	"regexp"
 	"slices"
 	"time"
 
@@ -26,13 +25,6 @@ const (
 	Sandbox = "sandbox"
 	GPU     = "gpu"
 )
-
-// rolloutQueues matches the queues that can take shards of a rollout.
-var rolloutQueues = regexp.MustCompile(`^` + Rollout + `(\.[A-Za-z0-9][A-Za-z0-9._-]{0,99})?$`)
-
-// TakesShards reports whether a queue can take shards of a rollout: Rollout, and any queue named after it and a place,
-// such as rollout.far. A run spreads its shards over several of them if its recipe names them (rollout.queues).
-func TakesShards(queue string) bool { return rolloutQueues.MatchString(queue) }
 
 // Stages that are timed and shown, and commit nothing that another stage reads.
 const (

@@ -37,9 +37,6 @@ func passing(err error) bool {
 	if _, ok := foreign(err); ok {
 		return false
 	}
-	if refusal, ok := notPresigned(err); ok {
-		return errors.Is(refusal, store.ErrUnreachable)
-	}
 	r, ok := response(err)
 	if !ok {
 		return unreachable(err)
@@ -47,8 +44,6 @@ func passing(err error) bool {
 	switch r.StatusCode {
 	case http.StatusConflict:
 		return r.Code != "BucketAlreadyExists" && r.Code != "BucketAlreadyOwnedByYou"
-	case http.StatusForbidden:
-		return expired(r.Code, r.Message)
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
 	case http.StatusNotImplemented, http.StatusInsufficientStorage:
@@ -111,9 +106,6 @@ func (s *Store) translate(op, key string, err error) error {
 	if f, ok := foreign(err); ok {
 		return fmt.Errorf("%s: %w: %w", what, store.ErrUnreachable, f)
 	}
-	if refusal, ok := notPresigned(err); ok {
-		return fmt.Errorf("%s: %w", what, refusal)
-	}
 	r, ok := response(err)
 	if !ok {
 		if unreachable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
@@ -126,9 +118,6 @@ func (s *Store) translate(op, key string, err error) error {
 		r.Code = "XMinioStorageFull"
 	}
 	a, known := advice[r.Code]
-	if s.options.Presigner != nil && a.sentinel == store.ErrCredentials {
-		a.text = "the server refuses the presigner's credentials or its clock; check its AWS_* variables and its role"
-	}
 	switch {
 	case known && a.text == "":
 		return fmt.Errorf("%s: %w", what, a.sentinel)

@@ -1,18 +1,15 @@
 package s3
 
 import (
-	"errors"
 	"net/http"
 	"time"
-
-	"github.com/ropewalk/ropewalk/store"
 )
 
 // Observer is told of the requests that a store sends. Its method is called concurrently and must not block.
 type Observer interface {
 	// Request reports one request, once its answer has begun: what it asked for (get, list, head, put, put_if_absent,
-	// put_part, delete, or other), the answer's status (0: there was none; 403 also if a presigner refused the
-	// request, which was not sent then), the time until then, and the bytes of both bodies (−1: unknown).
+	// put_part, delete, or other), the answer's status (0: there was none), the time until then,
+	// and the bytes of both bodies (−1: unknown).
 	Request(operation string, status int, took time.Duration, sent, received int64)
 }
 
@@ -34,11 +31,7 @@ func (t observing) RoundTrip(r *http.Request) (*http.Response, error) {
 	operation, sent, began := operationOf(r), r.ContentLength, time.Now()
 	answer, err := t.next.RoundTrip(r)
 	if err != nil {
-		status := 0
-		if refusal, ok := notPresigned(err); ok && errors.Is(refusal, store.ErrCredentials) {
-			status = http.StatusForbidden
-		}
-		t.to.Request(operation, status, time.Since(began), sent, -1)
+		t.to.Request(operation, 0, time.Since(began), sent, -1)
 		return nil, err
 	}
 	t.to.Request(operation, answer.StatusCode, time.Since(began), sent, answer.ContentLength)

@@ -31,8 +31,6 @@ type Options struct {
 	Transport http.RoundTripper
 	// Signer signs what PutIfAbsent puts; nil: nothing is signed.
 	Signer Signer
-	// Presigner gives a URL for each request, in place of credentials; nil: AccessKey and SecretKey sign requests.
-	Presigner Presigner
 	// Observer is told of every request, retries included; nil: no one is.
 	Observer Observer
 }
@@ -114,11 +112,7 @@ func (o Options) String() string {
 		scheme = "https"
 	}
 	host := strings.TrimPrefix(strings.TrimPrefix(o.Endpoint, "https://"), "http://")
-	name := fmt.Sprintf("s3://%s at %s://%s", o.Bucket, scheme, host)
-	if o.Presigner != nil {
-		name += " through " + o.Presigner.String()
-	}
-	return name
+	return fmt.Sprintf("s3://%s at %s://%s", o.Bucket, scheme, host)
 }
 
 // GoString keeps the secrets out of %#v.

@@ -22,7 +22,7 @@ import (
 )
 
 // roles are the accounts of deploy/roles.
-var roles = []string{"reader", "operator", "worker", "presigner"}
+var roles = []string{"reader", "operator", "worker"}
 
 const bucketOfRoles = "record-of-a-team"
 
@@ -38,7 +38,7 @@ func TestRoles(t *testing.T) {
 	owner := open(t, server, bucketOfRoles, nil)
 	require.NoError(t, owner.EnableVersioning(t.Context()))
 	require.NoError(t, owner.PutPolicy(t.Context(), rolesPolicy(t, "--bucket", bucketOfRoles, "reader=reader",
-		"operator=operator", "worker=worker", "presigner=presigner")))
+		"operator=operator", "worker=worker")))
 
 	const run = "runs/run=a/"
 	put := func(key string) attempt {
@@ -67,19 +67,19 @@ func TestRoles(t *testing.T) {
 			return err
 		}, reading},
 		{"write a shard", put(run + "table=turns/step=1/gen=0/00000-0123456789abcdef.parquet"),
-			[]string{"operator", "worker", "presigner"}}, // commands compact runs
+			[]string{"operator", "worker"}}, // commands compact runs
 		{"commit a manifest", put(run + "manifests/step=1/rollout/gen=0.json"),
-			[]string{"operator", "worker", "presigner"}},
+			[]string{"operator", "worker"}},
 		{"sign a manifest", put(run + "signatures/manifests/step=1/rollout/gen=0.json/a"),
-			[]string{"operator", "worker", "presigner"}},
-		{"note a call", put(run + "calls/step=1/begun.json"), []string{"operator", "worker", "presigner"}},
+			[]string{"operator", "worker"}},
+		{"note a call", put(run + "calls/step=1/begun.json"), []string{"operator", "worker"}},
 		{"write a checkpoint", put(run + "checkpoints/1-a/config.json"), []string{"operator", "worker"}},
 		{"write a head", put(run + "heads/step=1.json"), []string{"operator", "worker"}},
 		{"write a warm start", put("warmstarts/a/manifest.json"), []string{"worker"}},
 		{"list a run", put("catalogue/a.json"), []string{"worker"}},
-		{"describe the format", put("format/README.md"), []string{"worker", "presigner"}},
+		{"describe the format", put("format/README.md"), []string{"worker"}},
 		{"note a hub's revision", put("models/hub/o/n/r/c"), []string{"worker"}},
-		{"probe the store", put(".ropewalk-probe/a"), []string{"worker", "presigner"}},
+		{"probe the store", put(".ropewalk-probe/a"), []string{"worker"}},
 		{"ask for a run", put("requests/a.json"), []string{"operator"}},
 		{"upload a file", put("imports/a.jsonl"), []string{"operator"}},
 		{"note who asked", put("deeds/a/t-x.json"), []string{"operator", "worker"}},

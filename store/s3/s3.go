@@ -82,18 +82,12 @@ func connect(o Options, transport http.RoundTripper) (*minio.Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", o, err)
 	}
-	access, lookup := credentials.NewStaticV4(o.AccessKey, o.SecretKey, o.SessionToken), minio.BucketLookupAuto
-	if o.Presigner != nil {
-		transport = presigning{transport, o.Presigner, o.Bucket}
-		access, lookup = credentials.NewStatic("", "", "", credentials.SignatureAnonymous), minio.BucketLookupPath
-	}
-	transport = observed(transport, o.Observer)
 	client, err := minio.NewCore(o.Endpoint, &minio.Options{
-		Creds:           access,
+		Creds:           credentials.NewStaticV4(o.AccessKey, o.SecretKey, o.SessionToken),
 		Secure:          o.Secure,
 		Region:          o.Region,
-		BucketLookup:    lookup,
-		Transport:       transport,
+		BucketLookup:    minio.BucketLookupAuto,
+		Transport:       observed(transport, o.Observer),
 		TrailingHeaders: false,
 		MaxRetries:      1,
 	})

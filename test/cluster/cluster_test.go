@@ -34,15 +34,6 @@ type form struct {
 	second int           // members of each kind that are replaced by the second build, of two
 }
 
-// staged is the run whose tool calls are on the queue sandbox. Those of interleaved episodes are made by workers of the
-// queue rollout.
-func (f form) staged() string {
-	if f.mode == "staged" {
-		return "disturbed"
-	}
-	return "undisturbed"
-}
-
 // theForm is the whole form, or with ROPEWALK_CLUSTER_SHORT the short one, which has each fault once.
 // ROPEWALK_CLUSTER_STEPS replaces the number of steps.
 func theForm(t *testing.T) form {
@@ -104,7 +95,6 @@ func TestCluster(t *testing.T) {
 		s.ropewalk(t, first, "reader", "verify", run).ok(t)
 	}
 	s.isolated(t)
-	s.presigned(t, f.staged())
 	s.roles(t, first, "disturbed")
 	require.Equal(t, []string{digest(t, first), digest(t, second)}, s.builds(t, "disturbed", first, second),
 		"both builds have committed")
@@ -207,10 +197,6 @@ func (s *site) disturb(t *testing.T, f form, c client.Client, run, second string
 	if f.mode == "staged" {
 		s.working(t, c, run, "sandbox")
 	}
-	for _, p := range s.presigners {
-		require.NoError(t, p.Kill())
-	}
-	did("killed the presigners")
 
 	off := s.working(t, c, run, "rollout")
 	require.NoError(t, s.network.Cut(off.machine))
@@ -232,7 +218,7 @@ func (s *site) disturb(t *testing.T, f form, c client.Client, run, second string
 			continue
 		}
 		m.upgrade(t, second)
-		if !slices.Contains(s.nodes, m) && !slices.Contains(s.presigners, m) {
+		if !slices.Contains(s.nodes, m) {
 			m.polls(t)
 		}
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/cluster"
 	"github.com/ropewalk/ropewalk/internal/stack"
-	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
@@ -39,13 +38,10 @@ type site struct {
 	endpoint  string
 	objects   string // the folder of the bucket's objects
 	nodes     []*member
-	// presigners hold the store's credentials for the workers of the queue sandbox, which each ask one of them.
-	presigners []*member
-	workers    map[string][]*member // by queue
-	desk       *cluster.Machine     // where people type commands
-	token      string               // of the sandbox services
-	permit     string               // the token of the presigners
-	python     string               // of the sandbox services
+	workers   map[string][]*member // by queue
+	desk      *cluster.Machine     // where people type commands
+	token     string               // of the sandbox services
+	python    string               // of the sandbox services
 }
 
 // member is a process on a machine of its own.
@@ -107,7 +103,7 @@ func start(t *testing.T, tools map[string]string, program string) *site {
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	require.NoError(t, os.Chmod(folder, 0o711))
 	s := &site{folder: folder, accounts: map[string]string{}, workers: map[string][]*member{}, token: rand.Text(),
-		permit: rand.Text(), python: os.Getenv("ROPEWALK_SANDBOX_PYTHON")}
+		python: os.Getenv("ROPEWALK_SANDBOX_PYTHON")}
 	s.network, err = cluster.NewNetwork()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.network.Close()) })
@@ -130,19 +126,17 @@ func start(t *testing.T, tools map[string]string, program string) *site {
 
 	var addresses []string
 	for i := range 2 {
-		s.presigners = append(s.presigners, s.startPresigner(t, program, fmt.Sprintf("presigner%d", i+1)))
 		node := s.startNode(t, program, fmt.Sprintf("node%d", i+1))
 		s.nodes = append(s.nodes, node)
 		addresses = append(addresses, "https://"+node.machine.IP+":8290")
 	}
 	for i := range 2 {
 		require.NoError(t, cluster.Answers(s.nodes[i].machine.IP+":8290", time.Minute))
-		require.NoError(t, cluster.Answers(s.presigners[i].machine.IP+":8291", time.Minute))
 	}
 	for _, queue := range queues {
 		for i := range 2 {
 			s.workers[queue] = append(s.workers[queue], s.startWorker(t, program, queue,
-				fmt.Sprintf("%s%d", queue, i+1), strings.Join(addresses, ","), s.presigners[i].machine.IP+":8291"))
+				fmt.Sprintf("%s%d", queue, i+1), strings.Join(addresses, ",")))
 		}
 	}
 	for _, queue := range queues {
@@ -181,7 +175,7 @@ func (s *site) startS3(t *testing.T, program string) {
 	require.NoError(t, os.Mkdir(accounts, 0o700))
 	require.NoError(t, os.Mkdir(objects, 0o700))
 	listed := map[string]any{}
-	for _, name := range []string{owner, "operator", "worker", "presigner", "reader"} {
+	for _, name := range []string{owner, "operator", "worker", "reader"} {
 		s.accounts[name] = rand.Text()
 		if name != owner {
 			listed[name] = map[string]any{"access": name, "secret": s.accounts[name], "role": "user"}
@@ -208,7 +202,7 @@ func (s *site) startS3(t *testing.T, program string) {
 func (s *site) policy(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("python3", filepath.Join(root(t), "deploy", "roles", "bucket-policy.py"),
-		"reader=reader", "operator=operator", "worker=worker", "presigner=presigner").Output()
+		"reader=reader", "operator=operator", "worker=worker").Output()
 	require.NoError(t, err)
 	path := filepath.Join(s.folder, "policy.json")
 	require.NoError(t, os.WriteFile(path, out, 0o600))
@@ -218,25 +212,14 @@ func (s *site) policy(t *testing.T) string {
 // environment is what a process on a machine gets: the servers' addresses, and the credentials of its role.
 func (s *site) environment(t *testing.T, m *cluster.Machine, role string) []string {
 	t.Helper()
-	return append(s.withoutStore(t, m), s.store(role)...)
-}
-
-// withoutStore is the environment of a process that knows Temporal and the sandbox services.
-func (s *site) withoutStore(t *testing.T, m *cluster.Machine) []string {
-	t.Helper()
 	pair, err := s.authority.Issue(m.Name, m.IP)
 	require.NoError(t, err)
 	return append(s.bare(t, m.Name),
 		"TEMPORAL_ADDRESS="+s.temporal.Address, "TEMPORAL_TLS_SERVER_CA_CERT_PATH="+s.authority.File,
 		"TEMPORAL_TLS_CLIENT_CERT_PATH="+pair.Cert, "TEMPORAL_TLS_CLIENT_KEY_PATH="+pair.Key,
 		"SSL_CERT_FILE="+s.authority.File, "ROPEWALK_NO_WORKER=1",
-		"ROPEWALK_SANDBOX_CA="+s.authority.File, "ROPEWALK_SANDBOX_TOKEN="+s.token)
-}
-
-// store are the variables with which a process uses the store in a role.
-func (s *site) store(role string) []string {
-	return []string{"AWS_ENDPOINT_URL_S3=" + s.endpoint, "AWS_ACCESS_KEY_ID=" + role,
-		"AWS_SECRET_ACCESS_KEY=" + s.accounts[role]}
+		"ROPEWALK_SANDBOX_CA="+s.authority.File, "ROPEWALK_SANDBOX_TOKEN="+s.token,
+		"AWS_ENDPOINT_URL_S3="+s.endpoint, "AWS_ACCESS_KEY_ID="+role, "AWS_SECRET_ACCESS_KEY="+s.accounts[role])
 }
 
 // bare is the environment of a process that knows no server.
@@ -270,40 +253,19 @@ func (s *site) startNode(t *testing.T, program, name string) *member {
 		secret, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
 }
 
-// startPresigner starts a presigner, which knows the store alone. Its log tells of every request that it signs.
-func (s *site) startPresigner(t *testing.T, program, name string) *member {
+// startWorker starts a worker of a queue, as deploy/systemd does. Its tool calls run in the sandbox services. The engine
+// has one thread: the weights depend on the number.
+func (s *site) startWorker(t *testing.T, program, queue, name, services string) *member {
 	t.Helper()
 	m := s.machine(t, name)
-	pair, err := s.authority.Issue(name, m.IP)
-	require.NoError(t, err)
-	secret := filepath.Join(s.folder, "permit")
-	require.NoError(t, os.WriteFile(secret, []byte(s.permit), 0o600))
-	env := append(s.bare(t, name), "SSL_CERT_FILE="+s.authority.File)
-	return s.add(t, m, program, append(env, s.store("presigner")...), "presign", "--listen", "0.0.0.0:8291",
-		"--token-file", secret, "--tls-cert", pair.Cert, "--tls-key", pair.Key, "--log-level", "debug")
-}
-
-// startWorker starts a worker of a queue, as deploy/systemd does. Its tool calls run in the sandbox services, and one
-// of the queue sandbox asks a presigner for the store. The engine has one thread: the weights depend on the number.
-func (s *site) startWorker(t *testing.T, program, queue, name, services, presigner string) *member {
-	t.Helper()
-	m := s.machine(t, name)
-	env := s.withoutStore(t, m)
-	if queue == "sandbox" {
-		env = append(env, "ROPEWALK_PRESIGNER=https://"+presigner, "ROPEWALK_PRESIGNER_CA="+s.authority.File,
-			"ROPEWALK_PRESIGNER_TOKEN="+s.permit)
-	} else {
-		env = append(env, s.store("worker")...)
-	}
-	return s.add(t, m, program, env, "worker", "--queues", queue, "--threads", "1", "--host", name, "--host-address",
+	return s.add(t, m, program, s.environment(t, m, "worker"), "worker", "--queues", queue, "--threads", "1", "--host", name, "--host-address",
 		m.IP, "--sandbox-address", services, "--log-level", "info")
 }
 
-// isolated requires that the processes that are close to models' programs have no credentials of the store: the sandbox
-// services and the workers of the queue sandbox.
+// isolated requires that the sandbox services, which run the programs of models, have no credentials of the store.
 func (s *site) isolated(t *testing.T) {
 	t.Helper()
-	for _, m := range slices.Concat(s.nodes, s.workers["sandbox"]) {
+	for _, m := range s.nodes {
 		var has []byte
 		eventually(t, func() bool { // it may be between two starts
 			var err error
@@ -316,19 +278,6 @@ func (s *site) isolated(t *testing.T) {
 			require.NotContains(t, string(has), secret, "%s has the secret of %s", m.Name, account)
 		}
 	}
-}
-
-// presigned requires that the presigners have signed the commits of a run's tool calls, and have refused nothing.
-func (s *site) presigned(t *testing.T, run string) {
-	t.Helper()
-	var said strings.Builder
-	for _, p := range s.presigners {
-		said.WriteString(p.Log())
-	}
-	require.Regexp(t, `msg=presigned .*operation=put_if_absent key="?runs/run=`+run+`/manifests/step=\d+/`+
-		schema.StageSandbox+`/`, said.String())
-	require.NotContains(t, said.String(), "msg=refused")
-	t.Logf("the presigners signed %d requests", strings.Count(said.String(), "msg=presigned"))
 }
 
 func (s *site) add(t *testing.T, m *cluster.Machine, program string, env []string, args ...string) *member {
@@ -401,7 +350,7 @@ func (s *site) dial(t *testing.T) client.Client {
 
 // each are the first n processes of each kind that run the program.
 func (s *site) each(n int) []*member {
-	some := slices.Concat(s.nodes[:n], s.presigners[:n])
+	some := slices.Clone(s.nodes[:n])
 	for _, queue := range queues {
 		some = append(some, s.workers[queue][:n]...)
 	}

@@ -34,8 +34,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/dashboards"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
-	"github.com/ropewalk/ropewalk/store/presigned"
 )
 
 // alertsVariable makes the test inject the faults that take long, too.
@@ -81,14 +79,12 @@ func TestAlerts(t *testing.T) {
 	s.live = h.start(t, "unpark", s.run, "--retry", "--json")
 	w.clears(t, "RopewalkRunParked")
 
-	phase("a weak sandbox, a failed device, a short retention, a guessed token")
-	s.guess(t)
+	phase("a weak sandbox, a failed device, a short retention")
 	node := h.weakSandbox(t)
 	w.aim(t, "sandbox", s.node.address, node.address)
 	s.gpu.fail(t)
 	s.retain(t, h, time.Hour)
-	want := []string{"RopewalkSandboxTierLost", "RopewalkGPUUnhealthy", "RopewalkRetentionNear",
-		"RopewalkPresignerRefuses"}
+	want := []string{"RopewalkSandboxTierLost", "RopewalkGPUUnhealthy", "RopewalkRetentionNear"}
 	w.fires(t, want...)
 	w.aim(t, "sandbox", s.node.address)
 	node.end(t)
@@ -155,13 +151,12 @@ type scene struct {
 	node                  sandboxNode
 	s3                    *faultyS3
 	gpu                   *simulatedHost
-	presigner             string // its address
 	complete              func() // asks the model server for a completion
 	cell                  func() // runs a cell in the sandbox service
 }
 
-// watched starts a run, its worker, which reaches the store through a proxy, a monitor, a sandbox service, a presigner,
-// a model server and a host with a simulated device, all of which Prometheus reads.
+// watched starts a run, its worker, which reaches the store through a proxy, a monitor, a sandbox service, a
+// model server and a host with a simulated device, all of which Prometheus reads.
 func (h *home) watched(t *testing.T, w *tower) *scene {
 	t.Helper()
 	s := &scene{w: w, run: "watched", s3: newFaultyS3(t, h), gpu: newSimulatedHost(t)}
@@ -177,7 +172,6 @@ func (h *home) watched(t *testing.T, w *tower) *scene {
 	s.cell = func() { post(t, sessions+"/"+session()+"/run", `{"code": "6 * 7"}`, sandboxSecret) }
 	w.aim(t, "sandbox", s.node.address)
 	w.aim(t, "gpu", s.gpu.URL)
-	s.startPresigner(t, h)
 	s.live = h.start(t, append(recipe(s.run), "--set", "steps=5000")...)
 	eventually(t, func() bool { return h.record().heads(s.run) > 1 || !s.live.running() }, "the first steps")
 	model := h.start(t, "serve", s.run+"@1", "--listen", "127.0.0.1:0", "--name", "policy")
@@ -228,37 +222,8 @@ func (s *scene) startWorker(t *testing.T, h *home) {
 	s.w.aim(t, "worker", s.worker.announces(t, metricsAt))
 }
 
-// The tokens of the clients of the presigner and of the sandbox service.
-const (
-	presignerSecret = "token-of-the-presigner"
-	sandboxSecret   = "token-of-the-sandbox-service"
-)
-
-func (s *scene) startPresigner(t *testing.T, h *home) {
-	t.Helper()
-	token := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(token, []byte(presignerSecret), 0o600))
-	presigner := h.with(strings.Fields(h.run(t, "env").ok(t).out)...).start(t, "presign", "--listen", "127.0.0.1:0",
-		"--token-file", token, "--metrics-address", "127.0.0.1:0")
-	s.w.aim(t, "presigner", presigner.announces(t, metricsAt))
-	s.presigner = presigner.announces(t, regexp.MustCompile(`listening on (\S+): `))
-}
-
-// guess asks the presigner with a wrong token.
-func (s *scene) guess(t *testing.T) {
-	t.Helper()
-	_, err := presigned.Open(t.Context(), presigned.Options{Address: s.presigner, Token: "guessed"})
-	require.ErrorIs(t, err, store.ErrCredentials)
-}
-
-// ask reads an object of the run with the presigner's permission.
-func (s *scene) ask(t *testing.T) {
-	t.Helper()
-	objects, err := presigned.Open(t.Context(), presigned.Options{Address: s.presigner, Token: presignerSecret})
-	require.NoError(t, err)
-	_, err = objects.Get(t.Context(), schema.HeadKey(s.run, "1"))
-	require.NoError(t, err)
-}
+// sandboxSecret is the token of the sandbox service's clients.
+const sandboxSecret = "token-of-the-sandbox-service"
 
 func (s *scene) startMonitor(t *testing.T, h *home) {
 	t.Helper()
@@ -276,8 +241,6 @@ func (s *scene) panels(t *testing.T) {
 					switch p.Needs { // a rate needs requests between two scrapes
 					case "serve":
 						s.complete()
-					case "presigner":
-						s.ask(t)
 					case "cells":
 						s.cell()
 					}

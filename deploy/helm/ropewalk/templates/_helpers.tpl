@@ -48,16 +48,6 @@ limits: {memory: {{ .memory | quote }}}
 
 {{/* The variables with which a process finds Temporal and the store. */}}
 {{- define "ropewalk.servers" -}}
-{{ include "ropewalk.temporal" . }}
-{{ include "ropewalk.store" (dict "root" . "secret" .Values.store.credentialsSecret) }}
-- {name: ROPEWALK_LOG_FORMAT, value: json}
-{{- end -}}
-
-{{- define "ropewalk.presigner" -}}
-{{- printf "https://%s-presigner.%s.svc:8291" (include "ropewalk.name" .) .Release.Namespace -}}
-{{- end -}}
-
-{{- define "ropewalk.temporal" -}}
 - {name: TEMPORAL_ADDRESS, value: {{ .Values.temporal.address | quote }}}
 - {name: TEMPORAL_NAMESPACE, value: {{ .Values.temporal.namespace | quote }}}
 {{- with .Values.temporal.apiKeySecret }}
@@ -70,19 +60,16 @@ limits: {memory: {{ .memory | quote }}}
 - {name: TEMPORAL_TLS_CLIENT_KEY_PATH, value: /etc/ropewalk/temporal/tls.key}
 - {name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /etc/ropewalk/temporal/ca.crt}
 {{- end }}
-{{- end -}}
-
-{{/* The variables of the store, with the credentials of the secret. */}}
-{{- define "ropewalk.store" -}}
-{{- with .root.Values.store -}}
+{{- with .Values.store }}
 - {name: AWS_ENDPOINT_URL_S3, value: {{ .endpoint | quote }}}
 - {name: AWS_REGION, value: {{ .region | quote }}}
 - {name: ROPEWALK_S3_BUCKET, value: {{ .bucket | quote }}}
-{{- end }}
 - name: AWS_ACCESS_KEY_ID
-  valueFrom: {secretKeyRef: {name: {{ .secret }}, key: AWS_ACCESS_KEY_ID}}
+  valueFrom: {secretKeyRef: {name: {{ .credentialsSecret }}, key: AWS_ACCESS_KEY_ID}}
 - name: AWS_SECRET_ACCESS_KEY
-  valueFrom: {secretKeyRef: {name: {{ .secret }}, key: AWS_SECRET_ACCESS_KEY}}
+  valueFrom: {secretKeyRef: {name: {{ .credentialsSecret }}, key: AWS_SECRET_ACCESS_KEY}}
+{{- end }}
+- {name: ROPEWALK_LOG_FORMAT, value: json}
 {{- end -}}
 
 {{- define "ropewalk.serverMounts" -}}
