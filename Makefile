@@ -52,7 +52,7 @@ parity: ## compare every loss and its gradient with PyTorch's autograd (ROPEWALK
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
 
 humaneval: ## run HumanEval's solutions and empty bodies in the sandbox, 50 rounds in random order
-	go test -count 1 -run TestHumanEval -v ./sandbox
+	ROPEWALK_HUMANEVAL_ROUNDS=50 go test -count 1 -run TestHumanEval -v ./sandbox
 
 # ROPEWALK_PYTHON names a Python with torch.
 test-hosts: tools ## train a model that lies on two hosts, and lose hosts during updates (minutes)

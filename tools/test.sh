@@ -32,7 +32,6 @@ part breaks -test.run "$breaks" -test.skip "$apart"
 part works -test.skip "$breaks|$apart"
 
 failed=() # names of logs
-export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-2} # of 50: make humaneval
 # tests FLAG… PACKAGE…: without symbols and go vet, which make lint runs: the tests of some seventy packages are linked
 # here. Compilers step back for tests, which have deadlines.
 tests() {
