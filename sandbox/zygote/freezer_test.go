@@ -60,9 +60,9 @@ func TestTheWholeCallIsPaused(t *testing.T) {
 		t.Skip("no group can be frozen")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	p, ended := setAside(t), make(chan error, 1)
 	go func() {
-		_, err := e.attempt(ctx, setAside(t), e.plan.sets.available[0],
+		_, err := e.attempt(ctx, p, e.plan.sets.available[0],
 			sandbox.Call{Code: spinner, Limits: sandbox.Limits{CPU: time.Hour, Wall: time.Hour}})
 		ended <- err
 	}()
