@@ -125,7 +125,9 @@ func everyThreat(t *testing.T, tier sandbox.Tier, rows []threat) {
 	defer func() { require.NoError(t, executor.Close()) }()
 	words := host.words(rawCalls)
 	aside := threat{crowd: true, code: "time.sleep(.5)"} // starts the zygote for calls that are set aside
-	aside.run(t, executor, words)
+	for executor.Stats().Aside == 0 {
+		aside.run(t, executor, words)
+	}
 	untouched := look(t, executor, tier)
 	for range 3 { // a zygote's memory settles during its first calls
 		untouched = look(t, executor, tier)
