@@ -26,7 +26,8 @@ func TestEndlessLoopsDoNotHoldUpOthers(t *testing.T) {
 	defer cancel()
 	loops := make([]sandbox.Call, 4)
 	for i := range loops {
-		loops[i] = sandbox.Call{Code: "while True: pass", Limits: sandbox.Limits{CPU: 20 * time.Second, Wall: time.Hour}}
+		loops[i] = sandbox.Call{Code: "while True: pass",
+			Limits: sandbox.Limits{CPU: 20 * time.Second, Wall: time.Hour}}
 	}
 	ended := make(chan error, 1)
 	go func() {
