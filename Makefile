@@ -43,16 +43,16 @@ run: ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it l
 	@$(MAKE) --no-print-directory tools
 	@bin/ropewalk run $(RECIPE)
 
-# Two runs of HumanEval of the 50 that `make humaneval` does. TIMES=1 rewrites the packages' seconds in .ci/times.
+# TIMES=1 rewrites the packages' seconds in .ci/times.
 test: build tools check-tool ## run every test against real local servers
 	@ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_E2E_BINARY=$(CURDIR)/bin/ropewalk \
-		ROPEWALK_HUMANEVAL_ROUNDS=$${ROPEWALK_HUMANEVAL_ROUNDS:-2} .tools/check -times .ci/times $(if $(TIMES),-update)
+		.tools/check -times .ci/times $(if $(TIMES),-update)
 
 # BASE is where the changes begin: the commit at which the branch left origin/main, or else the last commit.
 BASE ?= $(shell at=$$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD); \
 	[[ $$at != $$(git rev-parse HEAD) || -n $$(git status --porcelain) ]] || at=HEAD~1; echo $$at)
 check: lint build tools check-tool ## check a change in four minutes: lint, the packages it reaches, a run of three steps
-	@ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_E2E_BINARY=$(CURDIR)/bin/ropewalk ROPEWALK_HUMANEVAL_ROUNDS=1 \
+	@ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_E2E_BINARY=$(CURDIR)/bin/ropewalk \
 		.tools/check -since $(BASE) -times .ci/times -budget 90s -slow 5
 	@tools/short-run.sh
 
@@ -63,7 +63,7 @@ parity: ## compare every loss and its gradient with PyTorch's autograd (ROPEWALK
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
 
 humaneval: ## run HumanEval's solutions and empty bodies in the sandbox, 50 rounds in random order
-	go test -count 1 -run TestHumanEval -v ./sandbox
+	ROPEWALK_HUMANEVAL_ROUNDS=50 go test -count 1 -run TestHumanEval -v ./sandbox
 
 # ROPEWALK_PYTHON names a Python with torch.
 test-hosts: tools ## train a model that lies on two hosts, and lose hosts during updates (minutes)

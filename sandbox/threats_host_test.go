@@ -100,12 +100,12 @@ func (h *host) snapshot(t *testing.T) snapshot {
 	return s
 }
 
-// unchanged compares the host with a snapshot. The last processes of a call may take a moment to end.
+// unchanged compares the host with a snapshot. It waits for the last processes of a call to end.
 func (h *host) unchanged(t *testing.T, before snapshot) {
 	t.Helper()
+	const hangs = 2 * time.Minute
 	now := h.snapshot(t)
-	for deadline := time.Now().Add(2 * time.Second); !equal(before, now) &&
-		time.Now().Before(deadline); now = h.snapshot(t) {
+	for end := time.Now().Add(hangs); !equal(before, now) && time.Now().Before(end); now = h.snapshot(t) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	require.Equal(t, before, now, "the host has changed")

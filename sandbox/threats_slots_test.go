@@ -17,7 +17,7 @@ before = standing()
 open("held", "w").write("` + secret + `")
 held = "` + secret + `" * 100
 until = time.monotonic() + .5
-while time.monotonic() < until: sum(range(1000))
+while time.monotonic() < until: time.sleep(.005)
 print(open("held").read() == held[:len(open("held").read())], sorted(os.listdir(".")), standing() == before)`
 
 // slotAttacks run at the same time as the neighbour.

@@ -104,7 +104,7 @@ func TestRolloutsRunWhileAStepUpdates(t *testing.T) {
 		if in.Step == 1 { // it does not end before the rollout of step 2 has begun
 			select {
 			case <-sampled:
-			case <-time.After(time.Minute):
+			case <-time.After(hangs):
 				return api.Updated{}, errors.New("step 2 is not sampled while step 1 updates")
 			}
 		}
@@ -119,7 +119,6 @@ func TestRolloutsRunWhileAStepUpdates(t *testing.T) {
 		w.mu.Unlock()
 		return f.generate(in)
 	})
-	f.env.SetTestTimeout(2 * time.Minute)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Equal(t, []string{"sample 1", "sample 2", "sample 3", "sample 4"}, w.order)

@@ -2,13 +2,10 @@ package workflows
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	sdklog "go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -26,9 +23,7 @@ func TestAChildWhoseIDStaysTakenFails(t *testing.T) {
 // childBesideOpen runs a child whose id another workflow uses for a while.
 func childBesideOpen(t *testing.T, while time.Duration) error {
 	t.Helper()
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment()
 	env.SetWorkflowRunTimeout(24 * time.Hour)
 	held := func(ctx workflow.Context, length time.Duration) (string, error) {
 		return "done", workflow.Sleep(ctx, length)

@@ -115,13 +115,12 @@ func TestAStepUpdatesWhileThePolicyBeforeItIsMeasured(t *testing.T) {
 		if in.Step == 1 {
 			select {
 			case <-updated:
-			case <-time.After(time.Minute):
+			case <-time.After(hangs):
 				return api.Evaluated{}, errors.New("step 2 does not update while the policy after step 1 is measured")
 			}
 		}
 		return f.evaluate(in)
 	})
-	f.env.SetTestTimeout(2 * time.Minute)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 }

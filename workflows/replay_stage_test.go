@@ -3,15 +3,12 @@ package workflows
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
@@ -32,9 +29,7 @@ const replayShards = 20
 
 func newReplayFakes(t *testing.T, steps int) *replayFakes {
 	t.Helper()
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	f := &replayFakes{fakes: &fakes{env: suite.NewTestWorkflowEnvironment(), calls: map[string]int{}}}
+	f := &replayFakes{fakes: &fakes{env: newEnvironment(), calls: map[string]int{}}}
 	f.env.RegisterWorkflowWithOptions(ReplayStage, workflow.RegisterOptions{Name: ReplayStageName})
 	handle(f.fakes, api.PrepareReplay, func(in api.ReplayInput) (api.ReplayPrepared, error) {
 		f.claimed = in

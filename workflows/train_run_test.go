@@ -44,11 +44,22 @@ func ref(name string, numbers ...int) schema.Ref {
 	return schema.Ref{Key: fmt.Sprint(name, numbers), Digest: strings.Repeat("0", 64)}
 }
 
-func newFakes(t *testing.T, plan api.Plan) *fakes {
-	t.Helper()
+// hangs is how long a test waits for what must happen. Only a test that hangs waits so long.
+const hangs = 5 * time.Minute
+
+// newEnvironment returns an environment that ends a workflow as hung after hangs. By default it would after three
+// seconds, in which a busy machine may get nothing done.
+func newEnvironment() *testsuite.TestWorkflowEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	f := &fakes{env: suite.NewTestWorkflowEnvironment(), calls: map[string]int{}, plan: plan, toolTurns: 1, next: 1}
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(hangs)
+	return env
+}
+
+func newFakes(t *testing.T, plan api.Plan) *fakes {
+	t.Helper()
+	f := &fakes{env: newEnvironment(), calls: map[string]int{}, plan: plan, toolTurns: 1, next: 1}
 	Register(f.env)
 	f.register()
 	return f

@@ -69,7 +69,7 @@ func TestFunctionsThatBreak(t *testing.T) {
 				module := map[bool]string{false: "scoring:one", true: "scoring:several"}[batch]
 				s := FunctionSettings{Module: module, Batch: batch}
 				if fault == "hang" {
-					s.Seconds = 0.5
+					s.Seconds = 2
 					if batch {
 						t.Skip("the first call of a process may take long, to load the module")
 					}

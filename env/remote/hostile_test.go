@@ -24,7 +24,7 @@ type scripted struct {
 	step     func(ctx context.Context, c *websocket.Conn, n int, action string) // nil = an honest step
 	reset    string                                                             // another reply to a reset
 	schema   func(w http.ResponseWriter)                                        // nil = 404
-	refuse   atomic.Bool                                                        // new sessions
+	refuse   atomic.Int64                                                       // how many new sessions
 	sessions atomic.Int64
 	noise    string // shown by resets; %d is the number of the session
 	header   atomic.Value
@@ -39,7 +39,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path != "/ws":
 		http.NotFound(w, r)
 		return
-	case s.refuse.Load():
+	case s.refuse.Add(-1) >= 0:
 		http.Error(w, "not now", http.StatusServiceUnavailable)
 		return
 	}
@@ -172,7 +172,7 @@ func TestHostileOpenEnvServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			more := env.Settings{}
 			if name == "hangs" {
-				more["step_seconds"] = 0.3
+				more["step_seconds"] = 2.0
 			}
 			server := &scripted{step: c.step}
 			e := against(t, server, more)
@@ -242,8 +242,7 @@ func TestALostConnectionIsRepeated(t *testing.T) {
 	server := &scripted{}
 	server.step = func(ctx context.Context, c *websocket.Conn, n int, said string) {
 		if n == 2 && server.sessions.Load() == 1 {
-			server.refuse.Store(true)
-			time.AfterFunc(200*time.Millisecond, func() { server.refuse.Store(false) })
+			server.refuse.Store(3)
 			c.CloseNow()
 			return
 		}
@@ -279,7 +278,11 @@ func TestUnaskedMessages(t *testing.T) {
 	state, got, err := e.Step(t.Context(), state, "a")
 	require.NoError(t, err)
 	require.Zero(t, got.Reward)
-	time.Sleep(100 * time.Millisecond)
+	require.Eventually(t, func() bool { // the other message has come
+		e.live.mu.Lock()
+		defer e.live.mu.Unlock()
+		return len(e.live.oldest().session.(*socket).replies) == 1
+	}, hangs, time.Millisecond)
 	_, _, err = e.Step(t.Context(), state, "b")
 	require.ErrorContains(t, err, "was not asked for")
 }

@@ -96,7 +96,7 @@ func TestRealOpenEnvFaults(t *testing.T) {
 	} {
 		more := env.Settings{"reset": from}
 		if from == `{"start": 27}` {
-			more["step_seconds"] = 3.0
+			more["step_seconds"] = 5.0
 		}
 		e, _ := walk(t, more)
 		task, state := start(t, e)
@@ -121,7 +121,11 @@ func TestRealOpenEnvWithoutRoom(t *testing.T) {
 		_, _, err := e.Reset(t.Context(), task)
 		waited <- err
 	}()
-	time.Sleep(300 * time.Millisecond)
+	require.Eventually(t, func() bool {
+		e.live.mu.Lock()
+		defer e.live.mu.Unlock()
+		return e.live.alive == 5
+	}, hangs, time.Millisecond)
 	e.live.closeAll()
 	require.NoError(t, <-waited, "the episode did not wait for room")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,8 +90,9 @@ func TestAKilledAdapterIsReplaced(t *testing.T) {
 
 // One episode hangs. Another one, which waits for the same process meanwhile, goes on.
 func TestOthersOutliveAHang(t *testing.T) {
-	e := opened(t, "toy:Walk", map[string]any{"start": 3, "hang_at": 4},
-		env.Settings{"actions": "left,right", "step_seconds": 1.0})
+	log := filepath.Join(t.TempDir(), "log")
+	e := opened(t, "toy:Walk", map[string]any{"log": log, "start": 3, "hang_at": 4},
+		env.Settings{"actions": "left,right", "step_seconds": 3.0})
 	_, one := start(t, e)
 	_, two := start(t, e)
 	hung := make(chan error, 1)
@@ -98,7 +100,7 @@ func TestOthersOutliveAHang(t *testing.T) {
 		_, _, err := e.Step(t.Context(), one, "right")
 		hung <- err
 	}()
-	time.Sleep(200 * time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(logged(t, log), "step 1") }, hangs, time.Millisecond)
 	_, got, err := e.Step(t.Context(), two, "left")
 	require.NoError(t, err)
 	require.True(t, got.Valid)
@@ -160,7 +162,7 @@ func TestFaultsAreErrors(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			more := env.Settings{"actions": "left,right"}
 			if fault == "hang" {
-				more["step_seconds"] = 1.0
+				more["step_seconds"] = 3.0
 			}
 			e := opened(t, "toy:Walk", map[string]any{"fault": fault}, more)
 			task, state := start(t, e)

@@ -33,10 +33,7 @@ func TestRunGivesEachCallItsVerdict(t *testing.T) {
 }
 
 func TestBurst(t *testing.T) {
-	n := 45_000
-	if testing.Short() {
-		n = 5_000
-	}
+	const n = 10_000
 	executor := &fake{workers: 8}
 	s := serve(t, service.Options{Executor: executor})
 	c := open(t, client.Options{Addresses: []string{s.address}, Window: n})
@@ -53,28 +50,18 @@ func TestAFullQueueStopsReadingAndDropsNothing(t *testing.T) {
 	executor := &fake{workers: 2, hold: make(chan struct{})}
 	s := serve(t, service.Options{Executor: executor, QueueBytes: 1}) // raised to the minimum of 64 MiB
 	c := open(t, client.Options{Addresses: []string{s.address}})
-	calls := codes(110) // 1 MiB each
+	calls := held(110) // 1 MiB each
 	for i := range calls {
-		calls[i].Code = "hold " + calls[i].Code + strings.Repeat(" ", 1<<20)
+		calls[i].Code += strings.Repeat(" ", 1<<20)
 	}
-	done := make(chan error, 1)
-	var results []sandbox.Result
-	go func() {
-		var err error
-		results, err = c.Run(t.Context(), calls)
-		done <- err
-	}()
+	wait := background(t, c, calls)
 	queued := func() int64 { _, bytes := s.Depth(); return bytes }
-	require.Eventually(t, func() bool { return queued() > 60<<20 }, 20*time.Second, 10*time.Millisecond)
-	for range 20 {
-		require.LessOrEqual(t, queued(), int64(rpc.MostMessage))
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, func() bool { return queued() > 60<<20 })
+	require.LessOrEqual(t, queued(), int64(rpc.MostMessage))
 	jobs, _ := s.Depth()
 	require.Less(t, jobs, 80, "the others have not been read")
 	close(executor.hold)
-	require.NoError(t, <-done)
-	requireEach(t, calls, results)
+	requireEach(t, calls, wait())
 }
 
 func TestFaultsOfCalls(t *testing.T) {
@@ -110,13 +97,14 @@ func TestQueueLife(t *testing.T) {
 	stuck, end := context.WithCancel(t.Context())
 	defer end()
 	go c.Run(stuck, []sandbox.Call{{Code: "hold 1"}, {Code: "hold 2"}})
-	require.Eventually(t, func() bool { return executor.ran("hold 1") == 1 && executor.ran("hold 2") == 1 },
-		10*time.Second, time.Millisecond)
+	until(t, func() bool { return executor.ran("hold 1") == 1 && executor.ran("hold 2") == 1 })
 	_, err := c.Do(t.Context(), []client.Request{{Call: sandbox.Call{Code: "late"}, QueueLife: 50 * time.Millisecond}})
 	require.ErrorIs(t, err, sandbox.ErrQueueTimeout)
 	require.Zero(t, executor.ran("late"))
 
-	again := open(t, client.Options{Addresses: []string{s.address}, Preset: quick()})
+	patient := quick()
+	patient.Retries = 1000
+	again := open(t, client.Options{Addresses: []string{s.address}, Preset: patient})
 	time.AfterFunc(400*time.Millisecond, func() { executor.hold <- struct{}{}; executor.hold <- struct{}{} })
 	results, err := again.Do(t.Context(),
 		[]client.Request{{Call: sandbox.Call{Code: "resent"}, QueueLife: 150 * time.Millisecond}})
@@ -164,12 +152,12 @@ func TestDeadline(t *testing.T) {
 	defer cancel()
 	_, err := c.Run(ctx, []sandbox.Call{{Code: "hold"}, {Code: "hold"}, {Code: "hold 3"}, {Code: "hold 4"}})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Eventually(t, func() bool { jobs, _ := s.Depth(); return jobs == 0 }, 5*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { jobs, _ := s.Depth(); return jobs == 0 }, hangs, time.Millisecond,
 		"what waited is dropped")
 }
 
 func TestNoService(t *testing.T) {
-	c, err := client.Open(client.Options{Addresses: []string{"127.0.0.1:1"}, Patience: 100 * time.Millisecond})
+	c, err := client.Open(client.Options{Addresses: []string{"127.0.0.1:1"}, Patience: 2 * time.Second})
 	require.NoError(t, err)
 	defer c.Close()
 	_, err = c.Run(t.Context(), codes(3))
@@ -203,7 +191,7 @@ func TestClosed(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { _, err := c.Run(context.Background(), []sandbox.Call{{Code: "hold"}}); done <- err }()
-	require.Eventually(t, func() bool { return executor.ran("hold") == 1 }, 10*time.Second, time.Millisecond)
+	until(t, func() bool { return executor.ran("hold") == 1 })
 	require.NoError(t, c.Close())
 	err = <-done
 	require.ErrorIs(t, err, sandbox.ErrInfrastructure)

@@ -17,11 +17,21 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/service"
 )
 
+// hangs is how long a test waits for what must happen. Only a test that hangs waits so long.
+const hangs = 5 * time.Minute
+
+// until waits for a condition.
+func until(t *testing.T, met func() bool) {
+	t.Helper()
+	require.Eventually(t, met, hangs, time.Millisecond)
+}
+
 // fake answers a call with its code as stdout, and with a file named echo.
 type fake struct {
 	workers int
 	takes   time.Duration
 	hold    chan struct{} // if not nil, calls whose code begins with "hold" wait for it
+	sticks  int           // if not 0, how many calls get an answer; later ones wait until their service ends
 
 	mu     sync.Mutex
 	runs   map[string]int // code → how often it ran
@@ -43,6 +53,10 @@ func (f *fake) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result,
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
+		}
+		if f.sticks > 0 && f.total() > f.sticks {
+			<-ctx.Done()
+			return nil, ctx.Err()
 		}
 		time.Sleep(f.takes)
 		out[i] = sandbox.Result{Status: sandbox.StatusOK, Stdout: c.Code, Files: c.Files,
@@ -96,7 +110,7 @@ func serveOn(t *testing.T, listener net.Listener, o service.Options) *server {
 	s := &server{Service: service.New(o), address: listener.Addr().String()}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, under, nil, 5*time.Second) }()
+	go func() { done <- s.Serve(ctx, under, nil, hangs) }()
 	var once sync.Once
 	end := func() (err error) {
 		once.Do(func() { cancel(); err = <-done; _ = s.Service.Close() })
@@ -142,9 +156,7 @@ func open(t *testing.T, o client.Options) *client.Client {
 	c, err := client.Open(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	require.NoError(t, c.Ready(ctx))
+	require.NoError(t, c.Ready(t.Context()))
 	return c
 }
 
@@ -159,6 +171,15 @@ func codes(n int) []sandbox.Call {
 	calls := make([]sandbox.Call, n)
 	for i := range calls {
 		calls[i].Code = fmt.Sprintf("print(%d)", i)
+	}
+	return calls
+}
+
+// held returns calls that wait at nodes with a hold.
+func held(n int) []sandbox.Call {
+	calls := codes(n)
+	for i := range calls {
+		calls[i].Code = "hold " + calls[i].Code
 	}
 	return calls
 }

@@ -27,13 +27,10 @@ func TestAFloodWaitsAndOthersPass(t *testing.T) {
 		known("flood", "flood", service.Quota{Calls: 8, Running: 1}), known("steady", "steady", service.Quota{})}})
 	flood := open(t, client.Options{Addresses: []string{s.address}, Token: "flood", Preset: quick()})
 	steady := open(t, client.Options{Addresses: []string{s.address}, Token: "steady", Preset: quick()})
-	calls := codes(500)
-	for i := range calls {
-		calls[i].Code = "hold " + calls[i].Code
-	}
+	calls := held(500)
 	wait := background(t, flood, calls)
 	require.Eventually(t, func() bool { jobs, _ := s.Depth(); return executor.total() == 1 && jobs == 7 },
-		30*time.Second, time.Millisecond, "eight of its calls are in the service, one runs")
+		hangs, time.Millisecond, "eight of its calls are in the service, one runs")
 	results, err := steady.Run(t.Context(), codes(300))
 	require.NoError(t, err)
 	requireEach(t, codes(300), results)
@@ -93,7 +90,7 @@ func TestSessionsOverQuotaWait(t *testing.T) {
 	require.LessOrEqual(t, executor.most.Load(), int64(2))
 
 	impatient := open(t, client.Options{Addresses: []string{s.address}, Token: "rl", Patience: time.Millisecond})
-	require.Eventually(t, func() bool { return executor.open.Load() == 0 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return executor.open.Load() == 0 }, hangs, time.Millisecond)
 	for range 2 {
 		one, err := c.OpenSession(t.Context(), "", sandbox.Limits{})
 		require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // notebooks are sessions that echo their cells with a count.
 type notebooks struct {
 	fake
-	mu   sync.Mutex
-	open int
+	mu     sync.Mutex
+	open   int
+	asleep atomic.Int64 // cells that have begun to sleep
 }
 
 func (n *notebooks) OpenSession(_ context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
@@ -49,6 +51,7 @@ func (b *notebook) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, 
 	case "exit":
 		return sandbox.Result{}, fmt.Errorf("%w: it has exited", sandbox.ErrSessionEnded)
 	case "sleep":
+		b.of.asleep.Add(1)
 		<-ctx.Done()
 		return sandbox.Result{}, ctx.Err()
 	}
@@ -90,16 +93,17 @@ func TestSessions(t *testing.T) {
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "x"})
 	require.ErrorIs(t, err, sandbox.ErrSessionEnded)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err = other.Run(ctx, sandbox.Call{Code: "sleep"})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { _, err := other.Run(ctx, sandbox.Call{Code: "sleep"}); done <- err }()
+	until(t, func() bool { return n.asleep.Load() == 1 })
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
 	_, err = other.Run(t.Context(), sandbox.Call{Code: "x"})
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)
 	require.NoError(t, one.Close())
 	require.NoError(t, other.Close())
-	require.Eventually(t, func() bool { return n.sessions() == 0 }, 5*time.Second, time.Millisecond,
-		"none is left at the node")
+	until(t, func() bool { return n.sessions() == 0 }) // none is left at the node
 	_, err = c.OpenSession(t.Context(), "none", sandbox.Limits{})
 	require.ErrorIs(t, err, sandbox.ErrBadCall)
 	_, err = c.OpenSession(t.Context(), "", sandbox.Limits{Wall: -1})
@@ -107,13 +111,14 @@ func TestSessions(t *testing.T) {
 }
 
 func TestASessionIsLostWithItsNode(t *testing.T) {
-	s := serve(t, service.Options{Executor: &notebooks{}})
+	n := &notebooks{}
+	s := serve(t, service.Options{Executor: n})
 	c := open(t, client.Options{Addresses: []string{s.address}})
 	session, err := c.OpenSession(t.Context(), "", sandbox.Limits{})
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { _, err := session.Run(t.Context(), sandbox.Call{Code: "sleep"}); done <- err }()
-	time.Sleep(20 * time.Millisecond)
+	until(t, func() bool { return n.asleep.Load() == 1 })
 	s.kill()
 	err = <-done
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)

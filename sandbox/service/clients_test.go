@@ -106,7 +106,7 @@ func TestAFloodIsRefusedAndOthersAreServed(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		return metric(t, s, steadyToken, `ropewalk_sandbox_client_calls{client="flood"}`) == "3"
-	}, 30*time.Second, time.Millisecond)
+	}, hangs, time.Millisecond)
 	for _, path := range []string{"/v1/run", "/v1/batch", "/run_code"} {
 		answer := post(t, s, floodToken, path, strings.NewReader(`{"code":"1"}`))
 		require.Equal(t, "1", answer.Header.Get("Retry-After"))
@@ -158,7 +158,7 @@ func TestABatchBeyondTheQuotaIsServed(t *testing.T) {
 	require.Equal(t, 200, strings.Count(text, `"status":"ok"`))
 	require.Eventually(t, func() bool {
 		return metric(t, s, steadyToken, `ropewalk_sandbox_client_calls{client="flood"}`) == "0"
-	}, 30*time.Second, time.Millisecond)
+	}, hangs, time.Millisecond)
 }
 
 // Bodies that one client sends slowly take no room from others.
@@ -172,7 +172,7 @@ func TestBodiesOfAClientAreBounded(t *testing.T) {
 	go func() { first <- post(t, s, floodToken, "/v1/run", body) }()
 	_, err := io.WriteString(slow, `{"code":"1`+strings.Repeat(" ", bodyChunk))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !flood.quota.Load().bodies.TryAcquire(1) }, 30*time.Second,
+	require.Eventually(t, func() bool { return !flood.quota.Load().bodies.TryAcquire(1) }, hangs,
 		time.Millisecond)
 	answer := post(t, s, floodToken, "/v1/run", strings.NewReader(`{"code":"1"}`))
 	requireError(t, answer.StatusCode, textOf(t, answer), http.StatusTooManyRequests, rpc.KindOverQuota, "",
@@ -229,7 +229,7 @@ func TestClientsCanChange(t *testing.T) {
 	s := newService(t, Options{Executor: f, Clients: two(Quota{Calls: 1})})
 	held := make(chan *http.Response, 1)
 	go func() { held <- post(t, s, floodToken, "/v1/run", strings.NewReader(`{"code":"hold"}`)) }()
-	require.Eventually(t, func() bool { return f.runs() == 1 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.runs() == 1 }, hangs, time.Millisecond)
 	call := func(token string) int {
 		return post(t, s, token, "/v1/run", strings.NewReader(`{"code":"1"}`)).StatusCode
 	}

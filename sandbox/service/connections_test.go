@@ -48,7 +48,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			s := newService(t, Options{Executor: &fake{}, MostConnections: 3})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
-			go func() { done <- s.Serve(ctx, listener, tt.server, time.Second) }()
+			go func() { done <- s.Serve(ctx, listener, tt.server, hangs) }()
 			client := &http.Client{Transport: &http.Transport{TLSClientConfig: tt.trusted, DisableKeepAlives: true}}
 
 			var idle []net.Conn
@@ -57,7 +57,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 				require.NoError(t, err)
 				idle = append(idle, conn)
 			}
-			require.Eventually(t, func() bool { return s.connections.count() == 3 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return s.connections.count() == 3 }, hangs, time.Millisecond)
 			code, text, err := get(client, tt.scheme+address+"/healthz")
 			require.NoError(t, err)
 			requireError(t, code, text, 503, "too_many_connections", "", "limit of 3 connections")
@@ -71,17 +71,17 @@ func TestConnectionsAreBounded(t *testing.T) {
 			require.Equal(t, codes.Unavailable, status.Code(err))
 			require.NoError(t, conn.Close())
 
-			for range 20 { // refused connections use no room
+			for range 5 { // refused connections use no room
 				require.NoError(t, idle[0].Close())
-				require.Eventually(t, func() bool { return s.connections.count() < 3 }, 5*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return s.connections.count() < 3 }, hangs, time.Millisecond)
 				code, text, err = get(client, tt.scheme+address+"/healthz")
 				require.NoError(t, err)
 				require.Equal(t, 200, code, text)
-				require.Eventually(t, func() bool { return s.connections.count() == 2 }, 5*time.Second,
+				require.Eventually(t, func() bool { return s.connections.count() == 2 }, hangs,
 					time.Millisecond)
 				idle[0], err = net.Dial("tcp", address)
 				require.NoError(t, err)
-				require.Eventually(t, func() bool { return s.connections.count() == 3 }, 5*time.Second,
+				require.Eventually(t, func() bool { return s.connections.count() == 3 }, hangs,
 					time.Millisecond)
 			}
 			for _, c := range idle {
@@ -95,7 +95,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 					_, err = stream.Recv()
 				}
 				return err == nil
-			}, 10*time.Second, 50*time.Millisecond)
+			}, hangs, 50*time.Millisecond)
 			require.NoError(t, conn.Close())
 			cancel()
 			require.NoError(t, <-done)
@@ -126,5 +126,5 @@ func TestAFloodOfConnectionsIsCutOff(t *testing.T) {
 	for _, conn := range theirs {
 		require.NoError(t, conn.Close())
 	}
-	require.Eventually(t, func() bool { return len(c.refusing) == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.refusing) == 0 }, hangs, time.Millisecond)
 }

@@ -10,11 +10,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
+
+// hangs is how long a test waits for what must happen. Only a test that hangs waits so long.
+const hangs = 5 * time.Minute
 
 // fake returns the verdict that a call's code names, and echoes its stdin.
 type fake struct {

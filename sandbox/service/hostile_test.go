@@ -58,7 +58,7 @@ func serving(t *testing.T, s *Service, wrap func(net.Listener) net.Listener) str
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, wrap(listener), nil, time.Second) }()
+	go func() { done <- s.Serve(ctx, wrap(listener), nil, hangs) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
 	return listener.Addr().String()
 }
@@ -153,7 +153,7 @@ func TestStalledBodiesBlockNoOthers(t *testing.T) {
 		require.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
 		require.NoError(t, answer.Body.Close())
 	}
-	require.Eventually(t, func() bool { return s.bodies.TryAcquire(rpc.MostMessage) }, time.Minute, time.Millisecond,
+	require.Eventually(t, func() bool { return s.bodies.TryAcquire(rpc.MostMessage) }, hangs, time.Millisecond,
 		"all room is given back")
 }
 

@@ -147,7 +147,7 @@ func TestQueueTimeoutOverHTTP(t *testing.T) {
 		go ask(t, s, "POST", "/v1/run", fmt.Sprintf(`{"code":"hold","stdin":"%d"}`, i))
 	}
 	require.Eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.seen) == s.workers+1 },
-		10*time.Second, time.Millisecond)
+		hangs, time.Millisecond)
 	code, text := ask(t, s, "POST", "/v1/run", `{"code":"ok","queue_life_seconds":0.05}`)
 	requireError(t, code, text, 503, "queue_timeout", "", "its queue life is 50ms")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,10 @@ func TestReceiversTakeTurns(t *testing.T) {
 }
 
 func TestAReceiverThatIsNotReadWaits(t *testing.T) {
+	synctest.Test(t, testAReceiverThatIsNotReadWaits)
+}
+
+func testAReceiverThatIsNotReadWaits(t *testing.T) {
 	q := newQueue(100)
 	one := newClient("one", Quota{}, nil)
 	slow, other := &receiver{client: one, deliver: func(answer) {}}, &receiver{client: one}
@@ -55,13 +60,10 @@ func TestAReceiverThatIsNotReadWaits(t *testing.T) {
 	put(t, q, slow, "s", time.Minute)
 	put(t, q, other, "o", time.Minute)
 	require.Equal(t, []string{"o"}, keys(q, 1))
-	popped := make(chan string)
+	popped := make(chan string, 1)
 	go func() { popped <- q.pop().key }()
-	select {
-	case key := <-popped:
-		t.Fatal(key)
-	case <-time.After(20 * time.Millisecond):
-	}
+	synctest.Wait()
+	require.Empty(t, popped)
 	slow.held.Store(0)
 	q.wake()
 	require.Equal(t, "s", <-popped)
@@ -71,13 +73,13 @@ func TestJobsExpireAndAreDropped(t *testing.T) {
 	q := newQueue(100)
 	l := &receiver{client: newClient("one", Quota{}, nil)}
 	put(t, q, l, "kept", time.Hour)
-	put(t, q, l, "short", time.Millisecond)
+	put(t, q, l, "short", time.Minute)
 	gone := put(t, q, l, "gone", time.Hour)
 	put(t, q, l, "last", 2*time.Hour)
 	require.True(t, q.drop(gone))
 	require.False(t, q.drop(gone))
-	require.Empty(t, q.expired(time.Now().Add(-time.Second)))
-	over := q.expired(time.Now().Add(time.Second))
+	require.Empty(t, q.expired(gone.arrived))
+	over := q.expired(gone.arrived.Add(2 * time.Minute))
 	require.Len(t, over, 1)
 	require.Equal(t, "short", over[0].key)
 	jobs, bytes := q.depth()

@@ -79,10 +79,12 @@ func TestASessionOutlivesItsInterpreter(t *testing.T) {
 	run := open()
 	value(run("import os, random\nx = random.random()"))
 	first := value(run("x"))
-	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
-		inside := value(run("os.getpid()"))
-		require.NoError(t, syscall.Kill(interpreter(t, inside), syscall.SIGKILL))
-		time.Sleep(wait)
+	for _, gone := range []bool{false, true} { // as the next cell comes
+		pid := interpreter(t, value(run("os.getpid()")))
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		if gone {
+			require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, hangs, time.Millisecond)
+		}
 		require.Equal(t, first, value(run("x")))
 	}
 	_, text := ask(t, s, "GET", "/metrics", "")
@@ -114,12 +116,19 @@ func TestDeletingASessionEndsItsCell(t *testing.T) {
 		code int
 		text string
 	}
+	run := func(cell string) answered {
+		code, text := ask(t, s, "POST", "/v1/sessions/"+id+"/run", fmt.Sprintf(`{"code":%q}`, cell))
+		return answered{code, text}
+	}
+	_, rest, _ := strings.Cut(run("import ctypes, os, time\nos.getpid()").text, `"value":"`)
+	inside, _, _ := strings.Cut(rest, `"`)
+	name := fmt.Sprintf("/proc/%d/comm", interpreter(t, inside))
 	ran := make(chan answered, 1)
-	go func() {
-		code, text := ask(t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"import time\ntime.sleep(60)"}`)
-		ran <- answered{code, text}
-	}()
-	time.Sleep(100 * time.Millisecond)
+	go func() { ran <- run("ctypes.CDLL(None).prctl(15, b'begun')\ntime.sleep(3600)") }()
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(name)
+		return err == nil && string(text) == "begun\n"
+	}, hangs, time.Millisecond)
 	code, _ := ask(t, s, "DELETE", "/v1/sessions/"+id, "")
 	require.Equal(t, 204, code)
 	got := <-ran

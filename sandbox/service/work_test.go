@@ -30,14 +30,14 @@ func TestCallsSetAsideLetOthersPass(t *testing.T) {
 	select {
 	case a := <-submitAll(t, s, "1"):
 		require.NoError(t, a.err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(hangs):
 		t.Fatal("a call behind those set aside was never run")
 	}
 	close(f.hold)
 	for range 8 {
 		require.NoError(t, (<-aside).err)
 	}
-	require.Eventually(t, func() bool { return s.queue.room.TryAcquire(s.o.QueueBytes) }, 10*time.Second,
+	require.Eventually(t, func() bool { return s.queue.room.TryAcquire(s.o.QueueBytes) }, hangs,
 		time.Millisecond, "their bytes are given back")
 	s.queue.releaseRoom(s.o.QueueBytes)
 }
@@ -49,7 +49,7 @@ func TestCallsSetAsideAreBounded(t *testing.T) {
 	others := s.o.QueueBytes - 3*weigh(callOf("aside"))
 	require.NoError(t, s.queue.room.Acquire(t.Context(), others))
 	aside := submitAll(t, s, "aside", "aside", "aside")
-	require.Eventually(t, func() bool { return f.runs() == 3 && s.full() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.runs() == 3 && s.full() }, hangs, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	late := &receiver{client: s.clients.anyone}

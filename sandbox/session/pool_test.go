@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -142,20 +143,25 @@ func TestCellsThatAreTooLongAreNotKept(t *testing.T) {
 }
 
 func TestIdleInterpretersAreClosed(t *testing.T) {
-	a := &adders{}
-	p := newPool(t, a, Settings{Idle: 20 * time.Millisecond, Forget: time.Hour}, "x")
-	value(t, p, "x", "+3")
-	require.Eventually(t, func() bool { return a.live() == 0 && p.Counts().Evicted == 1 }, 5*time.Second,
-		time.Millisecond)
-	require.Equal(t, "4", value(t, p, "x", "+1"))
+	synctest.Test(t, func(t *testing.T) {
+		a := &adders{}
+		p := newPool(t, a, Settings{Idle: time.Minute, Forget: time.Hour}, "x")
+		value(t, p, "x", "+3")
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, a.live())
+		require.Equal(t, 1, p.Counts().Evicted)
+		require.Equal(t, "4", value(t, p, "x", "+1"))
+	})
 }
 
 func TestIdleTrajectoriesAreForgotten(t *testing.T) {
-	a := &adders{}
-	p := newPool(t, a, Settings{Idle: 10 * time.Millisecond, Forget: 10 * time.Millisecond}, "x", "never used")
-	value(t, p, "x", "+3")
-	require.Eventually(t, func() bool { return p.Counts().Known == 0 }, 5*time.Second, time.Millisecond)
-	require.ErrorIs(t, failure(t, p, "x", "+1"), ErrUnknown)
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &adders{}, Settings{Idle: time.Minute, Forget: time.Minute}, "x", "never used")
+		value(t, p, "x", "+3")
+		time.Sleep(3 * time.Minute)
+		require.Zero(t, p.Counts().Known)
+		require.ErrorIs(t, failure(t, p, "x", "+1"), ErrUnknown)
+	})
 }
 
 func TestPlacesAreBounded(t *testing.T) {
@@ -195,23 +201,24 @@ func TestLongestIdleIsEvicted(t *testing.T) {
 }
 
 func TestWaitForAPlaceEndsWithTheContext(t *testing.T) {
-	a := &adders{}
-	p := newPool(t, a, Settings{Most: 1}, "x", "y")
-	running, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := p.Run(running, "x", sandbox.Call{Code: "slow"})
-		ended <- err
-	}()
-	require.Eventually(t, func() bool { return a.live() == 1 }, 5*time.Second, time.Millisecond)
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := p.Run(short, "y", sandbox.Call{Code: "+1"})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	stop()
-	require.ErrorIs(t, <-ended, context.Canceled)
-	require.Equal(t, "2", value(t, p, "y", "+2"))
-	require.Equal(t, "1", value(t, p, "x", "+1"), "the cancelled cell had no effect")
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &adders{}, Settings{Most: 1}, "x", "y")
+		running, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.Run(running, "x", sandbox.Call{Code: "slow"})
+			ended <- err
+		}()
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := p.Run(short, "y", sandbox.Call{Code: "+1"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		stop()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.Equal(t, "2", value(t, p, "y", "+2"))
+		require.Equal(t, "1", value(t, p, "x", "+1"), "the cancelled cell had no effect")
+	})
 }
 
 func TestBreakageEndsTries(t *testing.T) {
@@ -226,14 +233,16 @@ func TestBreakageEndsTries(t *testing.T) {
 }
 
 func TestCloseEndsTheRunningCell(t *testing.T) {
-	p := newPool(t, &adders{}, Settings{}, "x")
-	value(t, p, "x", "+1")
-	ended := make(chan error, 1)
-	go func() {
-		_, err := p.Run(context.Background(), "x", sandbox.Call{Code: "slow"})
-		ended <- err
-	}()
-	time.Sleep(20 * time.Millisecond)
-	require.NoError(t, p.Close())
-	require.True(t, errors.Is(<-ended, sandbox.ErrInfrastructure))
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &adders{}, Settings{}, "x")
+		value(t, p, "x", "+1")
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.Run(context.Background(), "x", sandbox.Call{Code: "slow"})
+			ended <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, p.Close())
+		require.True(t, errors.Is(<-ended, sandbox.ErrInfrastructure))
+	})
 }

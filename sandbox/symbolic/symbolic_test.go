@@ -16,8 +16,15 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
-func TestGrades(t *testing.T) {
+// The tests that need sympy share an executor.
+func TestSympy(t *testing.T) {
 	e := zygotetest.WithSympy(t, sandbox.TierFull)
+	t.Run("grades", func(t *testing.T) { testGrades(t, e) })
+	t.Run("the cost of numbers is bounded", func(t *testing.T) { testTheCostOfNumbers(t, e) })
+	t.Run("grades are a function of the pair", func(t *testing.T) { testRepeatedPairs(t, e) })
+}
+
+func testGrades(t *testing.T, e *zygote.Executor) {
 	deep := strings.Repeat("(", 400) + "x" + strings.Repeat(")", 400)
 	hostile := []pair{
 		{strings.Repeat("x+", 50_000) + "x", "50001x"}, {deep, "x"}, {strings.Repeat("{", 900), "x"},
@@ -56,8 +63,7 @@ func TestGrades(t *testing.T) {
 
 // The numbers that a thousand bytes can produce are stopped by a bound on bits, which is the same on every machine, and
 // not by a time limit.
-func TestTheCostOfNumbersIsBounded(t *testing.T) {
-	e := zygotetest.WithSympy(t, sandbox.TierFull)
+func testTheCostOfNumbers(t *testing.T, e *zygote.Executor) {
 	joined := func(sign string, terms int, term func(int) string) string {
 		var all []string
 		for i := range terms {
@@ -88,8 +94,7 @@ func TestTheCostOfNumbersIsBounded(t *testing.T) {
 }
 
 // The same pair gets the same grade, whatever ran before it and at the same time.
-func TestGradesAreAFunctionOfThePair(t *testing.T) {
-	e := zygotetest.WithSympy(t, sandbox.TierFull)
+func testRepeatedPairs(t *testing.T, e *zygote.Executor) {
 	var asked []symbolic.Pair
 	for range 2 {
 		for _, p := range append(equals[:8:8], differ[:4]...) {

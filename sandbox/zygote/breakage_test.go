@@ -1,65 +1,18 @@
 package zygote
 
 import (
-	"fmt"
-	"os"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// children lists the processes that any thread of a process has started.
-func children(pid int) []int {
-	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	var out []int
-	for _, task := range tasks {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
-		for field := range strings.FieldsSeq(string(text)) {
-			var child int
-			if _, err := fmt.Sscan(field, &child); err == nil {
-				out = append(out, child)
-			}
-		}
-	}
-	return out
-}
-
-// killUnder kills every zygote with a long call, which is one that has the same child in two successive checks.
-func killUnder(t *testing.T) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(done); <-ended })
-	go func() {
-		defer close(ended)
-		seen := map[int]bool{}
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(500 * time.Millisecond):
-			}
-			now := map[int]bool{}
-			for _, zygote := range children(os.Getpid()) {
-				for _, call := range children(zygote) {
-					now[call] = true
-					if seen[call] {
-						_ = syscall.Kill(zygote, syscall.SIGKILL) // fails if it has ended by itself
-					}
-				}
-			}
-			seen = now
-		}
-	}()
-}
-
 func TestACallThatBreaksLeavesTheOthers(t *testing.T) {
 	e := open(t, Options{Workers: 2})
-	killUnder(t)
-	calls := []sandbox.Call{{Code: "1"}, {Code: "import time\ntime.sleep(60)"}, {Code: "3"}, {Code: "4"}}
+	onCall(t, func(zygote, _ int) { _ = unix.Kill(zygote, unix.SIGKILL) })
+	calls := []sandbox.Call{{Code: "1"}, {Code: held}, {Code: "3"}, {Code: "4"}}
 	results, err := e.Run(t.Context(), calls)
 	var broken sandbox.CallErrors
 	require.ErrorAs(t, err, &broken)

@@ -77,20 +77,20 @@ func TestBash(t *testing.T) {
 			sandbox.Call{Language: sandbox.Bash, Code: "read x; echo $((x * 2)); echo err >&2; echo kept > out; exit 3",
 				Stdin: "21\n", Collect: []string{"out"}},
 			sandbox.Call{Language: sandbox.Bash, Code: "echo $PATH $HOME; pwd >/dev/null"},
-			sandbox.Call{Language: sandbox.Bash, Code: "while :; do :; done"},
 			sandbox.Call{Language: sandbox.Bash,
 				Code: "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done"})
 		require.Equal(t, sandbox.Result{Status: sandbox.StatusRuntime, ExitCode: 3, Stdout: "42\n", Stderr: "err\n",
 			Files: []sandbox.File{{Name: "out", Content: []byte("kept\n")}}, Timing: got[0].Timing}, got[0])
 		require.Contains(t, got[1].Stdout, "/usr/local/bin:/usr/bin:/bin ")
-		require.Equal(t, sandbox.StatusTimeoutCPU, got[2].Status)
-		require.Equal(t, sandbox.StatusOutputLimit, got[3].Status)
+		require.Equal(t, sandbox.StatusOutputLimit, got[2].Status)
 	})
 }
 
 func TestBashMayRunProgramsInTheFullTier(t *testing.T) {
-	got := runAll(t, strongest(t), sandbox.Call{Language: sandbox.Bash, Code: "seq 3 | sort -r | paste -sd, -"})[0]
-	require.Equal(t, "3,2,1\n", got.Stdout, got.Stderr)
+	got := runAll(t, strongest(t), sandbox.Call{Language: sandbox.Bash, Code: "seq 3 | sort -r | paste -sd, -"},
+		sandbox.Call{Language: sandbox.Bash, Code: "while :; do :; done"})
+	require.Equal(t, "3,2,1\n", got[0].Stdout, got[0].Stderr)
+	require.Equal(t, sandbox.StatusTimeoutCPU, got[1].Status)
 }
 
 func TestBadCallsAreRefusedAloneByName(t *testing.T) {
@@ -132,7 +132,6 @@ func withPackages(t testing.TB) *Executor {
 // TestInterpreterBehindALink: the folder of an interpreter's packages may be reached through a link, as on machines
 // whose home folders are elsewhere.
 func TestInterpreterBehindALink(t *testing.T) {
-	withPackages(t)
 	python := os.Getenv("ROPEWALK_SANDBOX_PYTHON")
 	if python == "" {
 		t.Skip("ROPEWALK_SANDBOX_PYTHON names no interpreter that a link could lead to")

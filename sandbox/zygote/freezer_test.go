@@ -1,13 +1,12 @@
 package zygote
 
 import (
+	"context"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -52,80 +51,38 @@ func TestFreezerFiles(t *testing.T) {
 // spinner forks a process in a session of its own that uses a processor without end, and waits.
 const spinner = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    while True: pass\ntime.sleep(60)"
 
-// crowd keeps the foreground full until the test ends.
-func crowd(t *testing.T, e *Executor) {
-	var feeders sync.WaitGroup
-	stop := make(chan struct{})
-	t.Cleanup(func() { close(stop); feeders.Wait() })
-	for range 4 * e.Workers() {
-		feeders.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				_, err := e.Run(t.Context(), []sandbox.Call{{Code: "sum(range(100_000))"}})
-				if t.Context().Err() == nil {
-					assert.NoError(t, err)
-				}
-			}
-		})
-	}
-}
-
-// spun starts a spinner in a crowd and returns its CPU clock.
-func spun(t *testing.T, e *Executor) cpuClock {
-	crowd(t, e)
-	go func() { // until the executor closes
-		_, _ = e.Run(t.Context(), []sandbox.Call{{Code: spinner,
-			Limits: sandbox.Limits{CPU: time.Minute, Wall: time.Minute}}})
-	}()
-	return spinning(t)
-}
-
-// spinning returns the CPU clock of the spinner that runs.
-func spinning(t *testing.T) cpuClock {
-	var found cpuClock
-	require.Eventually(t, func() bool {
-		for _, zygote := range children(os.Getpid()) {
-			for _, call := range children(zygote) {
-				for _, child := range children(call) {
-					// Other processes at this place, such as those of a zygote that starts, lead no session or use
-					// little.
-					used, err := clockOf(child).read()
-					session, _ := unix.Getsid(child)
-					if err == nil && session == child && used > 20*time.Millisecond {
-						found = clockOf(child)
-						return true
-					}
-				}
-			}
-		}
-		return false
-	}, time.Minute, 5*time.Millisecond, "no spinner was found")
-	return found
-}
-
-// When a call is paused, all the processes that it has started are paused, whatever their process group.
+// When a call is paused, all the processes that it has started are paused, whatever their process group. They all run
+// again in the call's share of each cycle.
 func TestTheWholeCallIsPaused(t *testing.T) {
 	e := strongest(t)
-	if e.peek().bare().freezer() == "" {
+	z := e.peek().bare()
+	if z.freezer() == "" {
 		t.Skip("no group can be frozen")
 	}
-	clock := spun(t, e)
-	before, after := time.Duration(-1), time.Duration(0)
-	for began := time.Now(); before != after; {
-		require.Less(t, time.Since(began), 50*time.Second, "it was never paused")
-		was, err := clock.read()
-		time.Sleep(700 * time.Millisecond)
-		is, again := clock.read()
-		if err != nil || again != nil { // it has lost its place, and starts again
-			clock = spinning(t)
-			continue
+	ctx, cancel := context.WithCancel(t.Context())
+	p, ended := setAside(t), make(chan error, 1)
+	go func() {
+		_, err := e.attempt(ctx, p, e.plan.sets.available[0],
+			sandbox.Call{Code: spinner, Limits: sandbox.Limits{CPU: time.Hour, Wall: time.Hour}})
+		ended <- err
+	}()
+	spins := 0
+	until(t, func() bool {
+		for _, call := range children(z.command.Process.Pid) {
+			for _, child := range children(call) {
+				if session, _ := unix.Getsid(child); session == child {
+					spins = child
+				}
+			}
 		}
-		before, after = was, is
+		return spins != 0
+	})
+	for range 2 {
+		until(t, func() bool { return stateOf(spins) == "R" })
+		until(t, func() bool { return stateOf(spins) == "T" || stateOf(spins) == "S" }) // by signal, or frozen
 	}
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
 // If no group can be frozen, a call of one process is paused. A call of several processes keeps running, and so does
@@ -149,12 +106,12 @@ func TestWithoutAGroupOnlyACallOfOneProcessIsPaused(t *testing.T) {
 			ended <- err
 		}()
 		r, p := &running{zygote: z}, &task{}
-		require.Eventually(t, func() bool { // the call leads its group a moment after it exists
+		until(t, func() bool { // the call leads its group a moment after it exists
 			for _, call := range children(z.command.Process.Pid) {
 				return len(r.leaders()) == 1 && (c.still || len(children(call)) > 0)
 			}
 			return false
-		}, time.Minute, 5*time.Millisecond)
+		})
 		p.pause(r)
 		require.Equal(t, c.still, p.paused())
 		require.Equal(t, !c.still, p.unpausable)

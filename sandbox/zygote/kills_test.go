@@ -17,62 +17,37 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// shoot sends SIGKILL to the process that has run longest under a zygote, like the machine's OOM killer or a person. It
-// returns how many kills it has sent.
-func shoot(t *testing.T, zygote func() int, times int) *atomic.Int64 {
-	t.Helper()
-	done, ended, shots := make(chan struct{}), make(chan struct{}), new(atomic.Int64)
-	t.Cleanup(func() { close(done); <-ended })
-	go func() {
-		defer close(ended)
-		last := 0
-		for shots.Load() < int64(times) {
-			select {
-			case <-done:
-				return
-			case <-time.After(100 * time.Millisecond):
-			}
-			for _, pid := range children(zygote()) {
-				if pid == last { // it has been running since the last check
-					_ = unix.Kill(pid, unix.SIGKILL)
-					shots.Add(1)
-				}
-				last = pid
-			}
-		}
-	}()
-	return shots
-}
-
-// A call whose process is killed once from outside is run again and gets its normal verdict.
+// A call whose process is killed once from outside, as by the machine's OOM killer, is run again and gets its normal
+// verdict.
 func TestACallKilledFromOutsideIsRunAgain(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
-		zygote := e.peek().bare().command.Process.Pid
-		shots := shoot(t, func() int { return zygote }, 1)
-		got := run(t, e, "import time\ntime.sleep(.6)\n'whole'")
-		require.Equal(t, "'whole'", got.Value)
-		require.EqualValues(t, 1, shots.Load())
+		var runs atomic.Int64
+		onCall(t, func(_, call int) {
+			if runs.Add(1) == 1 {
+				_ = unix.Kill(call, unix.SIGKILL)
+			} else {
+				release(call)
+			}
+		})
+		require.Equal(t, "'whole'", run(t, e, held+"'whole'").Value)
+		require.EqualValues(t, 2, runs.Load())
 	})
 }
 
 // A call that is killed every time has no verdict: the call is broken. The other calls of its batch are not.
 func TestACallAlwaysKilledFromOutsideIsBreakage(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
-		shots := shoot(t, func() int {
-			for _, child := range children(os.Getpid()) {
-				if len(children(child)) > 0 {
-					return child
-				}
-			}
-			return 0
-		}, 100)
-		outcomes, err := sandbox.RunEach(t.Context(), e,
-			[]sandbox.Call{{Code: "import time\ntime.sleep(30)"}, {Code: "1"}})
+		var kills atomic.Int64
+		onCall(t, func(_, call int) {
+			kills.Add(1)
+			_ = unix.Kill(call, unix.SIGKILL)
+		})
+		outcomes, err := sandbox.RunEach(t.Context(), e, []sandbox.Call{{Code: held}, {Code: "1"}})
 		require.NoError(t, err)
 		require.ErrorIs(t, outcomes[0].Broken, sandbox.ErrInfrastructure)
 		require.ErrorContains(t, outcomes[0].Broken, "neither the call nor one of its limits explains")
 		require.Equal(t, "1", outcomes[1].Value)
-		require.GreaterOrEqual(t, shots.Load(), int64(4), "each of two attempts runs it twice")
+		require.EqualValues(t, 4, kills.Load(), "each of two attempts runs it twice")
 	})
 }
 
@@ -99,9 +74,11 @@ var suicides = []struct{ name, code string }{
 		"event = (ctypes.c_int * 16)(0, 0, 9, 0)\ntimer = ctypes.c_int()\n" +
 			"if LIBC.syscall(TIMER, 0, event, ctypes.byref(timer)) == 0:\n" +
 			"    LIBC.syscall(ARM, timer, 0, (ctypes.c_long * 4)(0, 0, 0, 1000), None)"},
-	{"a lowered CPU limit", "resource.setrlimit(resource.RLIMIT_CPU, (0, 0))"},
+	{"a lowered CPU limit",
+		"resource.setrlimit(resource.RLIMIT_CPU, (0, 0))\nend = time.process_time() + .2\n" +
+			"while time.process_time() < end: pass"},
 	{"a lowered CPU limit, slept away",
-		"resource.setrlimit(resource.RLIMIT_CPU, (0, 0))\nfor _ in range(2000): time.sleep(.001)"},
+		"resource.setrlimit(resource.RLIMIT_CPU, (0, 0))\nfor _ in range(200): time.sleep(.001)"},
 }
 
 // suicide returns the program. If the kill is refused, the program fails in another recognisable way.
@@ -110,7 +87,7 @@ func suicide(code string) string {
 		unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_PIDFD_OPEN, unix.SYS_CLONE,
 		unix.SYS_TIMER_CREATE, unix.SYS_TIMER_SETTIME)
 	return "import ctypes, os, resource, signal, threading, time\nLIBC = ctypes.CDLL(None)\n" + numbers + code +
-		"\nend = time.process_time() + .2\nwhile time.process_time() < end: time.sleep(0)\nos._exit(3)"
+		"\ntime.sleep(.2)\nos._exit(3)"
 }
 
 func TestSuicidesAreVerdicts(t *testing.T) {
@@ -131,23 +108,27 @@ func TestSuicidesAreVerdicts(t *testing.T) {
 // A call could delay that report by leaving many processes to be killed.
 func TestACallBeyondItsLimitsHasItsVerdictWithoutItsZygote(t *testing.T) {
 	e := open(t, Options{Workers: 1, MinTier: sandbox.TierRlimits})
-	for code, want := range map[string]sandbox.Status{
-		"import time\ntime.sleep(60)":                                 sandbox.StatusTimeoutWall,
-		"import time\nprint('x' * 10000, flush=True)\ntime.sleep(60)": sandbox.StatusOutputLimit,
+	for _, c := range []struct {
+		code   string
+		limits sandbox.Limits
+		want   sandbox.Status
+	}{
+		{held + "time.sleep(3600)", sandbox.Limits{Wall: 3 * time.Second}, sandbox.StatusTimeoutWall},
+		{held + "print('x' * 10000, flush=True)\ntime.sleep(3600)", sandbox.Limits{Wall: hangs, OutputBytes: 8 << 10},
+			sandbox.StatusOutputLimit},
 	} {
-		victim := e.peek().bare()
-		require.NoError(t, unix.Kill(victim.command.Process.Pid, unix.SIGCONT)) // the process exists
-		time.AfterFunc(300*time.Millisecond, func() { _ = unix.Kill(victim.command.Process.Pid, unix.SIGSTOP) })
-		limits := sandbox.Limits{CPU: time.Second, Wall: time.Second, OutputBytes: 8 << 10}
-		if want == sandbox.StatusOutputLimit {
-			code = strings.Replace(code, "print", "time.sleep(.6)\nprint", 1)
-		}
-		forks := e.Stats().Forks
-		got := runAll(t, e, sandbox.Call{Code: code, Limits: limits})[0]
-		require.Equal(t, want, got.Status)
-		require.Equal(t, forks+1, e.Stats().Forks, "it is not run again")
-		require.Equal(t, "2", run(t, e, "1 + 1").Value)
-		require.NotSame(t, victim, e.peek().bare())
+		t.Run(string(c.want), func(t *testing.T) {
+			victim := e.peek().bare()
+			onCall(t, func(zygote, call int) {
+				_ = unix.Kill(zygote, unix.SIGSTOP)
+				release(call)
+			})
+			forks := e.Stats().Forks
+			require.Equal(t, c.want, runAll(t, e, sandbox.Call{Code: c.code, Limits: c.limits})[0].Status)
+			require.Equal(t, forks+1, e.Stats().Forks, "it is not run again")
+			require.Equal(t, "2", run(t, e, "1 + 1").Value)
+			require.NotSame(t, victim, e.peek().bare())
+		})
 	}
 }
 
@@ -236,8 +217,8 @@ func TestSuicidesOfSessionsAreVerdicts(t *testing.T) {
 func TestACellKilledFromOutsideIsBreakage(t *testing.T) {
 	everySession(t, func(t *testing.T, s *Sessions) {
 		one := newSessionOf(t, s, quick)
-		time.AfterFunc(100*time.Millisecond, func() { _ = unix.Kill(interpreterOf(one), unix.SIGKILL) })
-		_, err := one.Run(context.Background(), sandbox.Call{Code: "import time\ntime.sleep(10)"})
+		onCell(t, one, func() { _ = unix.Kill(interpreterOf(one), unix.SIGKILL) })
+		_, err := one.Run(context.Background(), sandbox.Call{Code: held})
 		require.ErrorIs(t, err, sandbox.ErrSessionLost)
 		require.NotErrorIs(t, err, sandbox.ErrSessionEnded)
 	})

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestManyBatchesAreNotMixedUp(t *testing.T) {
 	e := open(t, Options{})
-	const batches, each = 64, 16
+	const batches, each = 16, 16
 	var all sync.WaitGroup
 	for b := range batches {
 		all.Go(func() {
@@ -44,9 +44,14 @@ func TestManyBatchesAreNotMixedUp(t *testing.T) {
 func TestKilledZygoteIsReplacedAndItsCallRunAgain(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
 		victim := e.peek().bare()
-		time.AfterFunc(200*time.Millisecond, victim.kill)
-		results := runAll(t, e, sandbox.Call{Code: "import time\ntime.sleep(.5)\n1"}, sandbox.Call{Code: "2"},
-			sandbox.Call{Code: "3"})
+		onCall(t, func(zygote, call int) {
+			if zygote == victim.command.Process.Pid {
+				victim.kill()
+			} else {
+				release(call)
+			}
+		})
+		results := runAll(t, e, sandbox.Call{Code: held + "1"}, sandbox.Call{Code: "2"}, sandbox.Call{Code: "3"})
 		require.Equal(t, []string{"1", "2", "3"}, []string{results[0].Value, results[1].Value, results[2].Value})
 		require.NotSame(t, victim, e.peek().bare())
 	})
@@ -59,12 +64,12 @@ func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
 	s.drop(s.bare())
 	set := e.plan.sets.available[0]
 	ctx := context.Background()
+	onCall(t, func(zygote, _ int) { _ = unix.Kill(zygote, unix.SIGKILL) })
 	var faults []error
 	for range 2 {
-		z, err := e.zygote(s, set)
+		_, err := e.zygote(s, set)
 		require.NoError(t, err)
-		time.AfterFunc(100*time.Millisecond, z.kill)
-		_, err = e.attempt(ctx, &task{scheduler: e.scheduler}, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
+		_, err = e.attempt(ctx, &task{scheduler: e.scheduler}, set, sandbox.Call{Code: held})
 		faults = append(faults, err)
 		require.Empty(t, s.zygotes)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/stretchr/testify/require"
@@ -39,11 +38,13 @@ func TestPeakMemoryOfCells(t *testing.T) {
 // An interpreter that is killed from outside is lost, not ended: its cells may be run again.
 func TestKilledInterpreterLosesItsSession(t *testing.T) {
 	everySession(t, func(t *testing.T, s *Sessions) {
-		for _, wait := range []time.Duration{0, 100 * time.Millisecond} { // before and after the parent knows of it
+		for _, known := range []bool{false, true} { // before and after the parent knows of it
 			one := newSessionOf(t, s, quick)
 			cell(t, one, "x = 1")
 			require.NoError(t, syscall.Kill(interpreterOf(one), syscall.SIGKILL))
-			time.Sleep(wait)
+			if known {
+				<-one.gone
+			}
 			result, err := one.Run(context.Background(), sandbox.Call{Code: "x"})
 			if err == nil { // the interpreter had read the cell
 				require.Equal(t, sandbox.StatusKilled, result.Status)
@@ -56,7 +57,7 @@ func TestKilledInterpreterLosesItsSession(t *testing.T) {
 		cell(t, one,
 			"import threading, os, time\ndef end():\n    time.sleep(.05)\n    os._exit(3)\n"+
 				"threading.Thread(target=end).start()")
-		time.Sleep(300 * time.Millisecond)
+		<-one.gone
 		_, err := one.Run(context.Background(), sandbox.Call{Code: "1"})
 		require.ErrorIs(t, err, sandbox.ErrSessionEnded, "one that exits has ended")
 	})

@@ -22,7 +22,7 @@ import (
 
 // soon is how long a test waits for what must happen, and tick how often it looks.
 const (
-	soon = 60 * time.Second
+	soon = 5 * time.Minute
 	tick = 10 * time.Millisecond
 )
 
@@ -122,18 +122,18 @@ func TestCallsThatBreak(t *testing.T) {
 	}
 }
 
-// An answer that comes after the deadline of its call is no one's answer: the next attempt gets its own.
+// An answer that comes after the deadline of its call, just before the next call's answer, is no one's answer: the next
+// attempt gets its own.
 func TestALateAnswerIsNotTaken(t *testing.T) {
 	p := newPool(t)
 	s := pinned(t, p, hasty("late", "CHANGED="+filepath.Join(t.TempDir(), "asked")))
 	poke := opened(t, p, s, "count_poke")
 	_, err := one(t, poke, call(0, 0, "count_poke", `{}`))
 	require.ErrorIs(t, err, mcp.ErrHung)
-	for range 2 { // before and after the late answer
+	for range 2 {
 		got, err := one(t, poke, call(0, 0, "count_poke", `{}`))
 		require.NoError(t, err)
 		require.Equal(t, "poked 1 times", got.Stdout)
-		time.Sleep(1500 * time.Millisecond)
 	}
 }
 

@@ -17,6 +17,7 @@ type hostile struct {
 	out   *bufio.Writer
 	calls int
 	lists int
+	late  *request // the call that is answered before the next one is
 }
 
 type request struct {
@@ -129,11 +130,14 @@ func (h *hostile) call(r request) error {
 		select {}
 	case "late": // its first answer comes when no one waits for it any more
 		if _, err := os.Stat(os.Getenv("CHANGED")); err != nil {
-			if err := os.WriteFile(os.Getenv("CHANGED"), nil, 0o600); err != nil {
+			h.late = &r
+			return os.WriteFile(os.Getenv("CHANGED"), nil, 0o600)
+		}
+		if first := h.late; first != nil {
+			h.late = nil
+			if err := h.reply(*first, `{"content":[{"type":"text","text":"poked long ago"}]}`); err != nil {
 				return err
 			}
-			time.Sleep(4 * time.Second)
-			return answer("poked long ago")
 		}
 	case "deaf": // neither reads nor ends when its input is closed
 		time.Sleep(time.Hour)
@@ -156,7 +160,7 @@ func (h *hostile) call(r request) error {
 			}
 		}
 	case "flood of errors":
-		for range 100_000 {
+		for range 10_000 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1000))
 		}
 	case "no JSON":
