@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 			`answer must be text or a number, got ["1"]`},
 		"truth": {`{"question": "b", "answer": true}`, BadField, 1,
 			"answer must be text or a number, got true"},
-		"exponent": {`{"question": "b", "answer": 1e4000}`, BadField, 1, "answer holds 1e4000, whose exponent is beyond ±400"},
+		"exponent":  {`{"question": "b", "answer": 1e4000}`, BadField, 1, "answer holds 1e4000, whose exponent is beyond ±400"},
 		"no object": {good + "[1]", Unreadable, 2, "is not a JSON object: json: cannot unmarshal array"},
 		"cut off":   {good + `{"question": "b", "ans`, Unreadable, 2, "is not a JSON object: unexpected end"},
 		"bytes":     {good + "{\"question\": \"b\xff\", \"answer\": 1}", NotUTF8, 2, "byte 15 is not UTF-8"},
