@@ -74,6 +74,7 @@ func TestFaults(t *testing.T) {
 			`answer must be text or a number, got ["1"]`},
 		"truth": {`{"question": "b", "answer": true}`, BadField, 1,
 			"answer must be text or a number, got true"},
+		"exponent":  {`{"question": "b", "answer": 1e4000}`, BadField, 1, "answer holds 1e4000, whose exponent is beyond ±400"},
 		"no object": {good + "[1]", Unreadable, 2, "is not a JSON object: json: cannot unmarshal array"},
 		"cut off":   {good + `{"question": "b", "ans`, Unreadable, 2, "is not a JSON object: unexpected end"},
 		"bytes":     {good + "{\"question\": \"b\xff\", \"answer\": 1}", NotUTF8, 2, "byte 15 is not UTF-8"},
@@ -254,6 +255,16 @@ func TestDuplicatesAreDropped(t *testing.T) {
 	write(t, f.Train, rows(0, 2)+`{"id": "r1", "question": "other", "answer": 1}`)
 	_, err = load(f)
 	require.ErrorContains(t, err, f.Train+`:3: id "r1" is that of another task in `+f.Train+":2")
+}
+
+// A number is read without an exponent, since no answer is written with one.
+func TestNumbers(t *testing.T) {
+	folder := t.TempDir()
+	got, err := load(usual(write(t, filepath.Join(folder, "f.jsonl"), `{"question": "a", "answer": 1.5e+06}
+{"question": "b", "answer": 2.50}
+`)))
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"1500000", "2.50"}, append(got.Train, got.HeldOut...))
 }
 
 // An epoch holds every task once, in an order of its own.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ropewalk/ropewalk/schema/foreign"
 )
 
 // Format says which fields the rows of a source have. Other fields are ignored.
@@ -90,7 +92,8 @@ func (f Format) parse(r Row, line []byte) error {
 	return f.check(r)
 }
 
-// textOf returns the text of a JSON value: a string, or a number as it is written. It is "" for null.
+// textOf returns the text of a JSON value: a string, or a number as it is written but without an exponent. It is "" for
+// null.
 func textOf(raw json.RawMessage) (string, error) {
 	switch c := raw[0]; {
 	case c == '"':
@@ -105,7 +108,7 @@ func textOf(raw json.RawMessage) (string, error) {
 		}
 		return text, nil
 	case c == '-' || c >= '0' && c <= '9':
-		return string(raw), nil
+		return foreign.Decimal(string(raw))
 	case string(raw) == "null":
 		return "", nil
 	}

@@ -12,7 +12,7 @@ func Compare(answer, gold string, o Options) Verdict {
 		return Exact
 	}
 	answer, gold, comparable := settle(answer, gold)
-	same := normalize(answer) == normalize(gold) && normalize(gold) != ""
+	same := normalize(answer) == normalize(gold) && normalize(gold) != "" && !otherUnits(answer, gold)
 	if !comparable {
 		return exactly(same)
 	}
@@ -28,6 +28,12 @@ func Compare(answer, gold string, o Options) Verdict {
 		return atBest(v, same)
 	}
 	return exactly(same)
+}
+
+// otherUnits reports whether both texts have units, and different ones: normalising deletes all.
+func otherUnits(answer, gold string) bool {
+	a, g := writtenUnits(answer), writtenUnits(gold)
+	return a != "" && g != "" && a != g
 }
 
 // atBest is a verdict of agreement, or Exact where the strings agree as well.

@@ -8,6 +8,9 @@ import (
 // Text around a number that does not change its value: spacing, sizes of brackets, currency, units. Removing it never
 // joins digits that it separates: 3\,0, 3$0 and 3°0 are not 30.
 
+const unitForms = `square|ways|integers|dollars?|mph|inches|hours?|km|units?|points?|feet|` +
+	`minutes?|digits|cents?|degrees?|cm|gm|pounds?|meters?|meals|edges|students|multiples`
+
 // plainText removes dressing that does not change a number's value.
 var plainText = strings.NewReplacer(
 	"\u2212", "-", `\left`, "", `\right`, "", `\!`, "", `\,`, "", `\;`, "", `\:`, "", "{,}", ",",
@@ -17,10 +20,8 @@ var plainText = strings.NewReplacer(
 
 var (
 	wrappedWord = regexp.MustCompile(`\\(?:text|textbf|mathrm|mbox)\{([^{}]*)\}`)
-	unitTail    = regexp.MustCompile(
-		`(?i)\s*\b(?:square|ways|integers|dollars?|mph|inches|hours?|km|units?|points?|feet|` +
-			`minutes?|digits|cents?|degrees?|cm|gm|pounds?|meters?|meals|edges|students|multiples)$`,
-	)
+	unitTail    = regexp.MustCompile(`(?i)\s*\b(?:` + unitForms + `)$`)
+	unitInside  = regexp.MustCompile(`(?i)(?:^|[^A-Za-z\\])(` + unitForms + `)(?:$|[^A-Za-z])`)
 	percentTail = regexp.MustCompile(`(?i)\s*\bpercent$`)
 	// glued are digits that only dressing separates, thinGroups thousands that a thin space does.
 	glued      = regexp.MustCompile(`([0-9.])((?:\\left|\\right|\\[!,;:$]|[$€£°]|\^\{?\\circ\}?)+[0-9.])`)
@@ -64,17 +65,27 @@ func bareNumber(text string) (number, unit string, ok bool) {
 	return text, unit, true
 }
 
-// unitOf is a unit in its singular; "" for words that only say what is counted.
+// unitOf is a unit in its singular; "" for words that any number may have.
 func unitOf(word string) string {
 	word = strings.ToLower(strings.TrimSpace(word))
 	switch word {
-	case "square", "mph", "inches", "km", "feet", "cm", "gm":
+	case "inches", "ways":
 		return word
-	case "dollar", "dollars", "hour", "hours", "minute", "minutes", "cent", "cents",
-		"degree", "degrees", "pound", "pounds", "meter", "meters":
-		return strings.TrimSuffix(word, "s")
+	case "unit", "units", "integers", "digits":
+		return ""
 	}
-	return ""
+	return strings.TrimSuffix(word, "s")
+}
+
+// writtenUnits are the units in an expression, in order, in their singular.
+func writtenUnits(text string) string {
+	var all []string
+	for _, m := range unitInside.FindAllStringSubmatch(wrappedWord.ReplaceAllString(text, " $1 "), -1) {
+		if unit := unitOf(m[1]); unit != "" {
+			all = append(all, unit)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // currencyOf is the currency that a sign names. A pair of dollar signs is TeX's.

@@ -17,8 +17,8 @@ import (
 //
 // all after normalising. Source: SQuAD's and HotpotQA's evaluation, as Search-R1, AEPO and PRS use
 // them. If either side of F1 is yes, no or noanswer and the sides differ, F1 is 0 (HotpotQA).
-// Departures: if both texts normalise to nothing, F1 is 1, as EM is; the formula gives 0/0. Letters are lowered
-// one by one as Go does.
+// Departures: a text of which nothing is left equals nothing, and articles stay where nothing else is left: else the
+// answers "!!!" and "the" would equal the gold "A". Letters are lowered one by one as Go does.
 
 var exactMatch = Declaration{
 	Choice: choice.Choice{
@@ -62,11 +62,11 @@ func isSpace(r rune) bool { return words.IsSpace(r) }
 // ExactMatch is EM.
 func ExactMatch(prediction string, golds []string) bool { return words.Exact(prediction, golds) }
 
-// SubMatch is sub-EM. A gold that normalises to nothing is in every prediction.
+// SubMatch is sub-EM. A gold that normalises to nothing must be the whole prediction.
 func SubMatch(prediction string, golds []string) bool {
 	p := NormalizeQA(prediction)
 	for _, gold := range golds {
-		if strings.Contains(p, NormalizeQA(gold)) {
+		if g := NormalizeQA(gold); g != "" && strings.Contains(p, g) || g == "" && ExactMatch(prediction, []string{gold}) {
 			return true
 		}
 	}

@@ -38,9 +38,9 @@ type Options struct {
 // block, against the gold.
 func Grade(text, gold string, o Options) Outcome {
 	block, answered := LastAnswer(text)
-	answer, boxed := LastBoxed(block)
+	answer, boxed := boxedLike(block, gold)
 	if o.Fallback && !boxed {
-		answer, boxed = LastBoxed(text)
+		answer, boxed = boxedLike(text, gold)
 	}
 	if o.Plain && answered && !boxed {
 		answer, boxed = strings.TrimSpace(block), true
@@ -58,7 +58,7 @@ func Grade(text, gold string, o Options) Outcome {
 // GradeLastBox grades the last box of the whole text, as rStar2's release and tool-integrated
 // maths in ARLArena do; a text without a whole box has the verdict NoBox.
 func GradeLastBox(text, gold string, o Options) Outcome {
-	answer, boxed := LastBoxed(text)
+	answer, boxed := boxedLike(text, gold)
 	if !boxed {
 		return Outcome{Verdict: NoBox}
 	}

@@ -17,7 +17,7 @@ type value struct {
 	rat     *big.Rat // nil when only the float is known
 	float   float64
 	literal bool   // an integer, decimal or percentage: nothing left to work out
-	unit    string // hour, cm, dollar …; "" without one and for what is only counted
+	unit    string // hour, cm, dollar, student …; "" without one
 }
 
 // compareValues returns the verdict on two values. Where one is beyond a float64 only exact values

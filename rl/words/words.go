@@ -1,6 +1,7 @@
 // Package words compares answers by their words, as SQuAD's and HotpotQA's evaluations do.
 //
 //	Normalize  lower → delete ASCII punctuation → the words a, an, the become spaces → squeeze spaces
+//	Key        the same; articles stay where nothing else is left, and a text without a word equals nothing
 //	Exact      the answer equals some gold after that
 //	F1         2PR/(P + R) over the multiset of words; the best of the golds
 //
@@ -17,13 +18,17 @@ const Punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 // Normalize strips a text to the words that are compared, one space between them.
 func Normalize(text string) string {
-	text = strings.Map(func(r rune) rune {
+	return strings.Join(strings.FieldsFunc(dropArticles(bare(text)), IsSpace), " ")
+}
+
+// bare is a text in lower case without punctuation.
+func bare(text string) string {
+	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(Punctuation, r) {
 			return -1
 		}
 		return unicode.ToLower(r)
 	}, text)
-	return strings.Join(strings.FieldsFunc(dropArticles(text), IsSpace), " ")
 }
 
 // dropArticles replaces a, an and the by a space where they are whole words: runs of letters and
@@ -61,11 +66,20 @@ func dropArticles(text string) string {
 // IsSpace is white space as Python's split and \s have it: Unicode's and the four separators.
 func IsSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
+// Key is the normal form by which texts are compared. Articles stay where nothing else is left, so that the option A is
+// an answer. It is "" for a text without a word, which equals nothing.
+func Key(text string) string {
+	if normal := Normalize(text); normal != "" {
+		return normal
+	}
+	return strings.Join(strings.FieldsFunc(bare(text), IsSpace), " ")
+}
+
 // Exact reports whether an answer equals one of the golds.
 func Exact(answer string, golds []string) bool {
-	p := Normalize(answer)
+	p := Key(answer)
 	for _, gold := range golds {
-		if Normalize(gold) == p {
+		if p != "" && Key(gold) == p {
 			return true
 		}
 	}
@@ -74,15 +88,18 @@ func Exact(answer string, golds []string) bool {
 
 // F1 is the best overlap of words with any gold, in [0, 1]; 0 without golds.
 func F1(prediction string, golds []string) float64 {
-	p, best := Normalize(prediction), 0.0
+	p, best := Key(prediction), 0.0
 	for _, gold := range golds {
-		best = max(best, overlap(p, Normalize(gold)))
+		best = max(best, overlap(p, Key(gold)))
 	}
 	return best
 }
 
 // overlap is F1 of two normalised texts.
 func overlap(prediction, gold string) float64 {
+	if prediction == "" || gold == "" {
+		return 0
+	}
 	if prediction == gold {
 		return 1
 	}

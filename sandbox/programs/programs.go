@@ -8,11 +8,11 @@
 // and *unreadable* that a limit ended it; the grader then names the limit. An outcome without a verdict is *breakage*,
 // never a grade.
 //
-// A pair is one call (check.py). Tests and program have namespaces of their own, so a program cannot replace the
-// functions that the tests use, and it must return plain data, so it cannot return a value that equals everything. A
-// program has passed if the call prints a token after the last test. The token depends on the pair, and the program
-// starts after it was read. A program that searches the interpreter's frames for the token can still forge a verdict:
-// it shares its process with the tests.
+// A pair is one call (check.py). The program runs in a process that is forked before tests and token are read, and that
+// has neither. Arguments, results and exceptions cross between the two as data, from which each side builds values of
+// its own classes: the standard library's, numpy's and those that the prompt defines. An object of a class of the
+// program's own stays there, and the tests can call it and read its attributes. A program has passed if the judge
+// prints the token after the last test, when it has ended the program's process.
 package programs
 
 import (
@@ -52,6 +52,8 @@ func Call(p symbolic.Pair, limits sandbox.Limits) (sandbox.Call, error) {
 	if err != nil {
 		return sandbox.Call{}, fmt.Errorf("write a program: %w", err)
 	}
+	limits = limits.OrDefault()
+	limits.Processes++ // judge and program are two
 	// the code mentions the program's modules, by which the executor chooses an interpreter
 	return sandbox.Call{Code: check + "grade(" + string(program) + ")\n", Stdin: string(stdin), Limits: limits}, nil
 }

@@ -54,7 +54,7 @@ func TestVerdicts(t *testing.T) {
 			"def double(x): return Any()", "different", "tests"},
 		{"class Int(int):\n    def __floordiv__(self, n): return 0\n    def __eq__(self, o): return True\n" +
 			"def double(x): return Int()", "different", "tests"},
-		{"import sys\nsys.stdout.close()\n" + right, "different", "tests"},
+		{"import sys\nsys.stdout.close()\n" + right, "equal", "tests"},
 		{"while True: pass", "unreadable", "limit timeout_cpu"},
 		{"x = bytearray(1 << 30)", "unreadable", "limit out_of_memory"},
 		{"while True: print('x' * 1000)", "unreadable", "limit output_limit"},

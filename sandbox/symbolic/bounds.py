@@ -114,9 +114,10 @@ def whole(x, rounding):
         v = value(x, {})
     except Unknown:
         raise Unreadable("a number beyond bounds")
-    if abs(v.imag) > NOTHING or abs(v) > 10**15 or abs(v.real - mpmath.nint(v.real)) < mpmath.mpf(10) ** -20:
+    at = mpmath.re(v.v)
+    if not v.real or abs(at) > 10**15 or abs(at - mpmath.nint(at)) < mpmath.mpf(10) ** -20:
         raise Unreadable("a number that cannot be rounded")
-    return sympy.Integer(int(mpmath.floor(v.real))) + (rounding is sympy.ceiling)
+    return sympy.Integer(int(mpmath.floor(at))) + (rounding is sympy.ceiling)
 
 
 def factorial(n):

@@ -10,12 +10,12 @@
 // grade.
 //
 // A pair is one call. Its program consists of four files: bounds.py has the names and limits, expression.py parses TeX
-// and plain notation by recursive descent, value.py evaluates to 120 digits at points derived from the pair, and
-// compare.py parses lists, intervals, equations and matrices. The program passes no text to sympy's own parsers, which
-// evaluate names. It decides by canonical form and by values, never by simplification, whose cost has no bound. The
-// bits of every result, of numbers under roots and of all results together are bounded (bounds.py); whatever exceeds a
-// bound is unreadable. So a grade depends only on the pair and the grader, and no pair of bounded length gets near a
-// time limit.
+// and plain notation by recursive descent, value.py evaluates to 120 digits at points derived from the pair and around
+// the kinks of its functions, and compare.py parses lists, intervals, equations and matrices. The program passes no
+// text to sympy's own parsers, which evaluate names. It decides by canonical form and by values, never by
+// simplification, whose cost has no bound. The bits of every result, of numbers under roots and of all results together
+// are bounded (bounds.py); whatever exceeds a bound is unreadable. So a grade depends only on the pair and the grader,
+// and no pair of bounded length gets near a time limit.
 package symbolic
 
 import (

@@ -1,7 +1,8 @@
 // Package foreign reads Parquet files that other programs have written. It knows nothing of the record.
 //
-// A *column* is a top-level column of single values. Its values are read as text: a whole number by its digits, a
-// truth value as true or false. A null has no text.
+// A *column* is a top-level column of single values. Its values are read as text, by their logical type (value.go): a
+// number by its digits, without an exponent; a date, a time or an identifier as people write it; a truth value as true
+// or false. A null has no text. What cannot be read as what it means is refused by name.
 package foreign
 
 import (
@@ -9,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -27,6 +27,7 @@ const rowsAtOnce = 256
 type Table struct {
 	file    *parquet.File
 	columns []parquet.LeafColumn // the requested columns that the file has
+	texts   []func(parquet.Value) (string, error)
 	names   []string
 }
 
@@ -48,22 +49,21 @@ func Open(r io.ReaderAt, size, most int64, columns []string) (*Table, error) {
 	for _, name := range columns {
 		leaf, ok := f.Schema().Lookup(name)
 		if !ok {
+			if slices.ContainsFunc(f.Schema().Fields(), func(n parquet.Field) bool { return n.Name() == name }) {
+				return nil, fmt.Errorf("column %s is nested, want single values", name)
+			}
 			continue
 		}
 		if leaf.MaxRepetitionLevel > 0 {
 			return nil, fmt.Errorf("column %s holds lists, want single values", name)
 		}
-		if !readable(leaf.Node.Type().Kind()) {
-			return nil, fmt.Errorf("column %s holds values of type %s, want text or numbers", name, leaf.Node.Type())
+		text, err := reading(leaf.Node.Type())
+		if err != nil {
+			return nil, fmt.Errorf("column %s holds %w", name, err)
 		}
-		t.columns, t.names = append(t.columns, leaf), append(t.names, name)
+		t.columns, t.texts, t.names = append(t.columns, leaf), append(t.texts, text), append(t.names, name)
 	}
 	return t, nil
-}
-
-func readable(k parquet.Kind) bool {
-	return slices.Contains([]parquet.Kind{parquet.ByteArray, parquet.Boolean, parquet.Int32, parquet.Int64,
-		parquet.Float, parquet.Double}, k)
 }
 
 // Columns lists the requested columns that the file has.
@@ -80,9 +80,14 @@ func (t *Table) Rows(each func(texts []string, ok []bool) error) error {
 			}
 			for _, v := range row {
 				i := slices.IndexFunc(t.columns, func(c parquet.LeafColumn) bool { return c.ColumnIndex == v.Column() })
-				if i >= 0 {
-					texts[i], ok[i] = text(v)
+				if i < 0 || v.IsNull() {
+					continue
 				}
+				var err error
+				if texts[i], err = t.texts[i](v); err != nil {
+					return fmt.Errorf("column %s %w", t.names[i], err)
+				}
+				ok[i] = true
 			}
 			return each(texts, ok)
 		}); err != nil {
@@ -112,24 +117,4 @@ func (t *Table) group(group parquet.RowGroup, each func(parquet.Row) error) (err
 			return errors.New("read rows: the file's pages end before its rows")
 		}
 	}
-}
-
-// text returns a value as text.
-func text(v parquet.Value) (string, bool) {
-	if v.IsNull() {
-		return "", false
-	}
-	switch v.Kind() {
-	case parquet.Boolean:
-		return strconv.FormatBool(v.Boolean()), true
-	case parquet.Int32:
-		return strconv.FormatInt(int64(v.Int32()), 10), true
-	case parquet.Int64:
-		return strconv.FormatInt(v.Int64(), 10), true
-	case parquet.Float:
-		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32), true
-	case parquet.Double:
-		return strconv.FormatFloat(v.Double(), 'g', -1, 64), true
-	}
-	return string(v.ByteArray()), true
 }
