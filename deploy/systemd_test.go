@@ -31,7 +31,7 @@ func units(t *testing.T) (folder string) {
 	require.NoError(t, os.CopyFS(folder, os.DirFS("systemd")))
 	files, err := filepath.Glob(filepath.Join(folder, "*.service"))
 	require.NoError(t, err)
-	require.Len(t, files, 3)
+	require.Len(t, files, 2)
 	open := filepath.Join(folder, "ropewalk-sandbox.open.conf")
 	dropIn := filepath.Join(folder, "ropewalk-sandbox.service.d")
 	for _, file := range append(files, open) {

@@ -20,7 +20,6 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
-	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 

@@ -48,7 +48,12 @@ func bound(j *job) float64 {
 func workedOff(j *job, best *model, work float64) float64 {
 	own := make([]float64, len(j.engines)) // speeds, relative to the best engine
 	for i, m := range j.engines {
-		own[i] = max(best.base/m.base, best.row/m.row, best.context/m.context, m.prefill/best.prefill)
+		own[i] = m.prefill / best.prefill
+		for _, x := range [][2]float64{{best.base, m.base}, {best.row, m.row}, {best.context, m.context}} {
+			if x[0] > 0 { // else it is no work for the best engine
+				own[i] = max(own[i], x[0]/x[1])
+			}
+		}
 	}
 	speeds, now := slices.Clone(own), 0.0
 	for fails := j.failures; ; fails = fails[1:] {
