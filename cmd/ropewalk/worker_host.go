@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
