@@ -15,6 +15,9 @@ var update = flag.Bool("update", false,
 	"write workflows/testdata (TestRecordHistories), docs/ui (TestRunsInTheBrowser) and docs/monitoring (TestAlerts) "+
 		"again from real runs")
 
+// binaryVariable names a built command. Without it the tests build one.
+const binaryVariable = "ROPEWALK_E2E_BINARY"
+
 // work is the folder of the whole test binary: the command and the shared home.
 var work string
 

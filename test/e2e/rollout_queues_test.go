@@ -30,15 +30,13 @@ func spreadOver(queues ...string) []string {
 // weights are those of the undisturbed run, all of whose shards one worker generated, turn by turn. With -update, the
 // history of the step is recorded in which the worker was killed.
 func TestShardsAreSpreadOverQueues(t *testing.T) {
-	t.Parallel()
-	h, want := withBase(t)
+	long(t, "ROPEWALK_FAR_WORKERS", "test-rollout-workers")
+	h, want := needs(t, ownNamespace)
 	h = h.with("ROPEWALK_NO_WORKER=1")
-	h.ensureUp(t)
-	defer h.ensureDown(t)
 	// Shards last longer with servers that are far away.
 	d := &distance{late: 20 * time.Millisecond, lasts: time.Hour, rng: rand.New(rand.NewPCG(19, 7))}
 	rest := h.startWorker(t, "--queues", "cpu,gpu,rollout")
-	far := h.with(d.between(t, strings.Fields(h.run(t, "env").ok(t).out))...)
+	far := h.with(d.between(t, shared.servers)...)
 	f := &farWorkers{h: far, running: map[int]*command{}}
 	of := map[string]*command{}
 	for _, q := range shardQueues {
