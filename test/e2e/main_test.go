@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/internal/stack"
@@ -26,6 +28,11 @@ const steps = 4
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given { // tests wait for most of their time
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU()))
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -13,8 +13,8 @@ import (
 
 // pushing is the built-in recipe sokoban with a warm start of seconds.
 func pushing(run string, more ...string) []string {
-	set := []string{"warm_start.steps=40", "rollout.prompts=8", "rollout.shard_groups=4", "evaluation.problems=8",
-		"evaluation.samples=1", fmt.Sprint("steps=", steps)}
+	set := []string{"warm_start.steps=40", "rollout.prompts=4", "rollout.shard_groups=2", "evaluation.problems=4",
+		"evaluation.samples=1", "steps=2"}
 	args := []string{"run", "sokoban", "--json", "--run-id", run}
 	for _, s := range append(set, more...) {
 		args = append(args, "--set", s)
@@ -35,7 +35,7 @@ func TestInteractiveEnvironment(t *testing.T) {
 		"select count(*), count(distinct step), (select count(*) from turns), sum(reward) - (select "+
 			"sum(reward) from rewards) from transitions").ok(t)
 	require.NoError(t, json.Unmarshal([]byte(r.out), &got), r.out)
-	require.EqualValues(t, steps, got.Rows[0][1])
+	require.EqualValues(t, 2, got.Rows[0][1])
 	require.Equal(t, got.Rows[0][2], got.Rows[0][0], "each turn has a transition")
 	require.InDelta(t, 0, got.Rows[0][3], 1e-6, "what the environment pays is the reward")
 	r = h.run(t, "sql", "--run", name, "--csv", "select count(*) > 0 from evaluation_transitions").ok(t)
