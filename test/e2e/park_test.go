@@ -63,7 +63,10 @@ func TestStagesThatBreakParkAndGoOn(t *testing.T) {
 
 	run := h.start(t, recipe("broken", "--set", "warm_start.steps=100", "--set", "steps=2")...)
 	run.says(t, "warm start: success") // the first checkpoint is committed
+	worker := h.state(t).Parts["worker"]
+	require.NoError(t, syscall.Kill(worker, syscall.SIGSTOP)) // the first step goes no further until the disk is full
 	inside("dd if=/dev/zero of=" + ballast + " bs=64k 2>/dev/null || true")
+	require.NoError(t, syscall.Kill(worker, syscall.SIGCONT))
 	p := run.wait(t).parked(t)
 	require.Contains(t, p.Parked.Failures[0].Text, "full", "%+v", p.Parked)
 

@@ -36,7 +36,7 @@ func pip(t *testing.T, interpreter string) string {
 // home's S3 server.
 func (h *home) pythonEnv(t *testing.T, packages string) []string {
 	t.Helper()
-	return append(slices.Concat(shared.servers, h.env), "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1",
+	return append(slices.Concat(h.env, shared.servers), "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1",
 		"AWS_EC2_METADATA_DISABLED=true")
 }
 
@@ -113,7 +113,7 @@ func (h *home) facts(t *testing.T, run report) string {
 	prepare := h.record().manifest(t, schema.AtInit(run.Run, schema.StagePrepare).ManifestKey())
 	readJSON(t, h.record().path(prepare.ShardsOf(schema.Documents)[0].Key), &recipe)
 	text, err := json.Marshal(map[string]any{
-		"home": shared.home.dir, "bucket": h.namespace, "run": run.Run, "checkpoint": run.Digest, "recipe": recipe,
+		"home": h.dir, "bucket": "ropewalk", "run": run.Run, "checkpoint": run.Digest, "recipe": recipe,
 		"runs": listing.Runs, "columns": columns, "answers": answers,
 		"imported": imported, "imported_answers": []answer{h.counts(t, imported)},
 	})
@@ -125,8 +125,7 @@ func (h *home) facts(t *testing.T, run report) string {
 
 func TestPythonPackageReadsTheRecord(t *testing.T) {
 	interpreter := pythontest.Need(t, "NOTEBOOK", "pytest", "pyarrow", "polars", "pandas", "duckdb", "flit_core", "pip")
-	h, plain := needs(t, ownNamespace) // the tests list all runs
-	h.ensureUp(t)
+	h, plain := needs(t, sharedStack)
 	// every table has rows
 	run := h.train(t, "python-all", "--set", "token_outputs.entropies=true", "--set", "replay={size: 1000}")
 	require.Equal(t, plain.Digest, run.Digest, "what is computed for the record alone changes no policy")
