@@ -77,7 +77,8 @@ func TestRolloutWorkersVanish(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 5))
 	d := &distance{late: 20 * time.Millisecond, lasts: 15 * time.Second, rng: rand.New(rand.NewPCG(19, 6))}
 	rest := h.startWorker(t, "--queues", "cpu,gpu")
-	far := &farWorkers{h: h.with(d.between(t, shared.servers)...), running: map[int]*command{}}
+	env := append(d.between(t, shared.servers), "TEMPORAL_NAMESPACE="+h.namespace, "ROPEWALK_S3_BUCKET="+h.namespace)
+	far := &farWorkers{h: h.with(env...), running: map[int]*command{}}
 	for range number(t, "ROPEWALK_FAR_WORKERS", 3) {
 		far.join(t)
 	}
