@@ -78,19 +78,25 @@ test-alerts: tools ## have a real Prometheus and Alertmanager watch a real run, 
 # The collector is built into .tools once (a minute).
 test-traces: tools ## send the spans of real runs through the OpenTelemetry project's collector
 	@tools/build.sh otelcol
-	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_COLLECTOR=1 \
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_COLLECTOR=1 ROPEWALK_TEST_COLLECTOR=1 \
 		go test -count 1 -timeout 30m -run 'TestARealCollector|TestTraces' -v ./test/e2e
 
-# WORKERS and MINUTES choose: 3 and 0 are the short form, which make test runs.
+# Debian: apt-get install chromium. This takes minutes.
+.PHONY: test-browser
+test-browser: tools ## start, steer, mend and replay runs in Temporal's web UI, with a real browser
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_CHROMIUM=1 ROPEWALK_TEST_BROWSER=1 \
+		go test -count 1 -timeout 30m -run TestRunsInTheBrowser -v ./test/e2e
+
+# WORKERS and MINUTES choose; with 0 minutes one run is disturbed.
 WORKERS ?= 6
 MINUTES ?= 10
-test-rollout-workers: tools ## kill rollout workers behind a bad network, and compare the weights (ten minutes)
-	ROPEWALK_FAR_WORKERS=$(WORKERS) ROPEWALK_FAR_MINUTES=$(MINUTES) \
-		go test -count 1 -timeout 60m -run 'TestRolloutWorkersVanish|TestShardsAreSpread' -v ./test/e2e
+test-rollout-workers: tools ## kill rollout workers behind a bad network and sandbox services, and compare the weights
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_FAR_WORKERS=$(WORKERS) ROPEWALK_FAR_MINUTES=$(MINUTES) \
+		go test -count 1 -timeout 60m -v -run 'TestRolloutWorkersVanish|TestKilledSandboxNodes' ./test/e2e
 
 # This takes tens of minutes on two cores.
 test-limits: tools ## hold a step of 256 shards and 50 turns against the limits of a real Temporal server
-	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_LIMITS=1 ROPEWALK_E2E_BINARY=/bin/true \
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_LIMITS=1 \
 		go test -count 1 -timeout 60m -run TestALargeStepStaysWithinTemporalsLimits -v ./test/e2e
 
 # This takes minutes and 12 GiB of disk.

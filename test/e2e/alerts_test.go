@@ -36,22 +36,21 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// alertsVariable makes the test inject the faults that take long, too.
+// alertsVariable asks for the test.
 const alertsVariable = "ROPEWALK_TEST_ALERTS"
 
 // TestAlerts has a real Prometheus and a real Alertmanager watch a real run. Every panel of every dashboard has data,
 // and every metric a panel. Each fault raises its alert and no other, which ends after the fault. The devices and their
 // driver are simulated.
 func TestAlerts(t *testing.T) {
-	t.Parallel()
-	long, began := os.Getenv(alertsVariable) != "", time.Now()
+	long(t, alertsVariable, "test-alerts")
+	h, _ := needs(t, ownServers("Prometheus watches all of them, and it changes how long Temporal keeps workflows"))
+	began := time.Now()
 	phase := func(what string) { t.Logf("after %s: %s", time.Since(began).Round(time.Second), what) }
 	// A run is still after 20 s, and Temporal's shortest retention, an hour, is near at once.
 	w := newTower(t, map[string]string{"3600": "20", "172800": "3598"})
-	h, _ := withBase(t)
 	h = h.with("ROPEWALK_NO_WORKER=1")
 	h.ensureUp(t)
-	defer h.ensureDown(t)
 	s := h.watched(t, w)
 	w.begin() // once there is something to watch
 	phase("every panel has data")
@@ -98,15 +97,13 @@ func TestAlerts(t *testing.T) {
 	s.startMonitor(t, h)
 	w.clears(t, "RopewalkMonitorDown")
 
-	if long {
-		phase("the only worker is killed")
-		w.tune(t, "vector(20)", "vector(3600)") // the run does not move, either; that alert would come first
-		s.worker.signal(t, syscall.SIGKILL)
-		s.worker.wait(t)
-		w.fires(t, "RopewalkWorkerMissing")
-		s.startWorker(t, h)
-		w.clears(t, "RopewalkWorkerMissing")
-	}
+	phase("the only worker is killed")
+	w.tune(t, "vector(20)", "vector(3600)") // the run does not move, either; that alert would come first
+	s.worker.signal(t, syscall.SIGKILL)
+	s.worker.wait(t)
+	w.fires(t, "RopewalkWorkerMissing")
+	s.startWorker(t, h)
+	w.clears(t, "RopewalkWorkerMissing")
 	if *update {
 		draw := exec.Command("go", "run", "./internal/dashboards/draw", "-prometheus",
 			strings.TrimSuffix(w.api, "/api/v1/"), "-for", time.Since(began).String(), "-run", s.run)

@@ -87,7 +87,7 @@ var badInputs = []struct {
 }
 
 func TestBadInputExitsWith2AndStartsNothing(t *testing.T) {
-	h := newHome(t, t.TempDir())
+	h, _ := needs(t, noServers)
 	text, err := os.ReadFile(tiny())
 	require.NoError(t, err)
 	for name, content := range map[string]string{
@@ -116,7 +116,7 @@ func TestBadInputExitsWith2AndStartsNothing(t *testing.T) {
 func without(text, line string) string { return strings.Replace(text, line, "", 1) }
 
 func TestUnknownRunExitsWith2(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	bucket := filepath.Join(h.dir, "s3", "ropewalk")
 	for command, want := range map[string]string{
 		"verify": "no such run in the record: nosuch has committed nothing in " + bucket,
@@ -139,7 +139,7 @@ func TestUnknownRunExitsWith2(t *testing.T) {
 }
 
 func TestAnotherRecipeUnderTheSameNameIsRefused(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	r := h.run(t, recipe("base", "--seed", "9")...)
 	require.Equal(t, 2, r.code, r.err)
 	require.Contains(t, r.err, "run base was made by another recipe")

@@ -11,9 +11,8 @@ import (
 // TestCompactedRunsAreReadAndReplayed compacts a run by command, and another by its recipe, while it goes on. Both
 // equal the run that was not compacted.
 func TestCompactedRunsAreReadAndReplayed(t *testing.T) {
-	h, want := withBase(t)
+	h, want := needs(t, ownNamespace)
 	h.ensureUp(t)
-	t.Cleanup(func() { h.ensureDown(t) })
 	query := "select count(*), sum(length(token_ids)), avg(reward) from turns join rewards using (run, step, " +
 		"trajectory_id) where turns.run = '%s'"
 	read := func(run string) string {

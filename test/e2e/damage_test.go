@@ -45,9 +45,24 @@ func (r record) unfinish(t *testing.T, run string, stages ...string) {
 	}
 }
 
-func TestDamagedShardIsNamedAndRefused(t *testing.T) {
-	h, want := base(t)
-	run := h.wholeRun(t, "damaged-shard")
+// A damaged shard and a damaged checkpoint are named, and a run that needs them parks until they are restored.
+func TestDamageIsNamedAndRefused(t *testing.T) {
+	h, want := needs(t, ownNamespace)
+	h.ensureUp(t)
+	whole := h.record().outline(t, "base")
+	for name, damage := range map[string]func(*testing.T, *home, string) report{
+		"shard": damagedShard, "checkpoint": damagedCheckpoint,
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, want.Digest, damage(t, h, "base").Digest)
+			require.Equal(t, whole, h.record().outline(t, "base"))
+			h.run(t, "verify", "base").ok(t)
+		})
+	}
+}
+
+// damagedShard damages a shard of a run that lacks its last step's end, and restores it.
+func damagedShard(t *testing.T, h *home, run string) report {
 	turns := h.record().manifest(t,
 		schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	require.Len(t, turns, 1)
@@ -80,15 +95,15 @@ func TestDamagedShardIsNamedAndRefused(t *testing.T) {
 	require.Equal(t, p.Parked.Failures[0].Text, again.parked(t).Parked.Failures[0].Text)
 
 	restore()
-	h.undisturbed(t, want, h.run(t, "unpark", run, "--retry", "--json").ok(t).report(t))
+	ended := h.run(t, "unpark", run, "--retry", "--json").ok(t).report(t)
 	late := h.run(t, "unpark", run, "--retry")
 	require.Equal(t, 2, late.code, late.err)
 	require.Contains(t, late.err, "is not open")
+	return ended
 }
 
-func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
-	h, want := base(t)
-	run := h.wholeRun(t, "damaged-checkpoint")
+// damagedCheckpoint is the same with the checkpoint that the last step starts from.
+func damagedCheckpoint(t *testing.T, h *home, run string) report {
 	checkpoint := h.record().manifest(t, schema.At(run, steps-1, schema.StageUpdate).ManifestKey()).Checkpoint
 	weights := checkpoint.Prefix + "model.safetensors"
 	require.True(t, h.record().has(weights), "keep_last keeps the step before the last")
@@ -109,12 +124,11 @@ func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
 	require.Contains(t, follow.err, "step 4: aborted: update: "+api.UpdatePolicy)
 	require.Contains(t, follow.err, "ropewalk resume "+run)
 	restore()
-	h.undisturbed(t, want, h.run(t, "resume", run, "--json").ok(t).report(t))
+	return h.run(t, "resume", run, "--json").ok(t).report(t)
 }
 
 func TestMissingPythonIsSaid(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, t.TempDir())
+	h, _ := needs(t, noServers)
 	h.wrap = hidePython(t)
 	programs := t.TempDir()
 	for _, folder := range needServers(t) {

@@ -14,8 +14,7 @@ import (
 
 // A run that a person cancels or terminates takes the workflows of its shards with it.
 func TestAnEndedRunEndsItsShards(t *testing.T) {
-	needServers(t)
-	c := limitsServer(t)
+	c := idleWorkers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, ends := range []struct {

@@ -30,7 +30,7 @@ func (h *home) intact(t *testing.T, run string) {
 // An evaluation measures a policy of a run with other settings, and keeps a record of its own. The same command prints
 // what is recorded.
 func TestEvaluateARun(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	args := []string{"evaluate", "base@0", "--run-id", "base-measured", "--problems", "12", "--samples", "4",
 		"--set", "rollout.max_turns=1"}
 	first := h.run(t, args...).ok(t)
@@ -53,7 +53,7 @@ func TestEvaluateARun(t *testing.T) {
 
 // The agents of a debate, their rounds and the decision are recorded.
 func TestEvaluateByDebate(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	h.run(t, "evaluate", "base", "--run-id", "base-debated", "--problems", "6", "--samples", "1", "--debate", "3",
 		"--rounds", "1", "--set", "rollout.max_tokens=192").ok(t)
 	require.Positive(t, h.rowsOf(t, "base-debated", "evaluation_debates"))
@@ -62,16 +62,14 @@ func TestEvaluateByDebate(t *testing.T) {
 
 // A user's function scores trajectories. What it said is in the record, so that a replay needs no Python.
 func TestAFunctionScoresARun(t *testing.T) {
-	t.Parallel()
+	h, _ := needs(t, emptyNamespace)
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "mine.py"), []byte(
 		"def score(trajectory, scale):\n    return scale * trajectory['turns'], trajectory['turns'] > 1\n"),
 		0o600))
-	h := newHome(t, t.TempDir(), "ROPEWALK_PYTHON="+pythontest.Need(t, "PYTHON"))
-	h.ensureUp(t)
-	t.Cleanup(func() { h.ensureDown(t) })
+	h = h.with("ROPEWALK_PYTHON=" + pythontest.Need(t, "PYTHON"))
 	h.train(t, "scored", "--set", fmt.Sprintf(`reward={name: python, module: "mine:score", path: %s, kwargs: '%s'}`,
-		folder, `{"scale": 0.25}`), "--set", "warm_start.steps=40", "--set", "resample={}",
+		folder, `{"scale": 0.25}`), "--set", "warm_start.steps=40", "--set", "steps=1", "--set", "resample={}",
 		"--set", "rollout.mode=interleaved")
 	require.Equal(t, h.rowsOf(t, "scored", "rewards"), h.rowsOf(t, "scored", "function_scores"))
 	require.Zero(t, h.rowsOf(t, "scored", "rewards where reward <> 0.25 * turns"))
@@ -103,13 +101,14 @@ func chosenBy(run string) string {
 
 // A model's answers decide which tasks a run is trained on.
 func TestDifficultyIsMeasured(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	file := filepath.Join(t.TempDir(), "sums.jsonl")
 	writeSums(t, file)
 	var set []string
 	for _, s := range sumsRecipe(file) {
 		set = append(set, "--set", s)
 	}
+	set = append(set, "--set", "steps=1")
 	h.train(t, "answering", set...)
 	h.train(t, "filtered", append(set, "--set", "data="+chosenBy("answering"))...)
 	tasks := h.rowsOf(t, "filtered", "tasks")
@@ -122,7 +121,7 @@ func TestDifficultyIsMeasured(t *testing.T) {
 // A judge at an address decides on answers. Its replies are committed before rewards are computed, so that a replay
 // needs no judge, and its key is in no file.
 func TestAJudgeDecides(t *testing.T) {
-	t.Parallel()
+	h, _ := needs(t, emptyNamespace)
 	const key = "sk-of-the-judge-e2e"
 	judge := openaitest.New(t, func(w http.ResponseWriter, r openaitest.Request, n int) {
 		if r.Authorization != "Bearer "+key {
@@ -131,13 +130,11 @@ func TestAJudgeDecides(t *testing.T) {
 		}
 		openaitest.Say(w, r, []string{"Match", "Mismatch"}[n%2])
 	})
-	h := newHome(t, t.TempDir(), "ROPEWALK_E2E_JUDGE="+key)
-	h.ensureUp(t)
-	t.Cleanup(func() { h.ensureDown(t) })
+	h = h.with("ROPEWALK_E2E_JUDGE=" + key)
 	args := []string{"run", "searchqa", "--json", "--run-id", "judged"}
 	for _, s := range []string{"warm_start.steps=160", "rollout.prompts=4", "rollout.samples_per_prompt=4",
 		"rollout.shard_groups=2", "evaluation={problems: 8, samples: 1, greedy: false, judged: true}", "resample={}",
-		"reward={name: prs_long, judge: server}", fmt.Sprint("steps=", steps),
+		"reward={name: prs_long, judge: server}", "steps=1",
 		fmt.Sprintf(`judge={url: %q, model: judge-1b, key: "${env:ROPEWALK_E2E_JUDGE}", attempts: 2}`, judge.URL)} {
 		args = append(args, "--set", s)
 	}
@@ -147,26 +144,23 @@ func TestAJudgeDecides(t *testing.T) {
 	require.NotEmpty(t, judge.Seen())
 	judge.Close()
 	h.intact(t, "judged")
-	require.Empty(t, filesWith(t, h.dir, key))
+	require.Empty(t, append(filesWith(t, h.dir, key), filesWith(t, h.objects, key)...))
 }
 
 // Two environments train in one run, and prompts and evaluations say which part they are of.
 func TestAMixTrains(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, t.TempDir())
-	h.ensureUp(t)
-	t.Cleanup(func() { h.ensureDown(t) })
+	h, _ := needs(t, sharedStack)
 	args := []string{"run", "household", "--json", "--run-id", "mixed"}
 	for _, s := range []string{"environment={name: mix, parts: [{name: sokoban, settings: {size: 5, max_moves: 4}}, " +
 		"{name: alfworld, weight: 3, settings: {rooms: bathroom, places: 3, essential: true, sparse: true}}]}",
 		"warm_start.steps=20", "rollout.prompts=8", "rollout.samples_per_prompt=2", "rollout.shard_groups=4",
 		"evaluation={problems: 8, samples: 1}", "policy.max_positions=1024", "rollout.max_tokens=1024",
-		fmt.Sprint("steps=", steps)} {
+		"steps=2"} {
 		args = append(args, "--set", s)
 	}
 	h.run(t, args...).ok(t).report(t)
 	parts := h.ask(t, "mixed", "select part, count(*) from prompts group by part order by count(*)")
-	require.Equal(t, [][]any{{"sokoban", float64(2 * steps)}, {"alfworld", float64(6 * steps)}}, parts.Rows)
+	require.Equal(t, [][]any{{"sokoban", 4.0}, {"alfworld", 12.0}}, parts.Rows)
 	require.Equal(t, 2, h.rowsOf(t, "mixed", "(select distinct part from evaluations)"))
 	h.intact(t, "mixed")
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"syscall"
@@ -18,13 +19,47 @@ var forwarding = []string{
 	"--set", "optimizer.minibatches=2", "--set", "optimizer.epochs=2",
 }
 
-func TestForwardRun(t *testing.T) {
-	h, _ := base(t)
-	want := h.train(t, "forward", forwarding...)
+// imitating has the tiny recipe learn from its replay buffer again within its four steps.
+var imitating = []string{
+	"--set", "replay={size: 12, baselines: 24, cov_low: -1, cov_high: 1, cov_ratio: 0.1}", "--set",
+	"schedule={gamma_horizon: 8}",
+}
+
+// A run with a forward pass and a replay buffer ends in the same policy whether or not its worker is killed on the way.
+func TestForwardPassesAndABuffer(t *testing.T) {
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
+	settings := slices.Concat(forwarding, imitating)
+	want := h.train(t, "forward", settings...)
+	consumed := 0
+	for step := 1; step <= steps; step++ {
+		m := h.record().manifest(t, schema.At("forward", step, schema.StageBuffer).ManifestKey())
+		consumed += len(m.ShardsOf(schema.ReplayBatch))
+	}
+	require.Positive(t, consumed, "the buffer fills and is learnt from")
+	require.Less(t, consumed, steps)
 	t.Run("is whole", func(t *testing.T) {
 		h.run(t, "verify", "forward").ok(t)
-		require.Contains(t, h.run(t, "replay", "--check", "forward").ok(t).out,
-			fmt.Sprintf("%d shards made again, 0 differ", 4*steps))
+		var report struct {
+			Differs int
+			Shards  []struct{ Stage string }
+		}
+		r := h.run(t, "replay", "--check", "forward", "--json").ok(t)
+		require.NoError(t, json.Unmarshal([]byte(r.out), &report), r.out)
+		require.Zero(t, report.Differs)
+		made := 0
+		for _, s := range report.Shards {
+			if s.Stage == schema.StageBuffer {
+				made++
+			}
+		}
+		require.Equal(t, 2*steps+consumed, made)
+	})
+	t.Run("has updates by the buffer", func(t *testing.T) {
+		n := h.count(t, "forward",
+			"select count(distinct step) from updates where source = 'replay' and rows > 0")
+		require.Positive(t, n)
+		require.LessOrEqual(t, n, consumed)
 	})
 	t.Run("has outputs of every kept trajectory", func(t *testing.T) {
 		got := h.ask(t, "forward",
@@ -37,14 +72,15 @@ func TestForwardRun(t *testing.T) {
 			require.Equal(t, []any{float64(i + 1), row[1], row[1], row[1], 0.0, 1.0}, row)
 		}
 		updates := h.ask(t, "forward",
-			"select step, count(*), count(reference_kl), max(minibatch) from updates group by all order by all")
+			"select step, count(*), count(reference_kl), max(minibatch) from updates where source <> 'replay' "+
+				"group by all order by all")
 		require.Len(t, updates.Rows, steps)
 		for i, row := range updates.Rows {
 			require.Equal(t, []any{float64(i + 1), 4.0, 4.0, 3.0}, row)
 		}
 	})
 	t.Run("loses nothing when its worker is killed", func(t *testing.T) {
-		run := h.start(t, recipe("forward-killed", forwarding...)...)
+		run := h.start(t, recipe("forward-killed", settings...)...)
 		require.NoError(t, syscall.Kill(h.freezeInForward(t, "forward-killed"), syscall.SIGKILL))
 		h.undisturbed(t, want, run.wait(t).ok(t).report(t))
 	})

@@ -23,10 +23,19 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
+// records skips a test that only writes histories, unless -update is given.
+func records(t *testing.T) {
+	t.Helper()
+	if !*update {
+		t.Skip("records only with -update")
+	}
+}
+
 // recorder is a home with the recipe of recorded runs, under a name without this machine's folders.
 func recorder(t *testing.T) *home {
 	t.Helper()
-	h, _ := base(t)
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
 	text, err := os.ReadFile(tiny())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
@@ -36,9 +45,7 @@ func recorder(t *testing.T) *home {
 // TestRecordHistories writes the histories that workflows/history_replay_test.go replays. They are made by
 // real runs, so their times, digests and figures differ from recording to recording.
 func TestRecordHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := recorder(t)
 	train := func(run string, more ...string) []string {
 		return append([]string{"run", "tiny.yaml", "--json", "--run-id", run}, more...)
@@ -100,10 +107,8 @@ func (h *home) recordSteered(t *testing.T, run string, args []string) {
 
 // TestRecordReplayHistories writes the histories of ReplayStage.
 func TestRecordReplayHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
-	h, _ := base(t)
+	records(t)
+	h, _ := needs(t, sharedStack)
 	h.train(t, "recorded-replay")
 	c := h.dial(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -120,19 +125,15 @@ func TestRecordReplayHistories(t *testing.T) {
 
 // TestRecordForwardHistories writes that of a step with the stage logprobs.
 func TestRecordForwardHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
-	h, _ := base(t)
+	records(t)
+	h, _ := needs(t, sharedStack)
 	h.run(t, recipe("recorded-forward", forwarding...)...).ok(t)
 	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
 }
 
 // TestRecordDirectHistories writes the histories of a run whose steps run the activities of their shards themselves.
 func TestRecordDirectHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-direct").ok(t)
 	save(t, h, "recorded-direct", "", "train-direct.json")
@@ -141,9 +142,7 @@ func TestRecordDirectHistories(t *testing.T) {
 
 // TestRecordAlongsideHistories writes the histories of a run whose evaluations run alongside its steps.
 func TestRecordAlongsideHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-alongside", "--set", "evaluation.every=1").ok(t)
 	h.run(t, "verify", "recorded-alongside").ok(t)
@@ -153,9 +152,7 @@ func TestRecordAlongsideHistories(t *testing.T) {
 
 // TestRecordFinishHistories writes that of an interleaved step that updates and publishes in one activity.
 func TestRecordFinishHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-finish", "--set", "rollout.mode=interleaved",
 		"--set", "evaluation.every=0", "--set", ownWorkflows).ok(t)
@@ -168,9 +165,7 @@ const ownWorkflows = "rollout.shard_groups=1"
 
 // TestRecordOwnStepHistories writes that of an interleaved run that takes its short steps itself.
 func TestRecordOwnStepHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-own", "--set", "rollout.mode=interleaved", "--set",
 		"evaluation.every=2").ok(t)
@@ -181,9 +176,7 @@ func TestRecordOwnStepHistories(t *testing.T) {
 // TestRecordInterleavedHistories writes the histories of runs in the default mode: with its steps one after the other,
 // with steps that are sampled ahead, of chosen tasks, and evaluated afterwards.
 func TestRecordInterleavedHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := recorder(t)
 	train := func(run string, set ...string) {
 		args := []string{"run", "tiny.yaml", "--json", "--run-id", run}
@@ -222,19 +215,15 @@ func (h *home) recordEvaluations(t *testing.T, of string) {
 
 // TestRecordBufferHistories writes the history of a step that learns from its replay buffer.
 func TestRecordBufferHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
-	h, _ := base(t)
-	h.run(t, imitating("recorded-buffer")...).ok(t)
+	records(t)
+	h, _ := needs(t, sharedStack)
+	h.run(t, recipe("recorded-buffer", imitating...)...).ok(t)
 	save(t, h, "recorded-buffer/step=2", "", "step-buffer.json")
 }
 
 // TestRecordSymbolicHistories writes the histories of an import with the stage grade, and of a replay of its reward.
 func TestRecordSymbolicHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := withSympy(t)
 	h.importSymbolic(t, "recorded-symbolic")
 	save(t, h, "recorded-symbolic", "", "import-symbolic.json")
@@ -248,10 +237,8 @@ func TestRecordSymbolicHistories(t *testing.T) {
 
 // TestRecordRoundsHistories writes the history of a step that samples in rounds.
 func TestRecordRoundsHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
-	h, _ := base(t)
+	records(t)
+	h, _ := needs(t, sharedStack)
 	h.run(t, sampledInRounds("recorded-rounds")...).ok(t)
 	save(t, h, "recorded-rounds/step=1", "", "step-rounds.json")
 }
@@ -259,11 +246,8 @@ func TestRecordRoundsHistories(t *testing.T) {
 // TestRecordShardHistories records the histories of a step whose shards are workflows and of one of its shards. It
 // records both a second time with a shard that fails for good. The server is real, and the activities do no work.
 func TestRecordShardHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
-	needServers(t)
-	c := limitsServer(t)
+	records(t)
+	c := idleWorkers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	start := func(id string) client.WorkflowRun {
@@ -303,7 +287,7 @@ func (h *home) recordContinueAsNew(t *testing.T, args []string) {
 	save(t, h, "recorded-long", first, "train-continues.json")
 }
 
-// recordResume deletes Temporal's database, so that the run is prepared again and continues from its middle.
+// recordResume has a run go on from its middle with a Temporal that does not know it, so that it is prepared again.
 func (h *home) recordResume(t *testing.T, args []string) {
 	t.Helper()
 	h.ensureDown(t)
@@ -311,10 +295,10 @@ func (h *home) recordResume(t *testing.T, args []string) {
 	eventually(t, func() bool { return h.record().heads("recorded-lost") > 0 }, "the first step")
 	run.signal(t, syscall.SIGINT)
 	require.Equal(t, 130, run.wait(t).code)
-	h.forget(t)
-	h.ensureUp(t)
-	h.run(t, "resume", "recorded-lost").ok(t)
-	save(t, h, "recorded-lost", "", "train-resumed.json")
+	elsewhere, _ := emptyNamespace(t)
+	elsewhere = elsewhere.with("ROPEWALK_S3_BUCKET=" + h.namespace)
+	elsewhere.run(t, "resume", "recorded-lost").ok(t)
+	save(t, elsewhere, "recorded-lost", "", "train-resumed.json")
 }
 
 // solutions writes a file as grade-school-math publishes it: one right and one wrong solution
@@ -400,9 +384,7 @@ func scrub(m protoreflect.Message, names *strings.Replacer) {
 
 // TestRecordPrunedHistories writes the history of a run that prunes alongside its steps.
 func TestRecordPrunedHistories(t *testing.T) {
-	if !*update {
-		t.Skip("records only with -update")
-	}
+	records(t)
 	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-pruned", "--set", "checkpoint.keep_last=1", "--set",
 		"checkpoint.every=0",

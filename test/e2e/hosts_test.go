@@ -34,20 +34,19 @@ var onTwoHosts = []string{
 	"--set", "optimizer.minibatches=2", "--set", "optimizer.epochs=8",
 }
 
-// lostHosts makes TestOneModelOnTwoHosts lose hosts too (`make test-hosts`). In `make test`, gpu/torch and gpu/gang
-// test lost hosts with fewer PyTorch processes.
+// lostHosts asks for TestOneModelOnTwoHosts (`make test-hosts`). In `make test`, gpu/torch and gpu/gang test shared
+// models and lost hosts with fewer PyTorch processes.
 const lostHosts = "ROPEWALK_TEST_LOST_HOSTS"
 
 // TestOneModelOnTwoHosts completes runs on two workers that act as hosts: without TLS, with TLS among strangers and,
 // with lostHosts, with the second host's ranks killed in the middle of an update, and with the first host's worker
 // killed in the middle of an update and never restarted. It also cancels a run.
 func TestOneModelOnTwoHosts(t *testing.T) {
-	t.Parallel()
+	long(t, lostHosts, "test-hosts")
+	h, _ := needs(t, emptyNamespace)
 	python, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
 	require.NoError(t, err)
-	h := newHome(t, t.TempDir(), "ROPEWALK_NO_WORKER=1", "ROPEWALK_PYTHON="+python)
-	h.ensureUp(t)
-	defer h.ensureDown(t)
+	h = h.with("ROPEWALK_NO_WORKER=1", "ROPEWALK_PYTHON="+python)
 	c := h.dial(t)
 	a := h.startWorker(t, "-v", "--threads", "1", "--host", "a")
 	a.says(t, "queue=gpu.a")
@@ -81,9 +80,6 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 		require.Equal(t, []string{home}, queues[name], name)
 	}
 
-	if os.Getenv(lostHosts) == "" {
-		return
-	}
 	t.Run("a member's ranks die", func(t *testing.T) {
 		run := h.start(t, recipe("member-lost", onTwoHosts...)...)
 		h.inUpdate(t, c, "member-lost")

@@ -20,8 +20,7 @@ func (h *home) killBeforePrepare(t *testing.T, run string) {
 	c.says(t, "run          "+run)
 	c.signal(t, syscall.SIGKILL)
 	c.wait(t)
-	stack := filepath.Join(h.dir, "stack.json")
-	eventually(t, func() bool { return !exists(stack) }, "the stack to end")
+	h.ended(t)
 	require.False(t, h.record().has(schema.CatalogueKey(run)))
 	require.Equal(t, "queued", h.statuses(t)[run])
 }
@@ -41,7 +40,7 @@ func (h *home) statuses(t *testing.T) map[string]string {
 }
 
 func TestKilledBeforeItsRecipeARunIsShownAndGoesOnWhenAsked(t *testing.T) {
-	h, want := down(t)
+	h, want := needs(t, ownServers("they end with the command, so that no one knows the run"))
 	const name = "never-begun"
 	h.killBeforePrepare(t, name)
 	shown := h.run(t, "show", name).ok(t)
@@ -69,12 +68,11 @@ func TestKilledBeforeItsRecipeARunIsShownAndGoesOnWhenAsked(t *testing.T) {
 
 	r := h.run(t, "resume", name, "--json").ok(t)
 	require.False(t, h.record().has(schema.RequestKey(name)))
-	h.ensureUp(t)
 	h.undisturbed(t, want, r.report(t))
 }
 
 func TestKilledBeforeItsRecipeARunIsCancelled(t *testing.T) {
-	h, _ := down(t)
+	h, _ := needs(t, ownServers("they end with the command, so that no one knows the run"))
 	const name = "never-wanted"
 	h.killBeforePrepare(t, name)
 	require.Contains(t, h.run(t, "cancel", name).ok(t).out, "it is dropped; it had committed nothing")
@@ -88,10 +86,10 @@ func TestKilledBeforeItsRecipeARunIsCancelled(t *testing.T) {
 
 // Another start can join an open run by name only with the same recipe and seed.
 func TestAnOpenRunIsJoinedUnderItsOwnRecipeAlone(t *testing.T) {
-	h, want := base(t)
-	first := h.start(t, recipe("joined")...)
+	h, want := needs(t, ownNamespace)
+	first := h.with("ROPEWALK_NO_WORKER=1").start(t, recipe("joined")...)
 	first.says(t, "run          joined")
-	other := h.run(t, recipe("joined", "--seed", "9")...)
+	other := h.with("ROPEWALK_NO_WORKER=1").run(t, recipe("joined", "--seed", "9")...)
 	require.Equal(t, 2, other.code, other.err)
 	require.Contains(t, other.err, "run joined ")
 	require.Contains(t, other.err, "another recipe or seed")
@@ -102,7 +100,7 @@ func TestAnOpenRunIsJoinedUnderItsOwnRecipeAlone(t *testing.T) {
 }
 
 func TestAnImportUnderATakenName(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	one, two := filepath.Join(h.cwd, "taken-one.json"), filepath.Join(h.cwd, "taken-two.json")
 	writeFile(t, one, talk)
 	writeFile(t, two, strings.ReplaceAll(talk, "Never.", "Ever."))

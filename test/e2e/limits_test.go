@@ -3,11 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/bench/idle"
-	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -43,13 +38,13 @@ type grid struct {
 }
 
 // TestALargeStepStaysWithinTemporalsLimits runs the workflows on a real server. The activities do no work and answer
-// with refs of the greatest length. With ROPEWALK_TEST_LIMITS the test runs the large step itself. Without it the test
-// runs two steps with fewer shards and as many turns, and extrapolates the load of the large step from them. A third
-// small step checks the extrapolation. In each of these steps the shards record their own measured times, as in the
-// large one.
+// with refs of the greatest length. With ROPEWALK_TEST_LIMITS the test runs the large step itself. With
+// ROPEWALK_LONG_FORMS it runs two steps with fewer shards and as many turns, and extrapolates the load of the large
+// step from them. A third small step checks the extrapolation. In each of these steps the shards record their own
+// measured times, as in the large one.
 func TestALargeStepStaysWithinTemporalsLimits(t *testing.T) {
-	needServers(t)
-	c := limitsServer(t)
+	long(t, "ROPEWALK_TEST_LIMITS", "test-limits")
+	c := idleWorkers(t)
 	if os.Getenv("ROPEWALK_TEST_LIMITS") != "" {
 		g := measure(t, c, largeShards, largeTurns)
 		g.step.within(t, "TrainStep")
@@ -75,8 +70,7 @@ func TestALargeStepStaysWithinTemporalsLimits(t *testing.T) {
 // TestAStepOfEpisodesHasFewEvents runs a step whose shards are one activity each. Its history does not grow with the
 // turns, and it stays below half of every limit with 256 shards.
 func TestAStepOfEpisodesHasFewEvents(t *testing.T) {
-	needServers(t)
-	c := limitsServer(t)
+	c := idleWorkers(t)
 	of := func(shards, turns int) load {
 		id := fmt.Sprintf("s%03d-t%02d-episodes", shards, turns)
 		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueCPU},
@@ -99,8 +93,7 @@ func TestAStepOfEpisodesHasFewEvents(t *testing.T) {
 // TestARunTakesTwentyShortStepsItself runs as many steps as a history holds, each with as many shards as a step may
 // have that the run takes itself. The run's history stays below half of every limit.
 func TestARunTakesTwentyShortStepsItself(t *testing.T) {
-	needServers(t)
-	c := limitsServer(t)
+	c := idleWorkers(t)
 	const shards = 4
 	id := fmt.Sprintf("s%03d-t%02d-own-episodes", shards, 4)
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueCPU},
@@ -161,32 +154,15 @@ func payloadOf(kind string) func(load) int {
 	return func(l load) int { return l.payloads[kind] }
 }
 
-// limitsServer starts a Temporal server for the test, with its database in a file as the local stack has it.
-func limitsServer(t *testing.T) client.Client {
+// idleWorkers starts workers whose activities do no work, in a namespace of the test's own.
+func idleWorkers(t *testing.T) client.Client {
 	t.Helper()
-	program, err := stack.FindTool("temporal")
-	require.NoError(t, err)
-	args := []string{
-		"--dynamic-config-value", "matching.numTaskqueueReadPartitions=1", "--dynamic-config-value",
-		"matching.numTaskqueueWritePartitions=1",
-		"--dynamic-config-value", "history.transferProcessorMaxPollRPS=1000",
-		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL",
-	}
-	for name, kind := range map[string]string{"RunID": "Keyword", "Step": "Int", "Stage": "Keyword",
-		"FailureKind": "Keyword", "RunState": "Keyword", "Success": "Double", "RunStarted": "Datetime"} {
-		args = append(args, "--search-attribute", name+"="+kind)
-	}
-	server, err := testsuite.StartDevServer(context.Background(), testsuite.DevServerOptions{
-		ExistingPath: program, DBFilename: filepath.Join(t.TempDir(), "temporal.db"), LogLevel: "error",
-		ExtraArgs: args, Stdout: os.Stderr, Stderr: os.Stderr,
-		ClientOptions: &client.Options{Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	h, _ := needs(t, emptyNamespace)
+	c := h.dial(t)
 	worker.SetStickyWorkflowCacheSize(1024)
 	for _, queue := range []string{workflows.QueueCPU, workflows.QueueRollout, workflows.QueueSandbox,
 		workflows.QueueGPU} {
-		w := worker.New(server.Client(), queue, worker.Options{
+		w := worker.New(c, queue, worker.Options{
 			DisableWorkflowWorker: queue != workflows.QueueCPU,
 			// The numbers are those that temporal.yaml gives a worker. The server has one connection to its database,
 			// and a query that waits too long for it can leave the connection unusable.
@@ -205,7 +181,7 @@ func limitsServer(t *testing.T) client.Client {
 		require.NoError(t, w.Start())
 		t.Cleanup(w.Stop)
 	}
-	return server.Client()
+	return c
 }
 
 // measure runs one step and measures the load of each of its workflows.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/internal/stack"
@@ -15,6 +17,9 @@ var update = flag.Bool("update", false,
 	"write workflows/testdata (TestRecordHistories), docs/ui (TestRunsInTheBrowser) and docs/monitoring (TestAlerts) "+
 		"again from real runs")
 
+// binaryVariable names a built command. Without it the tests build one.
+const binaryVariable = "ROPEWALK_E2E_BINARY"
+
 // work is the folder of the whole test binary: the command and the shared home.
 var work string
 
@@ -23,6 +28,11 @@ const steps = 4
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given { // tests wait for most of their time
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU()))
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

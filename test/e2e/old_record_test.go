@@ -49,7 +49,7 @@ func unpack(t *testing.T, archive, folder string) {
 // read, checked, replayed and finished by this one. The archive holds the bucket's files as that version wrote them.
 func TestOldRecordIsReadAndResumed(t *testing.T) {
 	const run = "old-record"
-	h := newHome(t, t.TempDir())
+	h, _ := needs(t, emptyNamespace)
 	unpack(t, filepath.Join(root(), "test", "e2e", "testdata", "record-v3.tar.gz"), h.record().folder)
 
 	require.Contains(t, h.run(t, "runs").ok(t).out, run)
@@ -60,7 +60,6 @@ func TestOldRecordIsReadAndResumed(t *testing.T) {
 	require.FileExists(t, page)
 	readByPython(t, h, run)
 
-	defer h.stop()
 	h.ensureUp(t)
 	require.Contains(t, h.run(t, "verify", run).ok(t).out, "no fault")
 	require.Contains(t, h.run(t, "replay", "--check", run).ok(t).out, "0 differ")
@@ -88,7 +87,7 @@ rewards, trajectories = run.table("rewards").arrow, run.table("trajectories").ar
 assert rewards.num_rows == trajectories.num_rows > 0, (rewards.num_rows, trajectories.num_rows)
 for table in ("prompts", "turns", "tool_calls", "selection", "updates", "evaluations", "timings"):
     assert run.table(table).arrow.num_rows > 0, table
-`, h.dir, run)
+`, h.objects, run)
 	cmd.Env = append(h.env, "PYTHONPATH="+filepath.Join(root(), "python"), "PYTHONDONTWRITEBYTECODE=1")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

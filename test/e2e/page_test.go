@@ -53,7 +53,7 @@ func openBrowser(t *testing.T, h *home) *page {
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
 	t.Cleanup(end)
-	p := &page{ctx: ctx, ui: h.state(t).Addresses.UI + "/namespaces/" + h.state(t).Addresses.Namespace + "/workflows"}
+	p := &page{ctx: ctx, ui: variable(h.env, "ROPEWALK_UI") + "/namespaces/" + h.namespace + "/workflows"}
 	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(windowWidth, windowHeight)))
 	return p
 }

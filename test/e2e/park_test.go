@@ -10,18 +10,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// breakable returns a home whose stack is up in its own mount namespace, where its files can be taken away. The object
-// store is on a small file system.
-func breakable(t *testing.T) (h *home, inside func(script string)) {
+// breakable has the stack up in a mount namespace of its own, where its files can be taken away. The object store is on
+// a small file system, which is empty.
+func (h *home) breakable(t *testing.T) (inside func(script string)) {
 	t.Helper()
-	h = newHome(t, t.TempDir())
 	objects := filepath.Join(h.dir, "s3")
 	require.NoError(t, os.MkdirAll(objects, 0o755))
 	for _, program := range []string{"unshare", "nsenter", "mount", "sh"} {
@@ -42,7 +40,7 @@ func breakable(t *testing.T) (h *home, inside func(script string)) {
 	h.up = up.start(t, "up")
 	h.up.says(t, "the stack stays up")
 	t.Cleanup(func() { h.ensureDown(t) })
-	return h, func(script string) {
+	return func(script string) {
 		t.Helper()
 		pid := strconv.Itoa(h.state(t).Parts["s3"])
 		out, err := exec.Command("nsenter", "-t", pid, "-m", "sh", "-c", script).CombinedOutput()
@@ -50,40 +48,38 @@ func breakable(t *testing.T) (h *home, inside func(script string)) {
 	}
 }
 
+// The disk is full, and Python is gone: the run parks, and goes on when it is told to.
 func TestStagesThatBreakParkAndGoOn(t *testing.T) {
-	t.Parallel()
-	want := baseReport(t)
-	h, inside := breakable(t)
+	h, _ := needs(t, ownServers("it fills their disk and hides programs from them"))
+	inside := h.breakable(t)
 	// A reader opens the store's folder by itself: it must look where the server's file systems are mounted.
+	server := strconv.Itoa(h.state(t).Parts["s3"])
+	h.objects = filepath.Join("/proc", server, "root", h.record().folder)
 	reader := *h
-	reader.wrap = []string{"nsenter", "-t", strconv.Itoa(h.state(t).Parts["s3"]), "-m"}
-	objects := filepath.Join(h.dir, "s3")
+	reader.wrap = []string{"nsenter", "-t", server, "-m"}
+	ballast := filepath.Join(h.dir, "s3", "ballast")
+	var hide, show []string
+	for _, python := range interpreters(t) {
+		hide, show = append(hide, "mount --bind /dev/null "+python), append(show, "umount "+python)
+	}
 
-	t.Run("the disk is full", func(t *testing.T) {
-		run := h.start(t, recipe("disk-full")...)
-		run.says(t, "warm start: success") // the first checkpoint is committed
-		inside("dd if=/dev/zero of=" + objects + "/ballast bs=64k 2>/dev/null || true")
-		p := run.wait(t).parked(t)
-		require.Contains(t, p.Parked.Failures[0].Text, "full", "%+v", p.Parked)
-		inside("rm " + objects + "/ballast")
-		require.Equal(t, want.Digest, h.run(t, "unpark", "disk-full", "--retry", "--json").ok(t).report(t).Digest)
-		reader.run(t, "verify", "disk-full").ok(t)
-	})
+	run := h.start(t, recipe("broken", "--set", "warm_start.steps=100", "--set", "steps=2")...)
+	worker := h.freezeInMidStep(t, "broken") // it goes no further until the disk is full
+	inside("dd if=/dev/zero of=" + ballast + " bs=64k 2>/dev/null || true")
+	require.NoError(t, syscall.Kill(worker, syscall.SIGCONT))
+	p := run.wait(t).parked(t)
+	require.Contains(t, p.Parked.Failures[0].Text, "full", "%+v", p.Parked)
 
-	t.Run("Python is gone", func(t *testing.T) {
-		var hide, show []string
-		for _, python := range interpreters(t) {
-			hide, show = append(hide, "mount --bind /dev/null "+python), append(show, "umount "+python)
-		}
-		run := h.start(t, recipe("python-gone")...)
-		run.says(t, "warm start: success")
-		inside(strings.Join(hide, " && "))
-		killChildren(t, h.state(t).Parts["worker"])
-		p := run.wait(t).parked(t)
-		require.Equal(t, schema.StageSandbox, p.Parked.Failures[0].Stage, "%+v", p.Parked)
-		inside(strings.Join(show, " && "))
-		require.Equal(t, want.Digest, h.run(t, "unpark", "python-gone", "--retry", "--json").ok(t).report(t).Digest)
-	})
+	inside("rm " + ballast)
+	inside(strings.Join(hide, " && "))
+	signalChildren(t, h.state(t).Parts["worker"], syscall.SIGKILL)
+	p = h.run(t, "unpark", "broken", "--retry", "--json").parked(t)
+	require.Contains(t, p.Parked.Failures[0].Text, "no interpreter can be started", "%+v", p.Parked)
+
+	inside(strings.Join(show, " && "))
+	require.Equal(t, 2, h.run(t, "unpark", "broken", "--retry", "--json").ok(t).report(t).Steps)
+	reader.run(t, "verify", "broken").ok(t)
+	reader.run(t, "replay", "--check", "broken").ok(t)
 }
 
 // interpreters lists the Pythons that the sandbox may have found.
@@ -111,57 +107,27 @@ func interpreters(t *testing.T) []string {
 	return all
 }
 
-// killChildren kills the processes that a process has started, and theirs.
-func killChildren(t *testing.T, parent int) {
+// signalChildren sends a signal to the processes that a process has started.
+func signalChildren(t *testing.T, parent int, what syscall.Signal) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	require.NoError(t, err)
-	killed := 0
+	sent := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, field := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(field)
 			require.NoError(t, err)
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
-			killed++
+			_ = syscall.Kill(pid, what) // it may have ended by itself
+			sent++
 		}
 	}
-	require.Positive(t, killed)
-}
-
-func TestS3AwayForAMinuteLosesNothing(t *testing.T) {
-	t.Parallel()
-	h, want := withBase(t)
-	h.ensureUp(t)
-	defer h.ensureDown(t)
-	run := h.start(t, recipe("s3-away")...)
-	eventually(t, func() bool { return h.record().heads("s3-away") > 0 || !run.running() }, "the first step")
-	pid := h.state(t).Parts["s3"]
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	time.Sleep(time.Minute)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
-	r := run.wait(t)
-	if r.code == 3 { // the retries ended too early: the run waits, and continues where it was
-		r = h.run(t, "unpark", "s3-away", "--retry", "--json")
-	}
-	h.undisturbed(t, want, r.ok(t).report(t))
-}
-
-func TestWorkerKilledThreeTimesInOneStageLosesNothing(t *testing.T) {
-	h, want := base(t)
-	run := h.start(t, recipe("worker-killed-thrice")...)
-	for range 3 {
-		worker := h.freezeInMidStep(t, "worker-killed-thrice")
-		require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
-		eventually(t, func() bool { now := h.state(t).Parts["worker"]; return now > 0 && now != worker },
-			"the worker to be started again")
-	}
-	h.undisturbed(t, want, run.wait(t).ok(t).report(t))
+	require.Positive(t, sent)
 }
 
 func TestPauseSetStopSteerALiveRun(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	const run = "steered"
 	live := h.start(t, "run", tiny(), "--json", "--run-id", run, "--set", "steps=60")
 	live.says(t, "  step  reward")
@@ -204,8 +170,9 @@ func TestPauseSetStopSteerALiveRun(t *testing.T) {
 
 // A step continues without a shard that cannot be made, and the record says which shard and why.
 func TestSkippedShardIsRecorded(t *testing.T) {
-	h, _ := base(t)
-	run := h.wholeRun(t, "skipped-shard")
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
+	const run = "base"
 	at := func(stage string) schema.Place { return schema.At(run, steps, stage) }
 	turns := h.record().manifest(t,
 		at(schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
@@ -243,8 +210,9 @@ func TestSkippedShardIsRecorded(t *testing.T) {
 
 // A step that is retried with other settings repeats its rollout, as a separate generation.
 func TestRetryWithOtherSettings(t *testing.T) {
-	h, _ := base(t)
-	run := h.wholeRun(t, "other-settings")
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
+	const run = "base"
 	turns := h.record().manifest(t,
 		schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	restore := h.record().flip(t, turns[0].Key)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,21 +36,8 @@ func pip(t *testing.T, interpreter string) string {
 // home's S3 server.
 func (h *home) pythonEnv(t *testing.T, packages string) []string {
 	t.Helper()
-	var address struct {
-		Addresses struct {
-			S3Endpoint string `json:"s3_endpoint"`
-			Region     string `json:"region"`
-		} `json:"addresses"`
-	}
-	var keys struct {
-		AccessKey string `json:"access_key"`
-		SecretKey string `json:"secret_key"`
-	}
-	readJSON(t, filepath.Join(h.dir, "stack.json"), &address)
-	readJSON(t, filepath.Join(h.dir, "s3.json"), &keys)
-	return append(h.env, "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1", "AWS_EC2_METADATA_DISABLED=true",
-		"AWS_ENDPOINT_URL_S3="+address.Addresses.S3Endpoint, "AWS_REGION="+address.Addresses.Region,
-		"AWS_ACCESS_KEY_ID="+keys.AccessKey, "AWS_SECRET_ACCESS_KEY="+keys.SecretKey)
+	return append(slices.Concat(h.env, shared.servers), "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1",
+		"AWS_EC2_METADATA_DISABLED=true")
 }
 
 func readJSON(t *testing.T, path string, into any) {
@@ -90,14 +78,14 @@ var pythonQueries = []string{
 }
 
 // counts asks how many rows each table of a run has.
-func (h *home) counts(t *testing.T, run string) []answer {
+func (h *home) counts(t *testing.T, run string) answer {
 	t.Helper()
-	var out []answer
+	var each []string
 	for _, table := range schema.Tables() {
-		out = append(out,
-			h.ask(t, run, fmt.Sprintf("select run, step, gen, count(*) as n from %s group by all order by all", table)))
+		each = append(each, fmt.Sprintf("select '%s' as name, run, step, gen, count(*) as n from %s group by all",
+			table, table))
 	}
-	return out
+	return h.ask(t, run, strings.Join(each, " union all ")+" order by all")
 }
 
 // facts writes down, for the Python tests, what is known without the package about a run and about an import, whose
@@ -111,10 +99,13 @@ func (h *home) facts(t *testing.T, run report) string {
 	}
 	require.NoError(t, json.Unmarshal([]byte(h.run(t, "runs", "--json").ok(t).out), &listing))
 	columns := map[string][]string{}
-	for _, table := range schema.Tables() {
-		columns[string(table)] = h.ask(t, run.Run, fmt.Sprintf("select * from %s limit 0", table)).Columns
+	for _, row := range h.ask(t, run.Run, "select table_name, column_name from information_schema.columns "+
+		"order by ordinal_position").Rows {
+		if table := row[0].(string); slices.Contains(schema.Tables(), schema.Table(table)) {
+			columns[table] = append(columns[table], row[1].(string))
+		}
 	}
-	answers := h.counts(t, run.Run)
+	answers := []answer{h.counts(t, run.Run)}
 	for _, query := range pythonQueries {
 		answers = append(answers, h.ask(t, run.Run, query))
 	}
@@ -124,7 +115,7 @@ func (h *home) facts(t *testing.T, run report) string {
 	text, err := json.Marshal(map[string]any{
 		"home": h.dir, "bucket": "ropewalk", "run": run.Run, "checkpoint": run.Digest, "recipe": recipe,
 		"runs": listing.Runs, "columns": columns, "answers": answers,
-		"imported": imported, "imported_answers": h.counts(t, imported),
+		"imported": imported, "imported_answers": []answer{h.counts(t, imported)},
 	})
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "facts.json")
@@ -134,7 +125,7 @@ func (h *home) facts(t *testing.T, run report) string {
 
 func TestPythonPackageReadsTheRecord(t *testing.T) {
 	interpreter := pythontest.Need(t, "NOTEBOOK", "pytest", "pyarrow", "polars", "pandas", "duckdb", "flit_core", "pip")
-	h, plain := base(t)
+	h, plain := needs(t, sharedStack)
 	// every table has rows
 	run := h.train(t, "python-all", "--set", "token_outputs.entropies=true", "--set", "replay={size: 1000}")
 	require.Equal(t, plain.Digest, run.Digest, "what is computed for the record alone changes no policy")
@@ -164,7 +155,7 @@ const figures = 4
 func TestNotebookShowsTheRun(t *testing.T) {
 	interpreter := pythontest.Need(t, "NOTEBOOK", "nbclient", "ipykernel", "matplotlib", "pyarrow", "polars", "pandas",
 		"duckdb")
-	h, run := base(t)
+	h, run := needs(t, sharedStack)
 	out := filepath.Join(t.TempDir(), "analysis.ipynb")
 	cmd := exec.Command(interpreter, filepath.Join(root(), "python", "execute.py"), notebookPath(), out)
 	cmd.Env = append(h.pythonEnv(t, filepath.Join(root(), "python")),

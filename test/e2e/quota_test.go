@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,11 +21,10 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// starts holds which workflow each activity belonged to, in the order in which they started, and when it did.
+// starts holds which workflow each activity belonged to, in the order in which they started.
 type starts struct {
 	mu    sync.Mutex
 	order []string
-	times []time.Time
 }
 
 func (s *starts) all() []string {
@@ -40,22 +38,7 @@ func (s *starts) episodes(in string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.order = append(s.order, in)
-	s.times = append(s.times, time.Now())
 	return nil
-}
-
-// last returns how many activities had started before the last one of a workflow, and when that one did.
-func (s *starts) last(t *testing.T, name string) (int, time.Time) {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := len(s.order) - 1; i >= 0; i-- {
-		if s.order[i] == name {
-			return i, s.times[i]
-		}
-	}
-	t.Fatalf("no activity of %s has started", name)
-	return 0, time.Time{}
 }
 
 // shards is a workflow with many activities of the queue rollout at once, as a step with many shards has.
@@ -75,11 +58,11 @@ func shards(ctx workflow.Context, n int) error {
 	return nil
 }
 
-// described is what the server says about the activities of the queue rollout.
-func described(t *testing.T, h *home, c client.Client) *workflowservice.DescribeTaskQueueResponse {
+// queue is what the server says about the activities of a queue.
+func (h *home) queue(t *testing.T, c client.Client, name string) *workflowservice.DescribeTaskQueueResponse {
 	t.Helper()
 	d, err := c.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{
-		Namespace: "ropewalk", TaskQueue: &taskqueuepb.TaskQueue{Name: workflows.QueueRollout},
+		Namespace: h.namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: name},
 		TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true, ReportConfig: true})
 	require.NoError(t, err)
 	return d
@@ -88,10 +71,8 @@ func described(t *testing.T, h *home, c client.Client) *workflowservice.Describe
 // A small run that comes last is not behind the backlog of a big one with another fairness key; with a greater weight
 // it has a greater share. Quotas of a queue are set, read back, obeyed and removed.
 func TestQueuesAreShared(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, t.TempDir(), "ROPEWALK_NO_WORKER=1", "ROPEWALK_ACTOR=ada")
-	h.ensureUp(t)
-	defer h.ensureDown(t)
+	h, _ := needs(t, emptyNamespace)
+	h = h.with("ROPEWALK_NO_WORKER=1", "ROPEWALK_ACTOR=ada")
 	c := h.dial(t)
 	begin := func(name string, n int, p temporal.Priority) client.WorkflowRun {
 		w, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: name, TaskQueue: workflows.QueueCPU,
@@ -103,9 +84,10 @@ func TestQueuesAreShared(t *testing.T) {
 	steps.RegisterWorkflow(shards)
 	require.NoError(t, steps.Start())
 	defer steps.Stop()
+	described := func() *workflowservice.DescribeTaskQueueResponse { return h.queue(t, c, workflows.QueueRollout) }
 	waiting := func(n int) {
 		t.Helper()
-		eventually(t, func() bool { return described(t, h, c).GetStats().GetApproximateBacklogCount() == int64(n) },
+		eventually(t, func() bool { return described().GetStats().GetApproximateBacklogCount() == int64(n) },
 			"%d activities to wait", n)
 	}
 	var all []client.WorkflowRun
@@ -127,8 +109,9 @@ func TestQueuesAreShared(t *testing.T) {
 	order := seen.all()
 	require.Len(t, order, 56)
 	last := func(name string) int {
-		i, _ := seen.last(t, name)
-		return i
+		slices.Reverse(order)
+		defer slices.Reverse(order)
+		return len(order) - 1 - slices.Index(order, name)
 	}
 	require.Less(t, last("small"), 28, "four turns of three keys, one of which has four times the weight: %v", order)
 	require.Less(t, last("heavy"), 28, "12 of a weight of 4: %v", order)
@@ -155,12 +138,13 @@ func TestQueuesAreShared(t *testing.T) {
 	require.Equal(t, stopped, ask("rollout", "--rate", "0", "--key-rate", "0.25"))
 	require.Equal(t, stopped, ask("rollout"))
 	eventually(t, func() bool {
-		rate := described(t, h, c).GetEffectiveRateLimit()
+		rate := described().GetEffectiveRateLimit()
 		return rate != nil && rate.GetRequestsPerSecond() == 0
 	}, "the queue to obey its quota")
+	require.EqualValues(t, 0.25, described().GetConfig().GetFairnessKeysRateLimitDefault().GetRateLimit().
+		GetRequestsPerSecond())
 	one := begin("stopped", 3, temporal.Priority{FairnessKey: "small"})
 	waiting(3)
-	time.Sleep(time.Second)
 	require.Len(t, seen.all(), 56, "nothing starts")
 	require.Equal(t, []quota{{"rollout", nil, &rate{0.25, "ada"}}}, ask("rollout", "--rate", "none"))
 	require.Equal(t, []quota{{"rollout", nil, nil}}, ask("rollout", "--key-rate", "none"))
@@ -190,51 +174,4 @@ func TestQueuesAreShared(t *testing.T) {
 		require.Equal(t, 2, r.code, tt.args)
 		require.Contains(t, r.err, tt.want)
 	}
-}
-
-// A key has the rate of `quota --key-rate` times its weight, however many workers wait for its tasks. The other keys of
-// the queue have their own.
-func TestKeysAreLimited(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, t.TempDir(), "ROPEWALK_NO_WORKER=1")
-	h.ensureUp(t)
-	defer h.ensureDown(t)
-	c := h.dial(t)
-	steps := worker.New(c, workflows.QueueCPU, worker.Options{DisableRegistrationAliasing: true})
-	steps.RegisterWorkflow(shards)
-	require.NoError(t, steps.Start())
-	defer steps.Stop()
-	const rate, few, many = 2, 13, 400
-	h.run(t, "quota", "rollout", "--key-rate", strconv.Itoa(rate)).ok(t)
-	// least is how long a key of weight 1 takes for n tasks: a second's worth may start at once.
-	least := func(n int) time.Duration { return time.Duration(n-1)*time.Second/rate - time.Second }
-	var all []client.WorkflowRun
-	for _, key := range []struct {
-		name   string
-		weight float32
-		n      int
-	}{{"light", 1, few}, {"heavy", 1000, many}} {
-		w, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: key.name,
-			TaskQueue: workflows.QueueCPU,
-			Priority:  temporal.Priority{FairnessKey: key.name, FairnessWeight: key.weight}}, shards, key.n)
-		require.NoError(t, err)
-		all = append(all, w)
-	}
-	eventually(t, func() bool { return described(t, h, c).GetStats().GetApproximateBacklogCount() == few+many },
-		"all activities to wait")
-	seen, began := &starts{}, time.Now()
-	rollout := worker.New(c, workflows.QueueRollout, worker.Options{DisableWorkflowWorker: true})
-	rollout.RegisterActivityWithOptions(seen.episodes, activity.RegisterOptions{Name: "episodes"})
-	require.NoError(t, rollout.Start())
-	defer rollout.Stop()
-	for _, w := range all {
-		require.NoError(t, w.Get(t.Context(), nil))
-	}
-	order, light := seen.last(t, "light")
-	require.GreaterOrEqual(t, light.Sub(began), least(few))
-	require.Equal(t, few+many-1, order, "the heavy key's tasks have started before the last of the light one")
-	_, heavy := seen.last(t, "heavy")
-	require.Less(t, heavy.Sub(began), least(many), "a weight of 1000 has a thousand times the rate: minutes less")
-	t.Logf("%d of the light key in %s, at least %s; %d of the heavy one in %s", few, light.Sub(began), least(few), many,
-		heavy.Sub(began))
 }

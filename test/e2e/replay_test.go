@@ -41,9 +41,11 @@ func orphansOf(verified result) string {
 	return regexp.MustCompile(`\d+ orphans`).FindString(verified.out)
 }
 
+// A replay needs the bucket alone: this Temporal does not know the run, which another machine may have run.
 func TestReplayBesideTheRun(t *testing.T) {
-	h, _ := base(t)
-	run := h.wholeRun(t, "replayed")
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
+	const run = "base"
 	before := h.contents(t, run)
 	orphans := orphansOf(h.run(t, "verify", run).ok(t))
 	require.NotEmpty(t, orphans)
@@ -126,6 +128,7 @@ func TestReplayBesideTheRun(t *testing.T) {
 			require.Empty(t, r.out)
 		}
 	})
+	t.Run("from the UI", func(t *testing.T) { replayedFromTheUI(t, h, run) })
 	t.Run("damaged", func(t *testing.T) {
 		rows := h.record().manifest(t,
 			schema.At(run, 3, schema.StageAssemble).WithShard(1).ManifestKey()).ShardsOf(schema.Trajectories)
@@ -157,32 +160,9 @@ func (h *home) contents(t *testing.T, run string) map[string]string {
 	return out
 }
 
-// A replay needs only the bucket: neither the machine that ran the run nor Temporal's database.
-func TestReplayNeedsTheRecordAlone(t *testing.T) {
-	t.Parallel()
-	objects := versitygw(t)
-	there := newHome(t, t.TempDir(), awsEnv(objects)...)
-	lendBase(t, objects)
-	there.train(t, "moved")
-
-	elsewhere := newHome(t, t.TempDir(), awsEnv(objects)...)
-	r := elsewhere.replay(t, "moved", "--step", "3", "--from", "reward")
-	require.Equal(t, map[string]bool{"reward": true, "resample": true, "advantage": true}, same(r))
-	c := elsewhere.run(t, "replay", "--check", "moved", "--json").ok(t)
-	require.Contains(t, c.out, `"checked":16,"differs":0`)
-
-	eventually(t, func() bool { _, err := os.Stat(filepath.Join(there.dir, "stack.json")); return os.IsNotExist(err) },
-		"the stack to end")
-	there.forget(t)
-	r = there.replay(t, "moved", "--step", "3", "--from", "advantage")
-	require.Equal(t, 2, r.Gen)
-	require.Equal(t, map[string]bool{"advantage": true}, same(r))
-	there.run(t, "verify", "moved").ok(t)
-}
-
 // A check starts no server and leaves the folder as it is.
 func TestReplayIsCheckedWithoutServers(t *testing.T) {
-	h, want := withBase(t)
+	h, want := needs(t, ownServers("it starts none"))
 	before := tree(t, h.dir)
 	r := h.with("PATH=/nowhere").run(t, "replay", "--check", want.Run).ok(t)
 	require.Contains(t, r.out, "run "+want.Run+": 16 shards made again, 0 differ; nothing was committed")
@@ -215,9 +195,9 @@ func tree(t *testing.T, folder string) map[string]string {
 	return out
 }
 
-func TestReplayStartedFromTheUI(t *testing.T) {
-	h, _ := base(t)
-	run := h.wholeRun(t, "replayed-from-ui")
+// replayedFromTheUI replays a step by a workflow that is started without the command.
+func replayedFromTheUI(t *testing.T, h *home, run string) {
+	t.Helper()
 	c := h.dial(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -247,7 +227,7 @@ func TestReplayStartedFromTheUI(t *testing.T) {
 }
 
 func TestReplayOfImportedSolutions(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	const run = "replayed-import"
 	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", run).ok(t)
 	r := h.replay(t, run, "--step", "1", "--from", "reward")

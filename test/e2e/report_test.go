@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +15,7 @@ import (
 // The report of a real run has every figure and its trajectories' own tokens. If it cannot be written, no part of it is
 // left behind.
 func TestReport(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	file := filepath.Join(h.cwd, "report.html")
 	r := h.run(t, "report", "base", "-o", file).ok(t)
 	require.Empty(t, r.out)
@@ -69,7 +68,7 @@ func TestReport(t *testing.T) {
 
 // Everything that a real run committed can be inspected by its key, or as the file that it is.
 func TestInspect(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	one := func(prefix, suffix string) string {
 		for _, key := range h.record().keys(schema.RunPrefix("base") + prefix) {
 			if strings.HasSuffix(key, suffix) {
@@ -100,20 +99,4 @@ func TestInspect(t *testing.T) {
 	r := h.run(t, "inspect", "runs/run=base/nothing")
 	require.Equal(t, 2, r.code)
 	require.Contains(t, r.err, "runs/run=base/nothing: is neither a local file nor a key of")
-}
-
-// Two runs of one recipe and seed have equal records, which `diff` finds by comparing all that both recorded.
-func TestTwoRunsOfOneRecipeAreEqual(t *testing.T) {
-	h, _ := base(t)
-	run := h.wholeRun(t, "compared")
-	defer func() { shared.whole = append(shared.whole, run) }() // nothing was changed
-	text := h.run(t, "diff", "base", run).ok(t)
-	require.Contains(t, text.out, "recipe       equal\n")
-	require.Contains(t, text.out, fmt.Sprintf("A and B are equal in all that both recorded: %d steps\n", steps))
-	file := filepath.Join(h.cwd, "both.html")
-	require.Contains(t, h.run(t, "report", "base", run, "-o", file).ok(t).err, "wrote "+file)
-	page, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Contains(t, string(page), "A and B are equal in all that both recorded")
-	require.NotContains(t, string(page), "NaN")
 }

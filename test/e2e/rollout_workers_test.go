@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,16 +71,14 @@ func number(t *testing.T, variable string, otherwise int) int {
 // number of workers, and ROPEWALK_FAR_MINUTES for how many minutes runs follow each other while two workers a minute
 // are killed (make test-rollout-workers).
 func TestRolloutWorkersVanish(t *testing.T) {
-	t.Parallel()
-	h, want := withBase(t)
+	long(t, "ROPEWALK_FAR_WORKERS", "test-rollout-workers")
+	h, want := needs(t, ownNamespace)
 	h = h.with("ROPEWALK_NO_WORKER=1")
-	h.ensureUp(t)
-	defer h.ensureDown(t)
 	rng := rand.New(rand.NewPCG(19, 5))
 	d := &distance{late: 20 * time.Millisecond, lasts: 15 * time.Second, rng: rand.New(rand.NewPCG(19, 6))}
 	rest := h.startWorker(t, "--queues", "cpu,gpu")
-	servers := strings.Fields(h.run(t, "env").ok(t).out)
-	far := &farWorkers{h: h.with(d.between(t, servers)...), running: map[int]*command{}}
+	env := append(d.between(t, shared.servers), "TEMPORAL_NAMESPACE="+h.namespace, "ROPEWALK_S3_BUCKET="+h.namespace)
+	far := &farWorkers{h: h.with(env...), running: map[int]*command{}}
 	for range number(t, "ROPEWALK_FAR_WORKERS", 3) {
 		far.join(t)
 	}

@@ -28,7 +28,8 @@ func reportOf(t *testing.T, r result) (out report) {
 }
 
 func TestKilledWorkerInALaterRound(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
 	whole := h.run(t, sampledInRounds("rounds")...).ok(t)
 	want := reportOf(t, whole)
 	require.Contains(t, whole.err, " rounds\n", "the table shows them")

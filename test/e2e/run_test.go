@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,11 +18,8 @@ import (
 const maxPayload = 32 << 10
 
 func TestRunPrintsOneJSONObject(t *testing.T) {
-	h, want := base(t)
-	// Run again under another name: the same recipe and seed, so the warm start is reused.
-	r := h.run(t, recipe("again")...).ok(t)
-	got := r.report(t)
-	h.undisturbed(t, want, got)
+	needs(t, sharedStack)
+	r := shared.said
 	require.Equal(t, 1, strings.Count(r.out, "\n"), "standard output holds one line")
 	require.Contains(t, r.err, "  step  reward success", "progress goes to standard error")
 
@@ -38,7 +37,7 @@ func TestRunPrintsOneJSONObject(t *testing.T) {
 		require.True(t, ok, "%s is %T, want a number", path, at)
 		return n
 	}
-	require.Equal(t, "again", fields["run_id"])
+	require.Equal(t, "base", fields["run_id"])
 	require.Equal(t, "tiny", fields["recipe"])
 	require.Equal(t, "done", fields["status"])
 	require.Equal(t, 1.0, number("seed"))
@@ -77,9 +76,10 @@ func TestRunPrintsOneJSONObject(t *testing.T) {
 	require.NotEmpty(t, machine["blas"])
 }
 
+// A second run of one recipe and seed reuses the warm start and ends as the first one did.
 func TestSecondRun(t *testing.T) {
-	h, _ := base(t)
-	h.train(t, "second")
+	h, want := needs(t, sharedStack)
+	h.undisturbed(t, want, h.train(t, "second"))
 	t.Run("reuses the warm start", func(t *testing.T) {
 		first := h.record().manifest(t, schema.AtInit("base", schema.StageWarmStart).ManifestKey())
 		second := h.record().manifest(t, schema.AtInit("second", schema.StageWarmStart).ManifestKey())
@@ -101,41 +101,43 @@ func TestSecondRun(t *testing.T) {
 		require.Contains(t, followed, fmt.Sprintf("\n%6d  ", steps))
 		require.Contains(t, followed, "\nsuccess  ", "with its result")
 	})
-}
-
-func TestAnotherSeedGivesAnotherPolicy(t *testing.T) {
-	h, one := base(t)
-	two := h.train(t, "seed-two", "--seed", "2", "--set", "warm_start.steps=40")
-	require.NotEqual(t, one.Digest, two.Digest)
-	h.run(t, "verify", "seed-two").ok(t)
+	t.Run("equals the first", func(t *testing.T) {
+		text := h.run(t, "diff", "base", "second").ok(t)
+		require.Contains(t, text.out, "recipe       equal\n")
+		require.Contains(t, text.out, fmt.Sprintf("A and B are equal in all that both recorded: %d steps\n", steps))
+		file := filepath.Join(h.cwd, "both.html")
+		require.Contains(t, h.run(t, "report", "base", "second", "-o", file).ok(t).err, "wrote "+file)
+		page, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(page), "A and B are equal in all that both recorded")
+		require.NotContains(t, string(page), "NaN")
+	})
 }
 
 func TestEveryTableHasRows(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
+	var counts []string
 	for _, table := range schema.Tables() {
 		switch table {
-		// The recipe needs none. See TestSymbolicImport, TestForwardRun, TestReplayBufferSurvives,
-		// TestInteractiveEnvironment, TestConversationsComeInAndGoOut and TestDataIsPrepared, and of package
-		// activities TestAnswersAreJudged, TestTasksAreJudgedByTheirDifficulty, TestAFunctionScores,
-		// TestAgentsDebateEachAction, TestTreesInBothModes and TestAPipelinedRunThroughServers.
+		// The recipe needs none. See TestSymbolicImport, TestForwardPassesAndABuffer, TestInteractiveEnvironment,
+		// TestConversationsComeInAndGoOut and TestDataIsPrepared, and of package activities TestAnswersAreJudged,
+		// TestTasksAreJudgedByTheirDifficulty, TestAFunctionScores, TestAgentsDebateEachAction, TestTreesInBothModes
+		// and TestAPipelinedRunThroughServers.
 		case schema.Gradings, schema.TokenOutputs, schema.Replay, schema.Baselines, schema.Transitions,
 			schema.EvaluationTransitions, schema.Imported, schema.Tasks, schema.Judgements,
 			schema.EvaluationJudgements, schema.TaskAnswers, schema.FunctionScores, schema.EvaluationDebates,
 			schema.Branches, schema.Behaviour:
 			continue
 		}
-		t.Run(string(table), func(t *testing.T) {
-			r := h.run(t, "sql", "--run", "base", "--json", fmt.Sprintf("select count(*) n from %s", table)).ok(t)
-			var got struct{ Rows [][]float64 }
-			require.NoError(t, json.Unmarshal([]byte(r.out), &got), r.out)
-			require.Len(t, got.Rows, 1)
-			require.Positive(t, got.Rows[0][0])
-		})
+		counts = append(counts, fmt.Sprintf("select '%s', count(*) from %s", table, table))
+	}
+	for _, row := range h.ask(t, "base", strings.Join(counts, " union all ")).Rows {
+		require.Positive(t, row[1], row[0])
 	}
 }
 
 func TestDryRunStartsNothing(t *testing.T) {
-	h := newHome(t, t.TempDir())
+	h, _ := needs(t, noServers)
 	r := h.run(t, recipe("dry", "--dry-run")...).ok(t)
 	require.Equal(t, 1, strings.Count(r.out, "\n"))
 	var got map[string]any

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,10 +26,9 @@ var secrets = map[string]string{
 }
 
 // TestNoSecretComesOut passes secrets in by every way and searches what comes out: standard output and error, logs at
-// their most detailed, metrics, the record, Temporal's database, and messages about faults. Left out is
-// s3.json, which is where the local stack keeps the key of its own S3 server.
+// their most detailed, metrics, the record, the servers' logs, Temporal's database, and messages about faults.
 func TestNoSecretComesOut(t *testing.T) {
-	t.Parallel()
+	h, _ := needs(t, ownNamespace)
 	// The server answers with the secrets that it was sent, as a careless one does.
 	var sent atomic.Pointer[http.Header]
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,12 +46,10 @@ func TestNoSecretComesOut(t *testing.T) {
 	}
 	keyFile := write("key", secrets["a reference to a file"]+"\n")
 	token := write("token", secrets["the sandbox's token"])
-	h := newHome(t, t.TempDir(), "ROPEWALK_NO_WORKER=1", "ROPEWALK_LOG_LEVEL=debug", "ROPEWALK_LOG_FORMAT=json",
+	h = h.with("ROPEWALK_NO_WORKER=1", "ROPEWALK_LOG_LEVEL=debug", "ROPEWALK_LOG_FORMAT=json",
 		"MCP_KEY="+secrets["a reference to a variable"], "ROPEWALK_SANDBOX_TOKEN="+secrets["the sandbox's token"])
-	h.ensureUp(t)
-	s3 := regexp.MustCompile(`(?m)^AWS_SECRET_ACCESS_KEY=(\S+)$`).FindStringSubmatch(h.run(t, "env").ok(t).out)
-	require.NotNil(t, s3)
-	found := search{known: map[string]string{"the store's key": s3[1]}}
+	s3 := variable(h.env, "AWS_SECRET_ACCESS_KEY")
+	found := search{known: map[string]string{"the store's key": s3}}
 	for way, secret := range secrets {
 		found.known[way] = secret
 	}
@@ -104,9 +100,18 @@ func TestNoSecretComesOut(t *testing.T) {
 	node.end(t)
 	said(worker)
 	said(node.command)
-	said(h.up)
-	h.ensureDown(t)
-	found.under(t, h.dir, "s3.json")
+	said(shared.home.up)
+	found.under(t, h.objects)
+	found.under(t, h.dir)
+	found.under(t, filepath.Join(shared.home.dir, "logs"))
+	databases, err := filepath.Glob(filepath.Join(shared.home.dir, "temporal.db*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, databases)
+	for _, path := range databases {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		found.in(t, path, text)
+	}
 	h.withoutText(t, found, "whole")
 
 	// Addresses with a password, each in the place of a server's.
@@ -123,7 +128,7 @@ func TestNoSecretComesOut(t *testing.T) {
 		{"A=B", []string{"worker", "--sandbox-address", bad}},
 		{"A=B", []string{"run", write("address.yaml", strings.Replace(recipe, echo.URL, bad, 1))}},
 	} {
-		broken := h.with("AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY="+s3[1], c.variable).start(t, c.args...)
+		broken := h.with("AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY="+s3, c.variable).start(t, c.args...)
 		require.NotEmpty(t, broken.wait(t).err, "%v", c.args)
 		said(broken)
 	}

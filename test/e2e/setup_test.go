@@ -9,15 +9,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
-	"go.temporal.io/sdk/client"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/setup"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // prepared is what `ropewalk setup temporal --json` prints.
@@ -46,18 +47,18 @@ func states(f setup.Findings) map[string]setup.State {
 	return out
 }
 
-// A server that has nothing is compared, prepared, and needs nothing afterwards.
+// A namespace that does not exist is compared and prepared, because it is asked for by name, and needs nothing
+// afterwards.
 func TestSetUpTemporal(t *testing.T) {
-	t.Parallel()
-	address := temporalServer(t)
-	h := newHome(t, t.TempDir(), "TEMPORAL_ADDRESS="+address)
+	needs(t, sharedStack)
+	h := newHome(t, t.TempDir(), append(slices.Clone(shared.servers), "TEMPORAL_NAMESPACE=team")...)
 	for range 2 { // a dry run changes nothing
 		dry, messages := h.setUp(t, 1, "temporal", "--dry-run")
-		require.Equal(t, "Temporal at "+address, dry.Server)
+		require.Equal(t, "Temporal at "+variable(shared.servers, "TEMPORAL_ADDRESS"), dry.Server)
 		require.Contains(t, messages, "is not ready")
 		require.Nil(t, dry.After)
 		got := states(dry.Before)
-		for _, what := range []string{"namespace ropewalk", "retention", "search attribute RunID"} {
+		for _, what := range []string{"namespace team", "retention", "search attribute RunID"} {
 			require.Equal(t, setup.Missing, got[what], what)
 		}
 		require.Equal(t, setup.Note, got["queue gpu"])
@@ -67,26 +68,24 @@ func TestSetUpTemporal(t *testing.T) {
 	require.False(t, made.After.Has(setup.Missing, setup.Conflict))
 	again, _ := h.setUp(t, 0, "temporal", "--dry-run")
 	require.Equal(t, made.After, again.Before)
-
-	// Another namespace is created when it is asked for by name.
-	other := newHome(t, t.TempDir(), "TEMPORAL_ADDRESS="+address, "TEMPORAL_NAMESPACE=team")
-	other.setUp(t, 0, "temporal")
-	table := other.run(t, "setup", "temporal", "--dry-run").ok(t)
-	require.Contains(t, table.out, "namespace team ")
+	require.Contains(t, h.run(t, "setup", "temporal", "--dry-run").ok(t).out, "namespace team ")
 }
 
 // A search attribute of another type is left to its owner, and nothing is created next to it.
 func TestSetUpTemporalLeavesConflicts(t *testing.T) {
-	t.Parallel()
-	address := temporalServer(t)
-	c, err := client.Dial(client.Options{HostPort: address})
+	stack, _ := needs(t, sharedStack)
+	const namespace = "conflicts"
+	c := stack.dial(t)
+	_, err := c.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: namespace, WorkflowExecutionRetentionPeriod: durationpb.New(30 * 24 * time.Hour)})
 	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.OperatorService().AddSearchAttributes(t.Context(), &operatorservice.AddSearchAttributesRequest{
-		Namespace: "default", SearchAttributes: map[string]enumspb.IndexedValueType{
-			"Step": enumspb.INDEXED_VALUE_TYPE_KEYWORD}})
-	require.NoError(t, err)
-	h := newHome(t, t.TempDir(), "TEMPORAL_ADDRESS="+address, "TEMPORAL_NAMESPACE=default")
+	eventually(t, func() bool { // servers cache the list of namespaces
+		_, err = c.OperatorService().AddSearchAttributes(t.Context(), &operatorservice.AddSearchAttributesRequest{
+			Namespace: namespace, SearchAttributes: map[string]enumspb.IndexedValueType{
+				"Step": enumspb.INDEXED_VALUE_TYPE_KEYWORD}})
+		return err == nil
+	}, "the server to know the namespace")
+	h := newHome(t, t.TempDir(), append(slices.Clone(shared.servers), "TEMPORAL_NAMESPACE="+namespace)...)
 	eventually(t, func() bool {
 		return strings.Contains(h.run(t, "setup", "temporal", "--dry-run").out, "conflict")
 	}, "the server to show the attribute")
@@ -97,9 +96,9 @@ func TestSetUpTemporalLeavesConflicts(t *testing.T) {
 
 // The connection takes client certificates from Temporal's own configuration; without one the server refuses.
 func TestSetUpTemporalByClientCertificate(t *testing.T) {
-	t.Parallel()
+	needs(t, sharedStack)
 	ca := newAuthority(t)
-	address := guard(t, ca, temporalServer(t))
+	address := guard(t, ca, variable(shared.servers, "TEMPORAL_ADDRESS"))
 	worker := issue(t, ca, "worker")
 	secured := []string{"TEMPORAL_ADDRESS=" + address, "TEMPORAL_TLS_SERVER_CA_CERT_PATH=" + ca.File}
 	refused := newHome(t, t.TempDir(), secured...).run(t, "setup", "temporal")
@@ -112,9 +111,8 @@ func TestSetUpTemporalByClientCertificate(t *testing.T) {
 
 // A bucket is created on a real server, which has neither versions nor lifecycle rules.
 func TestSetUpStore(t *testing.T) {
-	t.Parallel()
-	needServers(t)
-	h := newHome(t, t.TempDir(), awsEnv(storetest.Versitygw(t))...)
+	needs(t, sharedStack)
+	h := newHome(t, t.TempDir(), append(slices.Clone(shared.servers), "ROPEWALK_S3_BUCKET=setup")...)
 	dry, _ := h.setUp(t, 1, "store", "--dry-run")
 	require.Equal(t, setup.Missing, states(dry.Before)["bucket"])
 	made, _ := h.setUp(t, 0, "store")

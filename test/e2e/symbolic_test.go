@@ -13,13 +13,13 @@ import (
 // withSympy is a home whose sandbox has sympy.
 func withSympy(t *testing.T) *home {
 	t.Helper()
+	h, _ := needs(t, emptyNamespace)
 	python := os.Getenv("ROPEWALK_SANDBOX_PYTHON")
 	if python == "" {
 		t.Skip("no interpreter with sympy (name one by ROPEWALK_SANDBOX_PYTHON)")
 	}
-	h := newHome(t, t.TempDir(), "ROPEWALK_SANDBOX_PYTHON="+python)
+	h = h.with("ROPEWALK_SANDBOX_PYTHON=" + python)
 	h.ensureUp(t)
-	t.Cleanup(func() { h.ensureDown(t) })
 	return h
 }
 

@@ -15,11 +15,8 @@ import (
 // engines. The log and the measured times name the spans, and the record is that of a run that is not traced. A real
 // collector passes the spans on where there is one.
 func TestTracesFromWorkflowToCalls(t *testing.T) {
-	t.Parallel()
-	h, want := withBase(t)
+	h, want := needs(t, ownNamespace)
 	h = h.with("ROPEWALK_NO_WORKER=1")
-	h.ensureUp(t)
-	defer h.ensureDown(t)
 	c := tracetest.New(t)
 	through(t, c)
 	traced := h.with("OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "ROPEWALK_LOG_LEVEL=info", "ROPEWALK_LOG_FORMAT=json")

@@ -13,8 +13,9 @@ import (
 // A worker that is killed while trees grow, between two of their turns, changes nothing: the same leaves, branches and
 // weights as those of an undisturbed run, which has all turns of a shard in one activity.
 func TestKilledInTheMiddleOfATree(t *testing.T) {
-	h, _ := base(t)
-	tree := []string{"--set", "rollout.tree={rule: arpo, roots: 2, threshold: 0.3}"}
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
+	tree := []string{"--set", "rollout.tree={rule: arpo, roots: 2, threshold: 0.3}", "--set", "steps=2"}
 	want := h.train(t, "tree", append(tree, "--set", "rollout.mode=interleaved")...)
 	run := h.start(t, recipe("tree-killed", tree...)...)
 	worker := h.freezeWhile(t, func() bool { return h.record().growing("tree-killed") }, "trees to grow")

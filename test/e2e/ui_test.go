@@ -25,9 +25,13 @@ import (
 // dial connects to the home's Temporal server as any program may.
 func (h *home) dial(t *testing.T) client.Client {
 	t.Helper()
-	a := h.state(t).Addresses
+	address, namespace := variable(h.env, "TEMPORAL_ADDRESS"), h.namespace
+	if namespace == "" {
+		a := h.state(t).Addresses
+		address, namespace = a.Temporal, a.Namespace
+	}
 	c, err := client.Dial(client.Options{
-		HostPort: a.Temporal, Namespace: a.Namespace, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		HostPort: address, Namespace: namespace, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
@@ -45,7 +49,7 @@ func startFromUI(t *testing.T, c client.Client, workflow, id string, input map[s
 }
 
 func TestRunStartedFromTheUI(t *testing.T) {
-	h, want := base(t)
+	h, want := needs(t, sharedStack)
 	c := h.dial(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -97,7 +101,7 @@ func TestRunStartedFromTheUI(t *testing.T) {
 }
 
 func TestBadInputFromTheUIFailsAtOnce(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	c := h.dial(t)
 	text, err := os.ReadFile(tiny())
 	require.NoError(t, err)

@@ -47,10 +47,8 @@ type superseded struct {
 
 func startSuperseded(t *testing.T, deployment, name string) superseded {
 	t.Helper()
-	h, want := withBase(t)
+	h, want := needs(t, ownNamespace)
 	h = h.with("ROPEWALK_NO_WORKER=1")
-	h.ensureUp(t)
-	t.Cleanup(func() { h.ensureDown(t) })
 	s := superseded{home: h, want: want, c: h.dial(t), second: h.with()}
 	s.second.program = anotherBuild(t)
 	s.old = h.startWorker(t, "--deployment", deployment, "--build-id", "one")
@@ -76,7 +74,6 @@ func startSuperseded(t *testing.T, deployment, name string) superseded {
 // is told to go on with that. Then nothing of the first build is needed, and the weights are those of a run without
 // builds.
 func TestARunChangesBuildsBetweenSteps(t *testing.T) {
-	t.Parallel()
 	s := startSuperseded(t, "rl", "upgraded")
 	h, c, old, run := s.home, s.c, s.old, s.training
 	require.Contains(t, h.run(t, "upgrade", "rl").ok(t).out, "upgraded")
@@ -136,7 +133,6 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 // A run goes on with the build that Temporal's UI, command line or worker controller has made current: no one tells it
 // to.
 func TestARunFollowsTheCurrentBuild(t *testing.T) {
-	t.Parallel()
 	s := startSuperseded(t, "followed", "follows")
 	h, c, old, run := s.home, s.c, s.old, s.training
 	old.signal(t, syscall.SIGCONT)
@@ -177,7 +173,7 @@ func TestARunFollowsTheCurrentBuild(t *testing.T) {
 
 // What no one can upgrade to, or from, is said.
 func TestUpgradesThatCannotBe(t *testing.T) {
-	h, _ := base(t)
+	h, _ := needs(t, sharedStack)
 	for args, want := range map[string]string{
 		"upgrade nothing":                    `there is no deployment "nothing"`,
 		"upgrade":                            "missing argument DEPLOYMENT",
