@@ -17,7 +17,7 @@ import (
 func TestColdStart(t *testing.T) {
 	objects := mem.New()
 	b := newBench(t, objects)
-	form := []string{"steps=1", "warm_start.demonstrations={form: true}", "warm_start.steps=160"}
+	form := []string{"steps=1", "warm_start.demonstrations={form: true}", "warm_start.steps=80", "warm_start.batch=24"}
 	trainTiny(t, b, "r", form...)
 	record := analysis.New(objects)
 	c, found, err := record.ColdStart(t.Context(), "r")

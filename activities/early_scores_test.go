@@ -85,7 +85,7 @@ func (b *scorerBench) staged() (called, scored schema.Ref, err error) {
 
 // patient waits until something has happened, and gives up after a while.
 func patient(ctx context.Context, happened func() bool) error {
-	for end := time.Now().Add(20 * time.Second); !happened() && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); !happened() && time.Now().Before(end); {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():

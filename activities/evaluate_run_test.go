@@ -3,6 +3,7 @@ package activities_test
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,13 +45,32 @@ func (b *bench) policyOf(t *testing.T, run string, step int, set ...string) (api
 	return api.PolicyRef{}, ""
 }
 
+// smallRun is the record of the run "a" of the small quickstart.
+var smallRun struct {
+	sync.Mutex
+	store  *mem.Store
+	result workflows.TrainRunResult
+}
+
+// trainedSmall returns a bench over a copy of smallRun, which the first test that asks for it trains.
+func trainedSmall(t *testing.T) (*bench, workflows.TrainRunResult) {
+	t.Helper()
+	smallRun.Lock()
+	defer smallRun.Unlock()
+	if smallRun.store == nil {
+		objects := mem.New()
+		out, err := newBench(t, objects).train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
+		require.NoError(t, err)
+		smallRun.store, smallRun.result = objects, out
+	}
+	return newBench(t, copied(t, smallRun.store)), smallRun.result
+}
+
 // An evaluation of its own under an unchanged recipe samples what the training's last evaluation has sampled. Its
 // record is whole, it is adopted when it is started again, and it refuses another policy and another workflow.
 func TestAnEvaluationOfItsOwnHasARecordOfItsOwn(t *testing.T) {
 	ctx := t.Context()
-	b := newBench(t, mem.New())
-	trained, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
-	require.NoError(t, err)
+	b, trained := trainedSmall(t)
 	policy, recipe := b.policyOf(t, "a", 2)
 	require.Equal(t, trained.Policy.Digest, policy.Digest)
 	in := workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy}
@@ -87,11 +107,9 @@ func TestAnEvaluationOfItsOwnHasARecordOfItsOwn(t *testing.T) {
 
 // More samples are a change of the recipe alone. A format with other fixed strings is refused.
 func TestAnEvaluationInAnotherShape(t *testing.T) {
-	b := newBench(t, mem.New())
-	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
-	require.NoError(t, err)
+	b, _ := trainedSmall(t)
 	policy, recipe := b.policyOf(t, "a", 2, "evaluation.samples=4", "evaluation.problems=3", "evaluation.greedy=false")
-	_, err = b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy})
+	_, err := b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy})
 	require.NoError(t, err)
 	overview, err := analysis.New(b.store).Overview(t.Context(), "e")
 	require.NoError(t, err)
@@ -115,9 +133,7 @@ func TestAnEvaluationInAnotherShape(t *testing.T) {
 // again.
 func TestAnEvaluationInShards(t *testing.T) {
 	ctx := t.Context()
-	b := newBench(t, mem.New())
-	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
-	require.NoError(t, err)
+	b, _ := trainedSmall(t)
 	policy, whole := b.policyOf(t, "a", 2)
 	_, parts := b.policyOf(t, "a", 2, "evaluation.shard_problems=2")
 	one, err := b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: whole, RecipeFile: "r", Policy: policy})
@@ -172,12 +188,10 @@ func TestAnEvaluationInShards(t *testing.T) {
 
 // A policy can be asked to read longer sequences than it was trained with.
 func TestAnEvaluationWithLongerContexts(t *testing.T) {
-	b := newBench(t, mem.New())
-	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
-	require.NoError(t, err)
+	b, _ := trainedSmall(t)
 	policy, recipe := b.policyOf(t, "a", 2, "policy.max_positions=600", "rollout.max_tokens=600",
 		"rollout.max_turn_tokens=500", "rollout.max_turns=1", "evaluation.greedy=false", "evaluation.problems=3")
-	_, err = b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy})
+	_, err := b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy})
 	require.NoError(t, err)
 	view, err := analysis.New(b.store).Visible(t.Context(), "e")
 	require.NoError(t, err)
@@ -193,9 +207,7 @@ func TestAnEvaluationWithLongerContexts(t *testing.T) {
 // Three agents debate each answer. The record holds each proposal, and deciding them again gives the same.
 func TestAnEvaluationByDebate(t *testing.T) {
 	ctx := t.Context()
-	b := newBench(t, mem.New())
-	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
-	require.NoError(t, err)
+	b, _ := trainedSmall(t)
 	policy, recipe := b.policyOf(t, "a", 2, "evaluation.debate={agents: 3, rounds: 1, aggressive: true}",
 		"evaluation.samples=2", "evaluation.problems=6", "evaluation.greedy=false", "evaluation.shard_problems=4",
 		"policy.max_positions=600", "rollout.max_tokens=600")

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,11 +35,11 @@ type handovers struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	shards  map[string]map[bool]bool // by step, whether calls of the first shard, and of the second, are there
-	heads   map[string]time.Time     // when the head of a step was put
+	heads   map[string]bool          // whether the head of a step is put
 }
 
 func newHandovers(objects store.Store, steps int) *handovers {
-	h := &handovers{Store: objects, steps: steps, shards: map[string]map[bool]bool{}, heads: map[string]time.Time{}}
+	h := &handovers{Store: objects, steps: steps, shards: map[string]map[bool]bool{}, heads: map[string]bool{}}
 	h.changed = sync.NewCond(&h.mu)
 	return h
 }
@@ -59,7 +58,7 @@ func (h *handovers) PutIfAbsent(ctx context.Context, key string, data []byte) er
 	err = h.Store.PutIfAbsent(ctx, key, data)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.heads[step] = time.Now()
+	h.heads[step] = true
 	h.changed.Broadcast()
 	return err
 }
@@ -77,12 +76,10 @@ func (h *handovers) wait(trace string) {
 	}
 	h.shards[step][group < 4] = true
 	h.changed.Broadcast()
-	for h.heads[before].IsZero() {
+	for !h.heads[before] {
 		h.changed.Wait()
 	}
-	at := h.heads[before]
 	h.mu.Unlock()
-	time.Sleep(time.Until(at.Add(time.Second))) // so that the next turn looks for a newer policy
 }
 
 // trainInFlight trains the tests' recipe with each policy published in the middle of the next step's rollout.
@@ -94,6 +91,7 @@ func trainInFlight(t *testing.T, objects store.Store, set ...string) {
 		h.inner = e
 		return executor{h}
 	}})
+	b.deps.LookAlways()
 	trainTiny(t, b, "r", append(append([]string{}, inFlight...), set...)...)
 }
 
@@ -315,6 +313,7 @@ func TestAnInFlightRunThatDropsMixedGroups(t *testing.T) {
 
 // What cannot have turns of several versions in a step is refused with the setting.
 func TestInFlightRecipesThatCannotRun(t *testing.T) {
+	b := newBench(t, mem.New())
 	for name, c := range map[string]struct{ set, want string }{
 		"nothing runs ahead": {"pipeline.max_staleness=0", "with pipeline.max_staleness: 0 none does"},
 		"staged":             {"rollout.mode=staged", "pipeline.in_flight: wants rollout.mode: interleaved"},
@@ -327,8 +326,6 @@ func TestInFlightRecipesThatCannotRun(t *testing.T) {
 			"pipeline.mixed_groups: drop wants pipeline.in_flight: true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{store: mem.New()}
-			b.deps = pipelinetest.Deps(t, b.store, pipelinetest.Wrap{})
 			_, err := trainTinyError(t, b, "r", append(append([]string{}, inFlight...), "loss.tis=null", c.set)...)
 			require.ErrorContains(t, err, c.want)
 		})

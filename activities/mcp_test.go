@@ -131,7 +131,7 @@ func TestEpisodesCallAnMCPServer(t *testing.T) {
 		"turn 1 call 1: count_add bad_arguments": n, "turn 1 call 2: count_fail tool_error": n,
 		"turn 2 call 0: count_say_it ok": n, "turn 2 call 1: count_add ok": n,
 	}, statuses)
-	require.Eventually(t, func() bool { return plain.deps.servers.Held() == 0 }, 30*time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return plain.deps.servers.Held() == 0 }, 5*time.Minute, 10*time.Millisecond,
 		"sessions end with their episodes")
 
 	t.Run("another worker for each turn", func(t *testing.T) {

@@ -60,15 +60,24 @@ func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
 // undisturbed step.
 func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 	sessions := zygotetest.Sessions(t)
-	want := steadyRun(t, sessions).tools
+	few := func(t *testing.T, sessions sandbox.Sessions) *notebookBench {
+		b := notebooksOf(t, sessions, steadyScript...)
+		b.engine.rows = 3
+		return b
+	}
+	plain := few(t, sessions)
+	for range steadyScript {
+		plain.turn()
+	}
+	want := plain.tools
 
 	t.Run("half a turn was done", func(t *testing.T) {
 		u := &unsteady{Sessions: sessions}
 		u.left.Store(1 << 30)
-		b := notebooksOf(t, u, steadyScript...)
+		b := few(t, u)
 		for turn := range steadyScript {
 			b.generate()
-			for _, cells := range []int64{0, 1, 7} {
+			for _, cells := range []int64{0, 1, 2} {
 				u.left.Store(cells)
 				_, err := b.execute()
 				require.ErrorContains(t, err, errWorkerDied.Error(), "turn %d", turn)
@@ -80,7 +89,7 @@ func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 		require.Equal(t, want, b.tools)
 	})
 	t.Run("another worker for each turn", func(t *testing.T) {
-		b := notebooksOf(t, sessions, steadyScript...)
+		b := few(t, sessions)
 		for range steadyScript {
 			b.on(sessions, 0)
 			b.turn()
@@ -88,7 +97,7 @@ func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 		require.Equal(t, want, b.tools)
 	})
 	t.Run("two workers by turns", func(t *testing.T) {
-		b := notebooksOf(t, sessions, steadyScript...)
+		b := few(t, sessions)
 		first := b.deps
 		b.on(sessions, 0)
 		for turn := range steadyScript {
@@ -100,7 +109,7 @@ func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 		require.Equal(t, want, b.tools)
 	})
 	t.Run("fewer places than trajectories", func(t *testing.T) {
-		b := notebooksOf(t, sessions, steadyScript...)
+		b := few(t, sessions)
 		b.on(sessions, 2)
 		for range steadyScript {
 			b.turn()
@@ -109,7 +118,7 @@ func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 	})
 	t.Run("behind a service", func(t *testing.T) {
 		remote := behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, sessions)
-		b := notebooksOf(t, remote, steadyScript...)
+		b := few(t, remote)
 		for range steadyScript {
 			b.turn()
 		}
@@ -175,7 +184,7 @@ func TestACellThatEndsItsInterpreter(t *testing.T) {
 			script := [][]string{{"x = 1", "x += 1\n" + tt.cell}, {"'x' in globals()", "z = 5\nz"}, {"z + 1"}}
 			run := func(each func(*notebookBench)) *notebookBench {
 				b := notebooksOf(t, sessions, script...)
-				b.engine.rows = 2
+				b.engine.rows = 1
 				for range script {
 					each(b)
 					b.turn()
@@ -202,6 +211,9 @@ func TestACellThatEndsItsInterpreter(t *testing.T) {
 					require.Equal(t, "6", r.Value)
 					require.Empty(t, r.Stderr)
 				}
+			}
+			if tt.name != "killed by itself" { // one end stands for all
+				return
 			}
 			again := run(func(b *notebookBench) { b.on(sessions, 0) })
 			require.Equal(t, b.tools, again.tools)

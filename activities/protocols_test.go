@@ -14,14 +14,15 @@ import (
 
 // Arithmetic with the Python tool trains in the protocols of tool calls: the clone of the teacher calls the tool and
 // answers in the protocol, the record verifies, and its pure stages give the same rows again. Other runs use rstar2;
-// aepo and prs differ from search only in names, and TestDemonstrationsInEveryProtocol in package rollout covers them.
+// TestAStepThatSearches has prs, from which search and aepo differ only in names. TestDemonstrationsInEveryProtocol in
+// package rollout covers them all.
 func TestProtocolsTrain(t *testing.T) {
-	for _, p := range []protocol.Protocol{protocol.Hermes{}, protocol.TIR{}, protocol.Search} {
+	for _, p := range []protocol.Protocol{protocol.Hermes{}, protocol.TIR{}} {
 		spec := p.Spec()
 		t.Run(spec.Name, func(t *testing.T) {
 			objects := mem.New()
 			b := newBench(t, objects)
-			trainTiny(t, b, "r", "steps=2", "rollout.protocol="+spec.Name, "warm_start.steps=160")
+			trainTiny(t, b, "r", "steps=2", "rollout.protocol="+spec.Name, "warm_start.steps=120", "warm_start.batch=32")
 			ran, answered, right, updated := 0, 0, 0, 0
 			for step := 1; step <= 2; step++ {
 				for _, c := range stepRows[schema.ToolCallRow](t, objects, "r", step, schema.StageSandbox) {

@@ -227,37 +227,35 @@ func (s *walkServer) dies() bool {
 // The other side dies in the middle of an episode, or the worker cannot commit a turn and does it again. In both modes
 // the episodes go on, with the rows and the policy of an undisturbed run.
 func TestRemoteEpisodesGoOn(t *testing.T) {
-	for _, mode := range []string{"staged", "interleaved"} {
-		t.Run("python "+mode, func(t *testing.T) {
-			testGoesOn(t, "python", mode, func(t *testing.T, dies bool) (string, func() int) {
-				settings, log, fuse, _ := pythonWalk(t)
-				if dies {
-					require.NoError(t, os.WriteFile(fuse, nil, 0o600))
-				}
-				return settings, func() int {
-					text, err := os.ReadFile(log)
-					require.NoError(t, err)
-					require.NoFileExists(t, fuse)
-					return strings.Count(string(text), "reset")
-				}
-			})
+	t.Run("python", func(t *testing.T) {
+		testGoesOn(t, "python", "interleaved", func(t *testing.T, dies bool) (string, func() int) {
+			settings, log, fuse, _ := pythonWalk(t)
+			if dies {
+				require.NoError(t, os.WriteFile(fuse, nil, 0o600))
+			}
+			return settings, func() int {
+				text, err := os.ReadFile(log)
+				require.NoError(t, err)
+				require.NoFileExists(t, fuse)
+				return strings.Count(string(text), "reset")
+			}
 		})
-		t.Run("openenv "+mode, func(t *testing.T) {
-			testGoesOn(t, "openenv", mode, func(t *testing.T, dies bool) (string, func() int) {
-				world := &walkServer{burning: dies, open: map[*websocket.Conn]bool{}}
-				server := httptest.NewServer(world)
-				t.Cleanup(server.Close)
-				return fmt.Sprintf(
-						`{url: %q, actions: "left,right", action: '{"move": "{index}"}', observation: text, `+
-							`success: reached}`,
-						server.URL,
-					), func() int {
-						require.False(t, world.burning)
-						return world.resets
-					}
-			})
+	})
+	t.Run("openenv", func(t *testing.T) {
+		testGoesOn(t, "openenv", "staged", func(t *testing.T, dies bool) (string, func() int) {
+			world := &walkServer{burning: dies, open: map[*websocket.Conn]bool{}}
+			server := httptest.NewServer(world)
+			t.Cleanup(server.Close)
+			return fmt.Sprintf(
+					`{url: %q, actions: "left,right", action: '{"move": "{index}"}', observation: text, `+
+						`success: reached}`,
+					server.URL,
+				), func() int {
+					require.False(t, world.burning)
+					return world.resets
+				}
 		})
-	}
+	})
 }
 
 func testGoesOn(t *testing.T, name, mode string,

@@ -85,14 +85,11 @@ func TestAStageChangesTheRun(t *testing.T) {
 			checkpointDigest(t, objects, schema.At("kept", 3, schema.StageUpdate)))
 	})
 	t.Run("resumed", func(t *testing.T) {
-		for _, from := range []struct {
-			step int
-			half bool // the next step has reached its update
-		}{{2, false}, {2, true}, {3, true}} {
-			out, err := newBench(t, rewound(t, objects, from.step, from.half)).train(t,
+		for _, half := range []bool{false, true} { // the stage's first step has reached its update
+			out, err := newBench(t, rewound(t, objects, 2, half)).train(t,
 				workflows.TrainRunInput{Run: "r", Resume: true})
 			require.NoError(t, err)
-			require.Equal(t, result.Policy.Digest, out.Policy.Digest, "after step %d", from.step)
+			require.Equal(t, result.Policy.Digest, out.Policy.Digest)
 		}
 	})
 	t.Run("the critic's as well", func(t *testing.T) {

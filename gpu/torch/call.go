@@ -11,9 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/wire"
 )
 
-// stackGrace is how long the ranks of a hanging engine may take to write their stacks.
-const stackGrace = 2 * time.Second
-
 // roomForTable is the space in bytes that a body may need in addition to its arrays' data.
 const roomForTable = 64 << 10
 
@@ -157,22 +154,24 @@ func (p *process) answersTo(f wire.Frame, id uint64) error {
 	return nil
 }
 
-// hang asks every rank for the stacks of its threads and kills them all.
+// hang asks every rank for the stacks of its threads and kills them all. A quarter of the time that it allows for
+// stacks without a new line means that all are written.
 func (p *process) hang(still time.Duration) {
 	mark := p.lines.mark()
 	p.tree.signalRanks(syscall.SIGUSR1)
+	const looks = 20
 	stacks, quiet := "", 0
-	for range stackGrace / (100 * time.Millisecond) {
-		time.Sleep(100 * time.Millisecond)
+	for range looks {
+		time.Sleep(p.opts.stackGrace / looks)
 		now := p.lines.since(mark, maxTail)
 		if now != stacks {
 			stacks, quiet = now, 0
-		} else if quiet++; stacks != "" && quiet >= 5 {
-			break // all stacks are written
+		} else if quiet++; stacks != "" && quiet >= looks/4 {
+			break
 		}
 	}
 	if stacks == "" {
-		stacks = "none: no rank answered within " + stackGrace.String()
+		stacks = "none: no rank answered within " + p.opts.stackGrace.String()
 	}
 	p.endWith(Hung, fmt.Sprintf("killed: nothing got done for %s", still.Round(10*time.Millisecond)), stacks)
 }

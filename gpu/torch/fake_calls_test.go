@@ -25,9 +25,9 @@ func (f *fake) misbehave(id uint64, frame wire.Frame) bool {
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case "slow":
-		for range 40 {
-			time.Sleep(20 * time.Millisecond)
+		for range 4 {
 			f.ticks.Add(1)
+			f.beat()
 		}
 		return false
 	case "stubborn":

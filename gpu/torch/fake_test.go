@@ -130,7 +130,11 @@ func serve(mode string) {
 	if !f.greet() {
 		return
 	}
-	go f.beat()
+	go func() {
+		for range time.Tick(10 * time.Millisecond) {
+			f.beat()
+		}
+	}()
 	f.loop()
 }
 
@@ -198,14 +202,12 @@ func (f *fake) write(message any, arrays ...wire.Array) {
 }
 
 func (f *fake) beat() {
-	for range time.Tick(10 * time.Millisecond) {
-		f.write(
-			wire.Beat{
-				Type: wire.TypeBeat, At: f.running.Load(), Phase: "layers", Ticks: f.ticks.Load(), Done: 3, Total: 16,
-				Memory: wire.Memory{Allocated: 5 << 20, Peak: 9 << 20},
-			},
-		)
-	}
+	f.write(
+		wire.Beat{
+			Type: wire.TypeBeat, At: f.running.Load(), Phase: "layers", Ticks: f.ticks.Load(), Done: 3, Total: 16,
+			Memory: wire.Memory{Allocated: 5 << 20, Peak: 9 << 20},
+		},
+	)
 }
 
 func (f *fake) loop() {

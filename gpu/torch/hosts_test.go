@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,9 +85,7 @@ func TestRealHosts(t *testing.T) {
 	require.Equal(t, want, got)
 	require.NotSame(t, first, other)
 
-	began := time.Now()
 	require.NoError(t, e.Close())
-	require.Less(t, time.Since(began), 10*time.Second)
 	<-other.lost
 	left, err := os.ReadDir(there)
 	require.NoError(t, err)

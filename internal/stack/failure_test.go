@@ -36,7 +36,7 @@ func TestGivenUpPart(t *testing.T) {
 	trainer, _ := join(t, root, nil) // the supervisor's options are the first command's
 	select {
 	case <-trainer.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the worker was not given up")
 	}
 	require.ErrorIs(t, trainer.Err(), ErrLost)
@@ -67,10 +67,9 @@ func TestStubbornWorker(t *testing.T) {
 	root := t.TempDir()
 	l, _ := join(t, root, func(o *Options) { o.Worker[1] = "stubborn" })
 	pid := currentState(t, root).Parts[partWorker]
-	began := time.Now()
 	require.NoError(t, l.Close())
 	require.False(t, alive(pid))
-	require.GreaterOrEqual(t, time.Since(began), testTuning.stopTimeout)
+	require.FileExists(t, filepath.Join(root, "worker.ignored"))
 }
 
 func TestMissingTool(t *testing.T) {

@@ -58,16 +58,23 @@ func play(ctx context.Context, role string) error {
 		return Supervise(ctx, o)
 	case "worker":
 		return playWorker(ctx)
-	case "stubborn": // a worker that ignores SIGTERM
+	case "stubborn": // a worker that ignores SIGTERM, and notes it
 		if err := WorkerReady(); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		if err := os.WriteFile(filepath.Join(os.Getenv("ROPEWALK_HOME"), "worker.ignored"), nil, 0o600); err != nil {
 			return err
 		}
 		select {}
-	case "crashing": // a worker that fails each time after it has started to work
+	case "crashing": // a worker that fails each time after its supervisor has found it healthy
+		before := timesHealthy()
 		if err := WorkerReady(); err != nil {
 			return err
 		}
-		time.Sleep(200 * time.Millisecond)
+		for timesHealthy() == before && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
 		return errors.New("index out of range")
 	case "broken":
 		return errors.New("cannot open the engine: no such file")
@@ -81,6 +88,12 @@ func play(ctx context.Context, role string) error {
 		return playCommand(ctx)
 	}
 	return fmt.Errorf("unknown role %s", role)
+}
+
+// timesHealthy returns how often the supervisor has found its worker healthy.
+func timesHealthy() int {
+	log, _ := os.ReadFile(layout{os.Getenv("ROPEWALK_HOME")}.supervisorLog())
+	return strings.Count(string(log), `msg="part healthy" part=worker`)
 }
 
 // playWorker does what a real worker does: it records its environment and starts children in their own groups.

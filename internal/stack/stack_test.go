@@ -76,7 +76,7 @@ func join(t *testing.T, root string, change func(*Options)) (*Lease, *lines) {
 	if change != nil {
 		change(&o)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	l, err := Join(ctx, o)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func alive(pid int) bool {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 30*time.Second, 20*time.Millisecond, what)
+	require.Eventually(t, ok, 5*time.Minute, 20*time.Millisecond, what)
 }
 
 func readInt(t *testing.T, path string) int {

@@ -106,7 +106,7 @@ func (f *fake) kill() {
 }
 
 func (f *fake) settings() servers.Server {
-	s := servers.Server{Kind: f.kind, URL: f.url, Folder: f.folder, Attempts: 3, Seconds: 20, Parallel: 4}
+	s := servers.Server{Kind: f.kind, URL: f.url, Folder: f.folder, Attempts: 3, Seconds: 300, Parallel: 4}
 	switch f.kind {
 	case servers.KindLlama:
 		s.Model = "policy"

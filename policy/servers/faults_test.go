@@ -37,7 +37,15 @@ func status(code int, headers ...string) func(http.ResponseWriter) {
 	}
 }
 
-func hang(w http.ResponseWriter) { time.Sleep(6 * time.Second) }
+// hang lasts until the client gives up.
+func hang(w http.ResponseWriter) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	_, _ = io.Copy(io.Discard, c)
+}
 
 func drop(w http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
@@ -142,7 +150,7 @@ func TestFaults(t *testing.T) {
 			bad.fault(func(w http.ResponseWriter) { c.answer(named{w, state.Digest}) }) // unless the fault is the name
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			asked := bad.asked.Load()
 			_, err = s.Generate(ctx, rows(1, 4, 7))
@@ -186,6 +194,9 @@ func (w named) Write(p []byte) (int, error) {
 
 // WriteString implements io.StringWriter.
 func (w named) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+// Unwrap is for http.ResponseController.
+func (w named) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Flush implements http.Flusher.
 func (w named) Flush() { w.ResponseWriter.(http.Flusher).Flush() }

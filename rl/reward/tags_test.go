@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestBlocks(t *testing.T) {
@@ -117,8 +116,8 @@ func FuzzLastBoxed(f *testing.F) {
 	})
 }
 
-// Texts that repeat what scanners look for cost what their length does: 128 KiB of each are read
-// in some hundredths of a second, where going back from each place would take minutes.
+// Texts that repeat what scanners look for cost what their length does: 128 KiB of each are read in some hundredths of
+// a second, where going back from each place would take minutes, and the test hours.
 func TestHostileTextsAreReadOnce(t *testing.T) {
 	for _, piece := range []string{
 		"<think>", "</think>", "<action>", "</action>", "<answer>", "</answer>", "<search>", "<search></search>",
@@ -127,7 +126,6 @@ func TestHostileTextsAreReadOnce(t *testing.T) {
 		"Answer: \n", "{", "}", "the ", "a", "\xff", "\u00a0", "我", "up ",
 	} {
 		text := strings.Repeat(piece, 1<<17/len(piece))
-		start := time.Now()
 		StrictForm(text)
 		ExtractAction(text)
 		SokobanAction(text)
@@ -147,11 +145,6 @@ func TestHostileTextsAreReadOnce(t *testing.T) {
 		}
 		if s := (BLEU{}).ScoreText(text, []string{"paris", text[:1000]}); s < 0 || s > 1 {
 			t.Errorf("%q: BLEU %g", piece, s)
-		}
-		if took := time.Since(start); took > 10*time.Second { // machines differ
-			t.Errorf("%q: took %s", piece, took)
-		} else {
-			t.Logf("%q: %s", piece, took.Round(time.Millisecond))
 		}
 	}
 }
