@@ -106,13 +106,6 @@ func (f *fake) OpenSession(_ context.Context, packages string, _ sandbox.Limits)
 	return &counter{}, nil
 }
 
-// nowhere has no interpreter.
-type nowhere struct{}
-
-func (nowhere) OpenSession(context.Context, string, sandbox.Limits) (sandbox.Session, error) {
-	return nil, fmt.Errorf("%w: no interpreter", sandbox.ErrInfrastructure)
-}
-
 type counter struct {
 	cells  int
 	closed bool
