@@ -22,7 +22,8 @@ func TestProtocolsTrain(t *testing.T) {
 		t.Run(spec.Name, func(t *testing.T) {
 			objects := mem.New()
 			b := newBench(t, objects)
-			trainTiny(t, b, "r", "steps=2", "rollout.protocol="+spec.Name, "warm_start.steps=120", "warm_start.batch=32")
+			trainTiny(t, b, "r", "steps=2", "rollout.protocol="+spec.Name, "warm_start.steps=120",
+				"warm_start.batch=32")
 			ran, answered, right, updated := 0, 0, 0, 0
 			for step := 1; step <= 2; step++ {
 				for _, c := range stepRows[schema.ToolCallRow](t, objects, "r", step, schema.StageSandbox) {

@@ -68,7 +68,8 @@ func TestReplayBufferInTraining(t *testing.T) {
 // learntJointly trains up to the first full buffer with one loss over the batch and the replayed rows. Until then
 // nothing differs, whatever is pruned, and then each optimiser step has a row for both.
 func learntJointly(t *testing.T, b *bench, full int) {
-	trainTiny(t, b, "joint", append(imitating, "replay.order=joint", "checkpoint.keep_last=1", "steps="+strconv.Itoa(full))...)
+	trainTiny(t, b, "joint", append(imitating, "replay.order=joint", "checkpoint.keep_last=1",
+		"steps="+strconv.Itoa(full))...)
 	before := func(run string) string {
 		return checkpointDigest(t, b.store, schema.At(run, full-1, schema.StageUpdate))
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // summing makes tiny's policy write a summary after every call.
-var summing = []string{"steps=2", "rollout.prompts=4", "rollout.shard_groups=2", "layout=turns", "rollout.summary={every: 1, max_tokens: 24}",
+var summing = []string{"steps=2", "rollout.prompts=4", "rollout.shard_groups=2", "layout=turns",
+	"rollout.summary={every: 1, max_tokens: 24}",
 	"rollout.max_tokens=190", "resample={dynamic: {tries: 1}}"}
 
 // A run of questions with summaries gives the same record in both modes, and the same again if a worker dies at the

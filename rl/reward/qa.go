@@ -66,7 +66,8 @@ func ExactMatch(prediction string, golds []string) bool { return words.Exact(pre
 func SubMatch(prediction string, golds []string) bool {
 	p := NormalizeQA(prediction)
 	for _, gold := range golds {
-		if g := NormalizeQA(gold); g != "" && strings.Contains(p, g) || g == "" && ExactMatch(prediction, []string{gold}) {
+		g := NormalizeQA(gold)
+		if g != "" && strings.Contains(p, g) || g == "" && ExactMatch(prediction, []string{gold}) {
 			return true
 		}
 	}

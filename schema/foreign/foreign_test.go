@@ -44,7 +44,8 @@ func TestRows(t *testing.T) {
 		got, nulls = append(got, bytesOf(texts)), append(nulls, !ok[0])
 		return nil
 	}))
-	require.Equal(t, [][]string{{"3", "a", "true", "0.5"}, {"", "ü", "false", "1000000000000000000000000000000"}, {"-7", "", "false", "2"}}, got)
+	require.Equal(t, [][]string{{"3", "a", "true", "0.5"}, {"", "ü", "false", "1000000000000000000000000000000"},
+		{"-7", "", "false", "2"}}, got)
 	require.Equal(t, []bool{false, true, false}, nulls)
 
 	stop := errors.New("stop")
@@ -88,8 +89,10 @@ func TestValuesAreReadAsWhatTheyMean(t *testing.T) {
 		minus[i] = 0xff
 	}
 	values := typed{Small: 250, Large: -1, Bytes: minus, Day: 19723, At: -1, Noon: 43_200_500, Count: 4294967295,
-		Total: 18446744073709551615, ID: [16]byte{0x12, 0x34, 15: 0xff}, Float: 1.5e6, Double: 0.00001, Kind: "k", Further: "{}"}
-	names := []string{"small", "large", "bytes", "day", "at", "noon", "count", "total", "id", "float", "double", "kind", "further"}
+		Total: 18446744073709551615, ID: [16]byte{0x12, 0x34, 15: 0xff}, Float: 1.5e6, Double: 0.00001,
+		Kind: "k", Further: "{}"}
+	names := []string{"small", "large", "bytes", "day", "at", "noon", "count", "total", "id", "float", "double", "kind",
+		"further"}
 	require.Equal(t, []string{"2.5", "-0.001", "-0.1", "2024-01-01", "1969-12-31T23:59:59.999999Z", "12:00:00.5",
 		"4294967295", "18446744073709551615", "12340000-0000-0000-0000-0000000000ff", "1500000", "0.00001", "k", "{}"},
 		read(t, values, names))
@@ -142,8 +145,8 @@ func TestWhatHasNoTextIsRefusedByName(t *testing.T) {
 }
 
 func TestDecimal(t *testing.T) {
-	for number, want := range map[string]string{"3": "3", "1.50": "1.50", "1.5e+06": "1500000", "1E3": "1000", "-2.5e-3": "-0.0025",
-		"12e-1": "1.2", "0e5": "0", "100e-2": "1"} {
+	for number, want := range map[string]string{"3": "3", "1.50": "1.50", "1.5e+06": "1500000", "1E3": "1000",
+		"-2.5e-3": "-0.0025", "12e-1": "1.2", "0e5": "0", "100e-2": "1"} {
 		got, err := foreign.Decimal(number)
 		require.NoError(t, err)
 		require.Equal(t, want, got, number)

@@ -253,12 +253,13 @@ func (s *site) startNode(t *testing.T, program, name string) *member {
 		secret, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
 }
 
-// startWorker starts a worker of a queue, as deploy/systemd does. Its tool calls run in the sandbox services. The engine
-// has one thread: the weights depend on the number.
+// startWorker starts a worker of a queue, as deploy/systemd does. Its tool calls run in the sandbox services. The
+// engine has one thread: the weights depend on the number.
 func (s *site) startWorker(t *testing.T, program, queue, name, services string) *member {
 	t.Helper()
 	m := s.machine(t, name)
-	return s.add(t, m, program, s.environment(t, m, "worker"), "worker", "--queues", queue, "--threads", "1", "--host", name, "--host-address",
+	return s.add(t, m, program, s.environment(t, m, "worker"), "worker", "--queues", queue, "--threads", "1",
+		"--host", name, "--host-address",
 		m.IP, "--sandbox-address", services, "--log-level", "info")
 }
 

@@ -31,7 +31,8 @@ func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,11 +138,13 @@ func TestWhatPassedWithTheSameFilesIsLeftOut(t *testing.T) {
 	if err != nil || !strings.HasSuffix(out, "  m/b: its files changed\n  m/c: its files changed\n") {
 		t.Errorf("after a change: %v\n%s", err, out)
 	}
-	write(t, dir, map[string]string{"b/b_test.go": "package b\n\nimport \"testing\"\n\nfunc TestFails(t *testing.T) { t.Fail() }\n"})
+	write(t, dir, map[string]string{"b/b_test.go": "package b\n\nimport \"testing\"\n\n" +
+		"func TestFails(t *testing.T) { t.Fail() }\n"})
 	if out, err = check(t, "-passed", "passed"); err == nil || !strings.Contains(out, "1 passed, 1 failed") {
 		t.Errorf("a failure: %v\n%s", err, out)
 	}
-	if out, err = check(t, "-passed", "passed", "-list"); err != nil || !strings.HasSuffix(out, "  m/b: its files changed\n") {
+	out, err = check(t, "-passed", "passed", "-list")
+	if err != nil || !strings.HasSuffix(out, "  m/b: its files changed\n") {
 		t.Errorf("what failed is tested again: %v\n%s", err, out)
 	}
 }
@@ -151,7 +154,8 @@ func TestFailuresAreShown(t *testing.T) {
 		"good/good_test.go": test("good"),
 		"bad/bad_test.go": "package bad\n\nimport \"testing\"\n\nfunc TestFails(t *testing.T) { t.Run(\"sub\", " +
 			"func(t *testing.T) { t.Error(\"wrong value\") }) }\n\nfunc TestSkips(t *testing.T) { t.Skip(\"no\") }\n",
-		"panics/panics_test.go": "package panics\n\nimport \"testing\"\n\nfunc TestPanics(t *testing.T) { panic(\"oh no\") }\n",
+		"panics/panics_test.go": "package panics\n\nimport \"testing\"\n\n" +
+			"func TestPanics(t *testing.T) { panic(\"oh no\") }\n",
 		"exits/exits_test.go": "package exits\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
 			"func TestMain(m *testing.M) { println(\"left early\"); os.Exit(3) }\n\nfunc TestNever(t *testing.T) {}\n",
 		"hangs/hangs_test.go": "package hangs\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\n" +
@@ -161,8 +165,8 @@ func TestFailuresAreShown(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"wrong value", "oh no", "left early", "test timed out after 2s", "FAIL m/bad TestFails",
-		"ok  \tm/good", "FAIL\tm/exits", " failed, 1 skipped\n"} {
+	for _, want := range []string{"wrong value", "oh no", "left early", "test timed out after 2s",
+		"FAIL m/bad TestFails", "ok  \tm/good", "FAIL\tm/exits", " failed, 1 skipped\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}

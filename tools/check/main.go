@@ -121,7 +121,8 @@ func parse(args []string) (o Options, err error) {
 	f.StringVar(&o.Since, "since", "", "test only what the changes since this commit reach")
 	f.StringVar(&o.Passed, "passed", "", "a file that notes with which files packages passed, which are then left out")
 	f.BoolVar(&o.All, "all", false, "with -passed: test all packages, and note those that pass")
-	f.DurationVar(&o.Budget, "budget", 0, "with -since or -passed: leave out packages whose measured times do not fit (0: none)")
+	f.DurationVar(&o.Budget, "budget", 0,
+		"with -since or -passed: leave out packages whose measured times do not fit (0: none)")
 	f.BoolVar(&o.Race, "race", false, "use the race detector")
 	f.StringVar(&o.Skip, "skip", "", "skip tests that match, as go test does")
 	f.IntVar(&o.Jobs, "jobs", runtime.NumCPU()+1, "packages that run at the same time")

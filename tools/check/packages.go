@@ -31,8 +31,8 @@ func (l listed) tested() bool { return len(l.TestGoFiles)+len(l.XTestGoFiles) > 
 
 // list returns the packages that match.
 func list(ctx context.Context, patterns ...string) (all []listed, err error) {
-	out, err := output(ctx, "go", append([]string{"list", "-json=ImportPath,Dir,Name,Imports,TestImports,XTestImports," +
-		"TestGoFiles,XTestGoFiles"}, patterns...)...)
+	const fields = "-json=ImportPath,Dir,Name,Imports,TestImports,XTestImports,TestGoFiles,XTestGoFiles"
+	out, err := output(ctx, "go", append([]string{"list", fields}, patterns...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,8 @@ func choose(ctx context.Context, o Options, times map[string]float64, out io.Wri
 }
 
 // reached keeps the packages that the changes since a commit reach, the nearest first.
-func reached(ctx context.Context, o Options, times map[string]float64, from []Package, out io.Writer) ([]Package, error) {
+func reached(ctx context.Context, o Options, times map[string]float64, from []Package,
+	out io.Writer) ([]Package, error) {
 	files, err := changed(ctx, o.Since)
 	if err != nil {
 		return nil, err
@@ -98,7 +99,8 @@ func reached(ctx context.Context, o Options, times map[string]float64, from []Pa
 		}
 	}
 	slices.SortStableFunc(packages, func(a, b Package) int { return a.Distance - b.Distance })
-	fmt.Fprintf(out, "%d files changed since %s; they reach %d packages with tests\n", len(files), o.Since, len(packages))
+	fmt.Fprintf(out, "%d files changed since %s; they reach %d packages with tests\n", len(files), o.Since,
+		len(packages))
 	return fit(packages, o, times, out), nil
 }
 

@@ -57,7 +57,7 @@ func writePassed(path string, passed, now map[string]inputs, results []Result) e
 	}
 	slices.Sort(names)
 	var b strings.Builder
-	b.WriteString("# Digests of the files with which a package's tests passed last: its own, and with all that it imports.\n")
+	b.WriteString("# Digests of the files with which a package's tests passed last: its own, and all that it imports.\n")
 	for _, name := range names {
 		fmt.Fprintln(&b, passed[name].own, passed[name].all, name)
 	}
@@ -89,7 +89,8 @@ func changedSince(ctx context.Context, o Options, times map[string]float64, from
 			own = append(own, p)
 		}
 	}
-	fmt.Fprintf(out, "left out of %[2]d packages, since they passed with the same files: %[1]d\n", len(from)-len(own)-len(other), len(from))
+	fmt.Fprintf(out, "left out of %[2]d packages, since they passed with the same files: %[1]d\n",
+		len(from)-len(own)-len(other), len(from))
 	return fit(append(own, other...), o, times, out), now, nil
 }
 

@@ -102,7 +102,7 @@ func writeTimes(path string, times map[string]float64, results []Result) error {
 	}
 	slices.Sort(names)
 	var b strings.Builder
-	b.WriteString("# The seconds that the tests of a package took, from which tools/check orders and chooses packages.\n")
+	b.WriteString("# The seconds that a package's tests took, from which tools/check orders and chooses packages.\n")
 	for _, name := range names {
 		fmt.Fprintf(&b, "%.0f %s\n", times[name], name)
 	}
