@@ -53,7 +53,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.ObserveShards:        ObserveShards{}.Execute,
 		api.ServeRanks:           ServeRanks{d}.Execute,
 	} {
-		w.RegisterActivityWithOptions(execute, activity.RegisterOptions{Name: name})
+		w.RegisterActivityWithOptions(contained(execute), activity.RegisterOptions{Name: name})
 	}
 }
 

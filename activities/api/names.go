@@ -17,4 +17,5 @@ const (
 	FailElsewhere = "elsewhere"
 	FailJudge     = "judge_away" // the recipe's judge takes no queries at the moment
 	FailTimeout   = "timeout"    // a stage took longer than its time limit
+	FailPanic     = "panic"      // a stage's code panicked; the worker's log has the stack
 )

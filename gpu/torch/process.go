@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/wire"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 const (
@@ -196,7 +197,7 @@ func (p *process) read() {
 	for {
 		f, err := p.reader.Next()
 		if err == nil {
-			err = p.take(f)
+			err = rescue.Do(func() error { return p.take(f) })
 		}
 		if err != nil {
 			p.fail(err)

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 // The names of the parts.
@@ -31,7 +31,7 @@ func (s *supervisor) ensure(ctx context.Context, need Need) (Addresses, error) {
 	if err := s.existing.check(ctx, opts, s.say); err != nil {
 		return Addresses{}, err
 	}
-	g, gctx := errgroup.WithContext(ctx)
+	g, gctx := rescue.WithContext(ctx)
 	if need.Temporal && s.existing.temporal == "" {
 		g.Go(func() error { return s.run(gctx, partTemporal, s.newTemporal) })
 	}
