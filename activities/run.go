@@ -186,10 +186,11 @@ func heartbeats(ctx context.Context, p *progress) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				if err := rescue.Do(func() error { activity.RecordHeartbeat(ctx, p.details()...); return nil }); err != nil {
+				var details []any
+				if err := rescue.Do(func() error { details = p.details(); return nil }); err != nil {
 					slog.WarnContext(ctx, "a heartbeat failed", "error", err, "stack", rescue.Stack(err))
-					activity.RecordHeartbeat(ctx)
 				}
+				activity.RecordHeartbeat(ctx, details...)
 			case <-quit:
 				return
 			case <-ctx.Done():

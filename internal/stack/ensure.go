@@ -101,8 +101,14 @@ func (s *supervisor) healthy(change func(a *Addresses), line string) {
 
 func (s *supervisor) newTemporal() (*part, error) {
 	told := false
+	if s.guard == nil {
+		var err error
+		if s.guard, err = openGuard(s.port("Temporal's web UI", s.opts.Ports.UI), s.say); err != nil {
+			return nil, err
+		}
+	}
 	t := &temporalServer{layout: s.layout, conf: *s.opts.Temporal, namespace: s.addresses.Namespace, say: s.say,
-		front: s.port("Temporal", s.opts.Ports.Temporal), web: s.port("Temporal's web UI", s.opts.Ports.UI)}
+		front: s.port("Temporal", s.opts.Ports.Temporal), guard: s.guard}
 	return &part{title: "Temporal", command: t.command, probe: t.probe, diagnose: t.diagnose, signOfStall: signOfStall,
 		private: true,
 		onHealthy: func() {
