@@ -77,6 +77,9 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	if resolved, err = withModel(resolved, before.recipe.Policy); err != nil {
 		return schema.Manifest{}, err
 	}
+	if err := a.samePrivileges(&before.recipe, &resolved.Recipe); err != nil {
+		return schema.Manifest{}, err
+	}
 	if err := built(&resolved.Recipe); err != nil {
 		return schema.Manifest{}, err
 	}

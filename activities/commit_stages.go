@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -65,7 +65,7 @@ const shardsAtOnce = 8
 // rolledOut finds what shards have committed from their prompts to their rewards, stage by stage and turn by turn.
 func (a CommitStages) rolledOut(ctx context.Context, rewards []schema.Ref) ([]api.StageParts, error) {
 	chains := make([][]schema.Ref, len(rewards))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(shardsAtOnce)
 	for i, ref := range rewards {
 		g.Go(func() (err error) {

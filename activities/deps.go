@@ -64,6 +64,7 @@ type Deps struct {
 	tracer *trace.Tracer // nil: nothing is traced
 	// superseded reports whether another build of this worker's deployment is current; nil: it belongs to none.
 	superseded func(ctx context.Context) (bool, error)
+	confirms   bool // see confirmed
 }
 
 // Options are a worker's resources and settings.
@@ -98,6 +99,9 @@ type Options struct {
 	Tracer  *trace.Tracer // nil traces nothing
 	// Superseded reports whether another build of this worker's deployment is current; nil if it belongs to none.
 	Superseded func(ctx context.Context) (bool, error)
+	// Confirms has the worker use programs and secrets that a recipe names only if someone with the store's keys has
+	// asked for the run: others can start workflows too.
+	Confirms bool
 }
 
 // New makes the shared state of the stages. The caller that opened the engines, the sandbox and the sessions closes
@@ -118,7 +122,7 @@ func New(o Options) (*Deps, error) {
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
 			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: observer}),
 		scratch: o.Scratch, memory: o.Memory, Host: o.Host, modelFolder: o.Models, bucket: o.Bucket,
-		stages: o.Stages, tracer: o.Tracer, superseded: o.Superseded,
+		stages: o.Stages, tracer: o.Tracer, superseded: o.Superseded, confirms: o.Confirms,
 		held:     newHeld(heldBytes),
 		ledgers:  recent[string, *ledger]{most: ledgersKept},
 		prepared: recent[string, *prepared]{most: preparedKept},

@@ -45,8 +45,12 @@ func inner[In, Out any](ctx context.Context, s *parts, p part, execute func(cont
 	defer cancel()
 	done := make(chan ended, 1)
 	go func() {
-		out, err := execute(ctx, in)
-		done <- ended{out, err}
+		var e ended
+		e.err = contain(ctx, func() (err error) {
+			e.out, err = execute(ctx, in)
+			return err
+		})
+		done <- e
 	}()
 	select {
 	case e := <-done:

@@ -60,6 +60,11 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
+		if !found {
+			if err := a.confirmed(ctx, in.Run, resolved); err != nil {
+				return err
+			}
+		}
 		if resolved, err = a.pinTools(ctx, resolved, ref, found); err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -39,7 +39,7 @@ func (r Reader) CheckRun(ctx context.Context, run string, report func(done, tota
 	out := make([]api.Checked, len(plan.Steps))
 	var mu sync.Mutex
 	done := 0
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(checksAtOnce)
 	for i, step := range plan.Steps {
 		g.Go(func() (err error) {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
@@ -105,7 +105,7 @@ func (a RecordTimings) earlier(ctx context.Context, in api.RecordTimingsInput) (
 		return nil, err
 	}
 	found := make([]*schema.Ref, len(places))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(shardsAtOnce)
 	for i, place := range places {
 		g.Go(func() error {

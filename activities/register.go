@@ -51,7 +51,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.FindHome:             FindHome{d}.Execute,
 		api.ServeRanks:           ServeRanks{d}.Execute,
 	} {
-		w.RegisterActivityWithOptions(execute, activity.RegisterOptions{Name: name})
+		w.RegisterActivityWithOptions(contained(execute), activity.RegisterOptions{Name: name})
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/refusal"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -102,7 +103,7 @@ func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 	}
 	ctx = logs.With(ctx, whereabouts(at, t)...)
 	if t.Stage == "" {
-		err := body(ctx, p)
+		err := contain(ctx, func() error { return body(ctx, p) })
 		t.End = time.Now().UnixMicro()
 		return ownLimit(ctx, classify(err))
 	}
@@ -115,7 +116,7 @@ func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 	t.TraceID, t.SpanID = trace.Current(ctx)
 	slog.DebugContext(ctx, "stage begins")
 	used := meter.begin()
-	err := body(ctx, p)
+	err := contain(ctx, func() error { return body(ctx, p) })
 	t.End = time.Now().UnixMicro()
 	t.CPU += used()
 	err = ownLimit(ctx, classify(err))
@@ -195,7 +196,11 @@ func heartbeats(ctx context.Context, p *progress) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx, p.details()...)
+				var details []any
+				if err := rescue.Do(func() error { details = p.details(); return nil }); err != nil {
+					slog.WarnContext(ctx, "a heartbeat failed", "error", err, "stack", rescue.Stack(err))
+				}
+				activity.RecordHeartbeat(ctx, details...)
 			case <-quit:
 				return
 			case <-ctx.Done():
@@ -220,6 +225,9 @@ func classify(err error) error {
 		return nil
 	// Already classified by a stage that this stage has run within itself.
 	case errors.As(err, &decided) && decided.NonRetryable():
+		if err == error(decided) { // its details say which stage that was
+			return err
+		}
 		return permanent(decided.Type(),
 			errors.New(strings.Replace(err.Error(), decided.Error(), decided.Message(), 1)))
 	case errors.As(err, &problems):

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -49,7 +50,7 @@ func (g *segments) keep(ctx context.Context, f *rollout.Flow) {
 		for {
 			select {
 			case <-tick.C:
-				if err := g.save(ctx, f); err != nil && ctx.Err() == nil {
+				if err := rescue.Do(func() error { return g.save(ctx, f) }); err != nil && ctx.Err() == nil {
 					slog.WarnContext(ctx, "keep a segment of a shard", "segments", g.prefix, "error", err)
 				}
 			case <-g.stop:

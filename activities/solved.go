@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/prompts"
@@ -54,7 +54,7 @@ const stepsAtOnce = 8
 func (r records) extend(ctx context.Context, l *ledger, scope api.Scope, report func(done, total int)) error {
 	for l.through+1 < scope.Step {
 		steps := make([]stepOutcomes, min(stepsAtOnce, scope.Step-1-l.through))
-		g, ctx := errgroup.WithContext(ctx)
+		g, ctx := rescue.WithContext(ctx)
 		for i := range steps {
 			g.Go(func() (err error) {
 				steps[i], err = r.stepOutcomes(ctx, scope, l.through+1+i)

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -37,7 +37,7 @@ func (v *Visible) Outcomes(ctx context.Context, step int) ([]Outcome, error) {
 		prompts      []schema.PromptRow
 		calls        []schema.ToolCallRow
 	)
-	g, within := errgroup.WithContext(ctx) // each table takes several round trips to a store
+	g, within := rescue.WithContext(ctx) // each table takes several round trips to a store
 	g.Go(func() error { return readStep(within, v, step, &trajectories, trajectoryColumns...) })
 	g.Go(func() error { return readStep(within, v, step, &rewards, rewardColumns...) })
 	g.Go(func() error { return readStep(within, v, step, &selection) })

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -58,7 +58,7 @@ const fetches = 16
 
 // each calls f for 0…n−1, at most limit at a time, and returns the first error.
 func each(ctx context.Context, limit, n int, f func(ctx context.Context, i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(limit)
 	for i := range n {
 		g.Go(func() error { return f(ctx, i) })

@@ -69,6 +69,9 @@ type Declaration struct {
 	// Wants says what a recipe must set before a run can use the environment, such as the file that holds its tasks; ""
 	// = nothing. A preset may leave that open, so a recipe without it is valid. Wants is nil if every recipe can run.
 	Wants func(s Settings) string
+	// Starts says which program of the user's own workers start with these settings; "" = none. Starts is nil if no
+	// setting names one.
+	Starts func(s Settings) string
 	// Summary is the maximum of tokens of the summary that the tool browse shows in the place of a document with these
 	// settings; 0 = it shows the document. It is nil if no setting asks for summaries.
 	Summary func(s Settings) int

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/calc"
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -110,7 +108,7 @@ type Script struct {
 func (l *Loop) Demonstrations(ctx context.Context, box tool.Toolbox, s Script, from, n int,
 	progress func(done, total int)) ([]Demonstration, error) {
 	out := make([]Demonstration, n)
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := rescue.WithContext(ctx)
 	group.SetLimit(demonstrationWorkers)
 	report := reporter(n, progress)
 	for i := range out {

@@ -107,14 +107,23 @@ func (l *Loop) NewFlow(ctx context.Context, episodes []*Episode, o FlowOptions) 
 			groups = append(groups, f.admit(group))
 		}
 		for _, g := range groups {
-			f.running.Go(func() { f.grow(ctx, g) })
+			f.begin(ctx, func() { f.grow(ctx, g) })
 		}
 		return f
 	}
 	for _, x := range f.admit(episodes) {
-		f.running.Go(func() { f.follow(ctx, x) })
+		f.begin(ctx, func() { f.follow(ctx, x) })
 	}
 	return f
+}
+
+// begin has work done in the background. If it panics, its episodes are left to the stages, as after an error.
+func (f *Flow) begin(ctx context.Context, work func()) {
+	f.running.Go(func() {
+		if err := rescue.Do(func() error { work(); return nil }); err != nil {
+			slog.WarnContext(ctx, "an episode waits for its turn", "error", err, "stack", rescue.Stack(err))
+		}
+	})
 }
 
 // admit takes up episodes.
@@ -180,10 +189,12 @@ func (f *Flow) attempt(ctx context.Context, x *flowing, work func(context.Contex
 		stage, turn = schema.StageSandbox, turn-1
 	}
 	at := during(ctx, stage, turn, x.e.TrajectoryID)
-	if f.fromKept(at, x) {
-		return true
-	}
-	if err := rescue.Do(func() error { return work(at, x) }); err != nil {
+	if err := rescue.Do(func() error {
+		if f.fromKept(at, x) {
+			return nil
+		}
+		return work(at, x)
+	}); err != nil {
 		if ctx.Err() == nil {
 			slog.DebugContext(at, "an episode waits for its turn", "error", err, "stack", rescue.Stack(err))
 		}

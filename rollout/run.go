@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 )
@@ -18,14 +16,12 @@ import (
 // as one.
 func (l *Loop) RunEpisodes(ctx context.Context, sampler policy.Sampler, tools Tools, version string,
 	episodes []*Episode, progress func(done, total int)) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := rescue.WithContext(ctx)
 	group.SetLimit(parallelBatches)
 	report := reporter(len(episodes), progress)
 	for start := 0; start < len(episodes); start += tools.batch {
 		batch := episodes[start:min(start+tools.batch, len(episodes))]
-		group.Go(func() error {
-			return rescue.Do(func() error { return l.runBatch(ctx, sampler, tools, version, batch, report) })
-		})
+		group.Go(func() error { return l.runBatch(ctx, sampler, tools, version, batch, report) })
 	}
 	return group.Wait()
 }

@@ -44,7 +44,7 @@ func (f *Flow) grow(ctx context.Context, group []*flowing) {
 
 // finish gets the results that samples await before their group's first round: those of committed turns.
 func (f *Flow) finish(ctx context.Context, group []*flowing) (whole bool) {
-	var running sync.WaitGroup
+	var running rescue.WaitGroup
 	var failed atomic.Bool
 	for _, x := range group {
 		if !x.e.AwaitsResults() {
@@ -66,7 +66,8 @@ func (f *Flow) finish(ctx context.Context, group []*flowing) (whole bool) {
 // all of them have done so.
 func (f *Flow) round(ctx context.Context, group, wrote []*flowing) (branches []*flowing, whole bool) {
 	decided := make(chan struct{})
-	var responding, running sync.WaitGroup
+	var responding sync.WaitGroup
+	var running rescue.WaitGroup
 	var silent, failed atomic.Bool // a sample without a response, or without results
 	write := func(x *flowing) {
 		running.Go(func() {

@@ -27,6 +27,10 @@ type Deed struct {
 // DeedAmend is the action of a worker that has committed a change of a run's recipe, with who asked for it.
 const DeedAmend = "amend"
 
+// DeedConfirm is the action of a command that lets workers of a local stack use the programs and secrets that a recipe
+// names. Its detail is the recipe's digest, in quotes. It is about a run, or with NoRun about the runs of a schedule.
+const DeedConfirm = "confirm"
+
 // NewDeed makes a note at a time.
 func NewDeed(action, detail, actor, host string, at time.Time) Deed {
 	return Deed{Action: action, Detail: detail, Actor: actor, Host: host, At: at.UTC().Format(stateTime)}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 // Copy reads an object in ranges of copyRange bytes and requests copyAhead ranges ahead of the one that it writes. A
@@ -57,7 +59,11 @@ func ahead(ctx context.Context, s Store, key string, size int64) <-chan chan fet
 			}
 			length := min(copyRange, size-offset)
 			go func() {
-				data, err := s.GetRange(ctx, key, offset, length)
+				var data []byte
+				err := rescue.Do(func() (err error) {
+					data, err = s.GetRange(ctx, key, offset, length)
+					return err
+				})
 				result <- fetched{data, length, err}
 			}()
 		}

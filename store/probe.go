@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 // probeWriters is the number of conditional puts that Probe runs concurrently.
@@ -63,7 +64,7 @@ func Probe(ctx context.Context, s Store) (err error) {
 func race(ctx context.Context, s Store, key string) []error {
 	outcomes := make([]error, probeWriters)
 	start := make(chan struct{})
-	var wg sync.WaitGroup
+	var wg rescue.WaitGroup
 	for i := range outcomes {
 		wg.Go(func() {
 			<-start

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
 )
@@ -100,7 +99,7 @@ func byEpisode(calls []Call) [][]int {
 
 // atOnce calls f with 0…n−1, at most callsAtOnce of them at once.
 func atOnce(n int, f func(i int)) {
-	var group sync.WaitGroup
+	var group rescue.WaitGroup
 	places := make(chan struct{}, callsAtOnce)
 	for i := range n {
 		places <- struct{}{}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/trace"
 )
@@ -64,7 +62,7 @@ func (b Toolbox) RunEach(ctx context.Context, calls []Call, progress func(done i
 		}
 	}
 	outcomes := make([]Outcome, len(calls))
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := rescue.WithContext(ctx)
 	for i, t := range b {
 		if of := byTool[i]; len(of) > 0 {
 			group.Go(func() error {

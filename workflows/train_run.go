@@ -79,6 +79,7 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := checkRun(r.run); err != nil {
 		return TrainRunResult{}, refuse(ctx, err)
 	}
+	r.progress.Run, r.progress.Recipe = r.run, in.Recipe+in.RecipeFile // until it is prepared
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (Progress, error) {
 		return r.progress,
 			nil

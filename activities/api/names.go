@@ -17,4 +17,7 @@ const (
 	FailElsewhere = "elsewhere"
 	FailJudge     = "judge_away" // the recipe's judge takes no queries at the moment
 	FailTimeout   = "timeout"    // a stage took longer than its time limit
+	// FailUnconfirmed: the recipe names programs or secrets, and no command of the user has started the run.
+	FailUnconfirmed = "unconfirmed"
+	FailPanic       = "panic" // a stage's code panicked; the worker's log has the stack
 )

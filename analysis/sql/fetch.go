@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
@@ -40,7 +40,7 @@ func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c 
 // bring brings shards to this machine.
 func bring(ctx context.Context, run *analysis.Visible, shards []analysis.Shard, c *cache.Cache) ([]placed, error) {
 	out := make([]placed, len(shards))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(fetches)
 	for i, s := range shards {
 		out[i].Shard = s

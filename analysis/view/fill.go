@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 // The index is filled from the newest step to the oldest. Steps are read several at once and put into the index one
@@ -126,8 +127,12 @@ func readSteps(ctx context.Context, run *analysis.Visible, steps []int) iter.Seq
 		start := func(i int) {
 			results[i] = make(chan read, 1)
 			readers.Go(func() {
-				rows, err := run.Outcomes(ctx, steps[i])
-				results[i] <- read{rows, err}
+				var r read
+				r.err = rescue.Do(func() (err error) {
+					r.rows, err = run.Outcomes(ctx, steps[i])
+					return err
+				})
+				results[i] <- r
 			})
 		}
 		for i := range min(stepsAhead, len(steps)) {

@@ -117,7 +117,7 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 		if err := canRun(args[1], resolved); err != nil {
 			return err
 		}
-		a.Start.Train, a.Start.Recipe, a.Start.Digest = &input, resolved.Recipe.Name, resolved.Digest
+		a.Start.Train, a.Recipe = &input, resolved
 	}
 	s, err := con.connector().Join(ctx, runs.NeedTemporal)
 	if err != nil {
@@ -125,7 +125,7 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 	}
 	defer s.Close()
 	if o.evaluate != "" {
-		if err = o.evaluation(ctx, s, &a.Start); err != nil {
+		if err = o.evaluation(ctx, s, &a); err != nil {
 			return err
 		}
 	}
@@ -137,7 +137,7 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 }
 
 // evaluation has the schedule start the evaluation.
-func (o scheduleOptions) evaluation(ctx context.Context, s *runs.Session, start *workflows.ScheduledInput) error {
+func (o scheduleOptions) evaluation(ctx context.Context, s *runs.Session, a *runs.Schedule) error {
 	e, err := chosenPolicy(ctx, analysis.New(s.Store), o.evaluate)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (o scheduleOptions) evaluation(ctx context.Context, s *runs.Session, start 
 	if run, _, fixed := strings.Cut(o.evaluate, "@"); !fixed {
 		input.Policy, input.LatestOf = api.PolicyRef{}, run
 	}
-	start.Evaluate, start.Recipe, start.Digest = &input, resolved.Recipe.Name, resolved.Digest
+	a.Start.Evaluate, a.Recipe = &input, resolved
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 type unparkOptions struct {
 	retry, skip, abort bool
+	confirm            bool
 	timeout            time.Duration
 	shardGroups        int
 	temperature        float64
@@ -22,15 +23,17 @@ type unparkOptions struct {
 func unparkCommand(con *console) *cobra.Command {
 	o := unparkOptions{}
 	cmd := &cobra.Command{
-		Use:   "unpark RUN --retry|--skip|--abort",
+		Use:   "unpark RUN --retry|--skip|--abort|--confirm",
 		Short: "decide how a parked run continues",
 		Long: "A stage that still fails after its retries parks its run: the workflow stays open and waits. unpark\n" +
 			"runs the stage again (--retry), continues without it where that keeps the results meaningful\n" +
 			"(--skip), or gives the run up (--abort), and then follows the run. Stages that have committed are\n" +
-			"not repeated.",
+			"not repeated. A run of the local stack that no command has started, and that names programs or\n" +
+			"secrets, parks as unconfirmed: --confirm lets it have them and go on.",
 		Example: "  ropewalk unpark quickstart-s1-20260102-030405 --retry\n" +
 			"  ropewalk unpark quickstart-s1-20260102-030405 --retry --timeout 2h\n" +
-			"  ropewalk unpark quickstart-s1-20260102-030405 --skip",
+			"  ropewalk unpark quickstart-s1-20260102-030405 --skip\n" +
+			"  ropewalk unpark from-the-ui --confirm",
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			update, input, err := o.decision(cmd)
@@ -44,6 +47,7 @@ func unparkCommand(con *console) *cobra.Command {
 	f.BoolVar(&o.retry, "retry", false, "run the failed stage again")
 	f.BoolVar(&o.skip, "skip", false, "continue without what failed; its rows are recorded as excluded")
 	f.BoolVar(&o.abort, "abort", false, "give the run up: the workflow fails; what it has committed is kept")
+	f.BoolVar(&o.confirm, "confirm", false, "let the run have the programs and secrets that its recipe names")
 	f.DurationVar(&o.timeout, "timeout", 0, "with --retry: time limit of one attempt of the failed stage")
 	f.IntVar(&o.shardGroups, "shard-groups", 0, "with --retry: groups in one shard, from this step on")
 	f.Float64Var(&o.temperature, "temperature", 0, "with --retry: sampling temperature, from this step on")
@@ -59,17 +63,17 @@ func (o unparkOptions) decision(cmd *cobra.Command) (string, *workflows.RetryInp
 	for _, c := range []struct {
 		set  bool
 		name string
-	}{{o.retry, workflows.UpdateRetry}, {o.skip, workflows.UpdateSkip}, {o.abort, workflows.UpdateAbort}} {
+	}{{o.retry || o.confirm, workflows.UpdateRetry}, {o.skip, workflows.UpdateSkip}, {o.abort, workflows.UpdateAbort}} {
 		if c.set && chosen != "" {
-			return "", nil, badInput("unpark: give one of --retry, --skip and --abort, not --%s and --%s", chosen,
-				c.name)
+			return "", nil, badInput("unpark: give one of --retry, --skip, --abort and --confirm, not --%s and --%s",
+				chosen, c.name)
 		}
 		if c.set {
 			chosen = c.name
 		}
 	}
 	if chosen == "" {
-		return "", nil, badInput("unpark: give one of --retry, --skip and --abort")
+		return "", nil, badInput("unpark: give one of --retry, --skip, --abort and --confirm")
 	}
 	in := &workflows.RetryInput{TimeoutSeconds: o.timeout.Seconds()}
 	changed := false
@@ -111,6 +115,11 @@ func unparkRun(con *console, cmd *cobra.Command, run, update string, input *work
 	defer s.Close()
 	if !o.detach {
 		defer s.Hold(run)()
+	}
+	if o.confirm {
+		if err := s.Confirm(ctx, run, con.err); err != nil {
+			return err
+		}
 	}
 	var args []any
 	if input != nil {

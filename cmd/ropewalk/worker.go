@@ -147,7 +147,8 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	if err := o.nameHost(options.HostPort); err != nil {
 		return err
 	}
-	deps, devices, closeDeps, err := o.deps(ctx, objects, c, conf, code, counts, tracer)
+	local := stack.IsLocal(options.HostPort)
+	deps, devices, closeDeps, err := o.deps(ctx, objects, c, conf, code, counts, tracer, local)
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,8 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 
 // deps opens the engines and the sandbox, and counts the GPUs; the returned function closes them.
 func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client, conf temporalconf.Config,
-	code string, counts *metrics.Process, tracer *trace.Tracer) (_ *activities.Deps, devices int, _ func(), _ error) {
+	code string, counts *metrics.Process, tracer *trace.Tracer, local bool) (_ *activities.Deps,
+	devices int, _ func(), _ error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -221,7 +223,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		Sandbox: once.New(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
 		Sessions: box.sessions, MostSessions: o.sessions,
 		Stages: counts.Stages(), Engines: counts.Engines(), Tracer: tracer,
-		Superseded: o.deployment.superseded(c),
+		Superseded: o.deployment.superseded(c), Confirms: local,
 	})
 	if err != nil {
 		return fail(err)

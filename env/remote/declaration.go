@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/python"
@@ -25,6 +26,13 @@ var Python = env.Declaration{
 			return ""
 		}
 		return "module: names no Python factory; set it to package:factory"
+	},
+	Starts: func(s env.Settings) string {
+		f, err := env.Read[pythonFields](s)
+		if err != nil || f.Module == "" {
+			return ""
+		}
+		return strings.TrimSpace("Python " + f.Module + " " + f.Path)
 	},
 	Undemonstrated: func(s env.Settings) string {
 		if f, err := env.Read[pythonFields](s); err != nil || f.Kind == kindQuestion {

@@ -23,6 +23,10 @@ var OpenEnv = env.Declaration{
 		}
 		return "url: names no server; set it to an address, or command to a program"
 	},
+	Starts: func(s env.Settings) string {
+		f, _ := env.Read[openEnvFields](s) // "" if it cannot be read, as it cannot be opened either
+		return f.Command
+	},
 	Open: openOpenEnv,
 }
 

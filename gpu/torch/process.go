@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/wire"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 const (
@@ -194,10 +195,13 @@ func (p *process) endWith(reason Reason, detail, stacks string) {
 // read handles the engine's messages until the connection ends.
 func (p *process) read() {
 	for {
-		f, err := p.reader.Next()
-		if err == nil {
-			err = p.take(f)
-		}
+		err := rescue.Do(func() error {
+			f, err := p.reader.Next()
+			if err == nil {
+				err = p.take(f)
+			}
+			return err
+		})
 		if err != nil {
 			p.fail(err)
 			return

@@ -20,7 +20,7 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -231,7 +231,7 @@ func decodeHead(key string, data []byte) (schema.Head, schema.Ref, error) {
 
 // each calls f for 0…n−1, a few calls at a time, and returns the first error.
 func (w *Writer) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(concurrent)
 	for i := range n {
 		g.Go(func() error { return f(ctx, i) })

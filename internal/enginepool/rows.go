@@ -168,12 +168,14 @@ func (t *stream) drive() {
 		}
 		// A use of the engine is no single caller's: their contexts end and trace their own rows alone.
 		ctx := context.Background()
-		err := t.s.Use(ctx, first.v, func(s policy.Sampler) error {
-			if b, ok := s.(policy.Batcher); ok {
-				return t.session(ctx, b, first.v)
-			}
-			t.round(ctx, s, first)
-			return nil
+		err := rescue.Do(func() error {
+			return t.s.Use(ctx, first.v, func(s policy.Sampler) error {
+				if b, ok := s.(policy.Batcher); ok {
+					return t.session(ctx, b, first.v)
+				}
+				t.round(ctx, s, first)
+				return nil
+			})
 		})
 		if err != nil {
 			t.shut()

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -40,7 +40,7 @@ func newNames(objects store.Store) *names {
 
 // add reads the manifests among the listed objects that have not been read yet.
 func (n *names) add(ctx context.Context, listed []store.Object) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(fetches)
 	for _, o := range listed {
 		if n.read[o.Key] || !isManifest(o.Key) {

@@ -32,6 +32,7 @@ const (
 	grpc      = "google.golang.org/grpc"
 	prom      = "github.com/prometheus/client_golang"
 	nvml      = "github.com/NVIDIA/go-nvml"
+	errgroup  = "golang.org/x/sync/errgroup"
 	bleve     = "github.com/blevesearch/bleve/v2"
 	stdlib    = "std" // any package of the standard library
 	thisRoom  = "."   // the room itself
@@ -41,16 +42,16 @@ const (
 
 // mayImport lists, for closed rooms, everything that they may import.
 var mayImport = map[string][]string{
-	"rl":     {stdlib, thisRoom},
+	"rl":     {stdlib, thisRoom, "internal/rescue"},
 	"schema": {stdlib, thisRoom, parquet, arrow, libzstd},
 	// the scheduler's core decides within the workflow, and is as pure as a workflow must be
 	"workflows": {stdlib, thisRoom, workflow, temporals, "activities/api", "schema", "internal/machine",
 		"rl/scheduler"},
 	"activities/api":   {stdlib, "schema", "internal/machine"},
-	"internal/commit":  {stdlib, "schema", "store", "golang.org/x/sync"},
+	"internal/commit":  {stdlib, "schema", "store", "internal/rescue"},
 	"internal/refusal": {stdlib},
 	// the last two for the suite in storetest
-	"store": {stdlib, thisRoom, minio, "internal/cause", "golang.org/x/sync", "github.com/stretchr/testify",
+	"store": {stdlib, thisRoom, minio, "internal/cause", "internal/rescue", "github.com/stretchr/testify",
 		"github.com/google/go-cmp"},
 }
 
@@ -96,10 +97,12 @@ var onlyIn = map[string][]string{
 	gonum:     {"policy"},
 	yaml: {"gpu/plan", "recipes", "internal/temporalconf",
 		"sandbox/service"},
-	grpc:              {"sandbox/rpc", "sandbox/service", "sandbox/client"},
-	prom:              {"sandbox/service", "gpu/metrics", "internal/metrics", "internal/monitor", "internal/serve"},
-	nvml:              {"gpu/device"},
-	bleve:             {"env"},
+	grpc:  {"sandbox/rpc", "sandbox/service", "sandbox/client"},
+	prom:  {"sandbox/service", "gpu/metrics", "internal/metrics", "internal/monitor", "internal/serve"},
+	nvml:  {"gpu/device"},
+	bleve: {"env"},
+	// elsewhere a panic in a goroutine of a group would end the process
+	errgroup:          {"internal/rescue", "internal/bench"},
 	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction"},
 	// what opens engines for it, and what leases them
 	"internal/enginepool": {"activities", "internal/engines", "cmd"},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/rl/reward"
@@ -83,7 +83,7 @@ func (j *Judge) Ask(ctx context.Context, queries []reward.Query, done func(n int
 		}
 	}
 	out := make([]Answer, len(queries))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := rescue.WithContext(ctx)
 	g.SetLimit(j.settings.Concurrency)
 	var lock sync.Mutex
 	answered := 0

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	commonpb "go.temporal.io/api/common/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/schema"
@@ -51,7 +51,7 @@ func (m *Monitor) lookAtRuns(ctx context.Context, s *snapshot) error {
 		return cmp.Compare(rank(a), rank(b))
 	})
 	s.runs = all[:min(len(all), m.o.MostRuns)]
-	g, asking := errgroup.WithContext(ctx)
+	g, asking := rescue.WithContext(ctx)
 	g.SetLimit(asked)
 	seen := make([]string, len(s.runs))
 	for i := range s.runs {

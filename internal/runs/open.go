@@ -69,7 +69,7 @@ func (a Start) fitsOpen(ctx context.Context, temporal starter, open Execution) e
 			"follow %s",
 			run, err, run)
 	}
-	if recipe != "" && recipe != a.Request.Digest {
+	if recipe != nil && recipe.Digest != a.Request.Digest {
 		return badinput.Errorf("--run-id: run %s is open under another recipe or seed; "+
 			"choose another run id, or follow that run: ropewalk follow %s", run, run)
 	}
@@ -88,60 +88,61 @@ func (a Start) fitsOpen(ctx context.Context, temporal starter, open Execution) e
 	return nil
 }
 
-// openInput returns the digests of the recipe and the file that an open workflow was started with. A resumed workflow
+// openInput returns the recipe, and the digest of the file, that an open workflow was started with. A resumed workflow
 // has no recipe in its input: it continues under the record's.
-func openInput(ctx context.Context, temporal starter, open Execution) (recipe, file string, err error) {
+func openInput(ctx context.Context, temporal starter, open Execution) (recipe *recipes.Resolved, file string,
+	err error) {
 	history := temporal.GetWorkflowHistory(ctx, open.run, open.id, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	if !history.HasNext() {
-		return "", "", errors.New("its history is empty")
+		return nil, "", errors.New("its history is empty")
 	}
 	first, err := history.Next()
 	if err != nil {
-		return "", "", fmt.Errorf("read its history: %w", err)
+		return nil, "", fmt.Errorf("read its history: %w", err)
 	}
 	payloads := first.GetWorkflowExecutionStartedEventAttributes().GetInput()
 	if open.Workflow == workflows.ReprocessRunName {
 		var in workflows.ReprocessInput
 		if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
-			return "", "", fmt.Errorf("read its input: %w", err)
+			return nil, "", fmt.Errorf("read its input: %w", err)
 		}
 		r, err := recipes.Resolve(named(in.Recipe, in.RecipeFile), in.RecipeYAML, in.Set, nil, nil)
 		if err != nil {
-			return "", "", fmt.Errorf("read its recipe: %w", err)
+			return nil, "", fmt.Errorf("read its recipe: %w", err)
 		}
-		return r.Digest, in.Digest, nil
+		return r, in.Digest, nil
 	}
 	if open.Workflow == workflows.EvaluateRunName {
 		return evaluationInput(payloads)
 	}
 	var in workflows.TrainRunInput
 	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
-		return "", "", fmt.Errorf("read its input: %w", err)
+		return nil, "", fmt.Errorf("read its input: %w", err)
 	}
 	if in.Resume {
-		return "", "", nil
+		return nil, "", nil
 	}
 	r, err := recipes.Resolve(named(in.Recipe, in.RecipeFile), in.RecipeYAML, in.Set, in.Seed, in.Steps)
 	if err != nil {
-		return "", "", fmt.Errorf("read its recipe: %w", err)
+		return nil, "", fmt.Errorf("read its recipe: %w", err)
 	}
-	return r.Digest, "", nil
+	return r, "", nil
 }
 
 // evaluationInput is openInput for an evaluation; the digest of the policy is in the place of a file's.
-func evaluationInput(payloads *commonpb.Payloads) (recipe, policy string, err error) {
+func evaluationInput(payloads *commonpb.Payloads) (recipe *recipes.Resolved, policy string, err error) {
 	var in workflows.EvaluateInput
 	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
-		return "", "", fmt.Errorf("read its input: %w", err)
+		return nil, "", fmt.Errorf("read its input: %w", err)
 	}
 	if in.Resume {
-		return "", "", nil
+		return nil, "", nil
 	}
 	r, err := recipes.Resolve(in.RecipeFile, in.RecipeYAML, in.Set, nil, nil)
 	if err != nil {
-		return "", "", fmt.Errorf("read its recipe: %w", err)
+		return nil, "", fmt.Errorf("read its recipe: %w", err)
 	}
-	return r.Digest, in.Policy.Digest, nil
+	return r, in.Policy.Digest, nil
 }
 
 // named returns what messages call a recipe: its name, or its file.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -31,7 +32,11 @@ func DescribeParked(w io.Writer, p workflows.Progress) {
 	for _, f := range p.Parked.Failures {
 		fmt.Fprintf(w, "  %s\n", f)
 	}
-	fmt.Fprintf(w, "fix the cause, then choose one of:\n  ropewalk unpark %s --retry\n", p.Run)
+	if p.Parked.Kind == api.FailUnconfirmed {
+		fmt.Fprintf(w, "choose one of:\n  ropewalk unpark %s --confirm\n", p.Run)
+	} else {
+		fmt.Fprintf(w, "fix the cause, then choose one of:\n  ropewalk unpark %s --retry\n", p.Run)
+	}
 	if p.Parked.NoSkip == "" {
 		fmt.Fprintf(w, "  ropewalk unpark %s --skip     (%s)\n", p.Run, p.Parked.Skip)
 	} else {

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -30,6 +31,8 @@ var Overlaps = map[string]enumspb.ScheduleOverlapPolicy{
 type Schedule struct {
 	Name  string
 	Start workflows.ScheduledInput
+	// Recipe is that of the runs.
+	Recipe *recipes.Resolved
 	// Evaluates is the policy that is evaluated, RUN or RUN@STEP; "" for a training.
 	Evaluates string
 	Crons     []string      // cron expressions, or
@@ -93,12 +96,18 @@ func (s *Session) CreateSchedule(ctx context.Context, a Schedule) error {
 	if err := a.Check(time.Now()); err != nil {
 		return err
 	}
+	a.Start.Recipe, a.Start.Digest = a.Recipe.Recipe.Name, a.Recipe.Digest
 	spec := client.ScheduleSpec{CronExpressions: a.Crons, TimeZoneName: a.Zone}
 	if a.Every > 0 {
 		spec.Intervals = []client.ScheduleIntervalSpec{{Every: a.Every}}
 	}
 	if err := s.Note(ctx, schema.NoRun, "schedule create", a.asked()); err != nil {
 		return err
+	}
+	if len(a.Recipe.Recipe.Privileged()) > 0 {
+		if err := s.confirm(ctx, schema.NoRun, a.Recipe.Digest); err != nil {
+			return err
+		}
 	}
 	_, err := s.Temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID: a.Name, Spec: spec, Overlap: Overlaps[a.Overlap], Paused: a.Paused,

@@ -35,6 +35,9 @@ func Malformed(text string) string {
 	return ""
 }
 
+// References returns the references in a text, in order.
+func References(text string) []string { return reference.FindAllString(text, -1) }
+
 // Masked returns a text with x in the place of each reference, so that its form can be checked without the secrets.
 func Masked(text string) string { return reference.ReplaceAllString(text, "x") }
 

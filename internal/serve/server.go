@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/loopback"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -124,10 +125,11 @@ func (s *Server) Handler() http.Handler {
 			case !r.open && !s.admits(req):
 				refuse(seen, fault(http.StatusUnauthorized, typeAuth, "the request has no valid token").coded(
 					"invalid_api_key"))
-			case s.o.Token == "" && !localHost(req.Host):
-				refuse(seen, fault(http.StatusForbidden, typeAuth,
-					"without a token the server answers requests to 127.0.0.1, [::1] and localhost alone"))
 			default:
+				if err := loopback.Foreign(req); err != nil && s.o.Token == "" {
+					refuse(seen, fault(http.StatusForbidden, typeAuth, "the server has no token: %v", err))
+					return
+				}
 				r.serve(s, seen, req)
 			}
 		})
@@ -145,17 +147,6 @@ func (s *Server) admits(r *http.Request) bool {
 	}
 	token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return bears && subtle.ConstantTimeCompare([]byte(token), []byte(s.o.Token)) == 1
-}
-
-// localHost reports whether a request was sent to this machine by its own names, so that no web page that has its
-// address point here can use a server without a token.
-func localHost(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = strings.Trim(host, "[]")
-	}
-	ip := net.ParseIP(name)
-	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // statusWriter remembers the status of an answer.

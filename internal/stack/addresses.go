@@ -39,6 +39,9 @@ func (a Addresses) String() string {
 // GoString keeps the secret out of %#v as well.
 func (a Addresses) GoString() string { return a.String() }
 
+// uiVariable holds the address of a local stack's web UI. No other environment has it.
+const uiVariable = "ROPEWALK_UI"
+
 // Env returns the environment, as KEY=VALUE, that makes the official client configurations (and
 // so a worker, the temporal command, an AWS client) use this stack.
 func (a Addresses) Env() []string {
@@ -61,7 +64,7 @@ func (a Addresses) Env() []string {
 	}
 	add("AWS_REGION", a.Region)
 	add("ROPEWALK_S3_BUCKET", a.S3Bucket)
-	add("ROPEWALK_UI", a.UI)
+	add(uiVariable, a.UI)
 	return env
 }
 

@@ -19,6 +19,6 @@
 // An *existing* server is one that the user's environment selects (Temporal's client configuration; AWS_* variables
 // with an endpoint). The stack uses it and does not start its own.
 //
-// All state is under the *root* folder, .ropewalk by default. All servers listen on 127.0.0.1 only. The package
+// All state is under the *root* folder, .ropewalk by default. All servers listen on loopback only. The package
 // supports Linux only.
 package stack

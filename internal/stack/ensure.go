@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 // The names of the parts.
@@ -31,7 +31,7 @@ func (s *supervisor) ensure(ctx context.Context, need Need) (Addresses, error) {
 	if err := s.existing.check(ctx, opts, s.say); err != nil {
 		return Addresses{}, err
 	}
-	g, gctx := errgroup.WithContext(ctx)
+	g, gctx := rescue.WithContext(ctx)
 	if need.Temporal && s.existing.temporal == "" {
 		g.Go(func() error { return s.run(gctx, partTemporal, s.newTemporal) })
 	}
@@ -101,8 +101,14 @@ func (s *supervisor) healthy(change func(a *Addresses), line string) {
 
 func (s *supervisor) newTemporal() (*part, error) {
 	told := false
+	if s.guard == nil {
+		var err error
+		if s.guard, err = openGuard(s.port("Temporal's web UI", s.opts.Ports.UI), s.say); err != nil {
+			return nil, err
+		}
+	}
 	t := &temporalServer{layout: s.layout, conf: *s.opts.Temporal, namespace: s.addresses.Namespace, say: s.say,
-		front: s.port("Temporal", s.opts.Ports.Temporal), web: s.port("Temporal's web UI", s.opts.Ports.UI)}
+		front: s.port("Temporal", s.opts.Ports.Temporal), guard: s.guard}
 	return &part{title: "Temporal", command: t.command, probe: t.probe, diagnose: t.diagnose, signOfStall: signOfStall,
 		private: true,
 		onHealthy: func() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -84,6 +85,14 @@ func play(ctx context.Context, role string) error {
 		<-ctx.Done()
 		runtime.KeepAlive(block)
 		return nil
+	case "greet": // listens, and says where
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		fmt.Println(l.Addr())
+		<-ctx.Done()
+		return l.Close()
 	case "join": // a command: joins, says so, leaves on SIGTERM
 		return playCommand(ctx)
 	}

@@ -1,17 +1,14 @@
 package stack
 
 import (
-	"bytes"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 )
 
-const loopback = "127.0.0.1"
+const loopbackIP = "127.0.0.1"
 
 // port is a part's listening port. Every try chooses it again until the part has been healthy once; from then on
 // clients know it, and restarts keep it.
@@ -40,20 +37,18 @@ func (p *port) choose(say func(string)) error {
 			break
 		}
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-	if err != nil {
-		return fmt.Errorf("find a free port for %s: %w", p.use, err)
+	var err error
+	if p.got, err = freePort(loopbackIP); err != nil {
+		return fmt.Errorf("%s: %w", p.use, err)
 	}
-	defer l.Close()
-	p.got = l.Addr().(*net.TCPAddr).Port
 	say(fmt.Sprintf("port %d is taken: %s listens on %s instead", p.want, p.use, p.address()))
 	return nil
 }
 
-func (p *port) address() string { return net.JoinHostPort(loopback, strconv.Itoa(p.got)) }
+func (p *port) address() string { return net.JoinHostPort(loopbackIP, strconv.Itoa(p.got)) }
 
 func isFree(n int) bool {
-	l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(n)))
+	l, err := net.Listen("tcp", net.JoinHostPort(loopbackIP, strconv.Itoa(n)))
 	if err != nil {
 		return false
 	}
@@ -61,31 +56,26 @@ func isFree(n int) bool {
 	return true
 }
 
+// freePort returns a port of a loopback address that no one listens on.
+func freePort(host string) (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return 0, fmt.Errorf("find a free port on %s: %w", host, err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
 // listening returns nil once the process, or a descendant of it, listens on this port. Between choosing a port and
 // listening on it, another stack on this machine may take the port, and its answers would look like our own.
 func (p *port) listening(proc *process) error {
-	sockets := map[string]bool{}
-	table, err := os.ReadFile(procFile(proc.pid(), "net/tcp"))
-	if err != nil {
-		return fmt.Errorf("list the sockets of %s: %w", p.use, err)
-	}
 	want := fmt.Sprintf("0100007F:%04X", p.got)
-	for line := range bytes.Lines(table) {
-		// Columns: number, local address, remote address, state (0A: listening), …, the tenth an inode.
-		if f := strings.Fields(string(line)); len(f) > 9 && f[1] == want && f[3] == "0A" {
-			sockets["socket:["+f[9]+"]"] = true
-		}
+	found, err := listeners(proc.pid(), func(at string) bool { return at == want })
+	if err != nil {
+		return fmt.Errorf("look for the port of %s: %w", p.use, err)
 	}
-	for _, pid := range readProcesses().trees([]int{proc.pid()}) {
-		entries, err := os.ReadDir(procFile(pid, "fd"))
-		if err != nil {
-			continue // it has ended
-		}
-		for _, e := range entries {
-			if name, err := os.Readlink(filepath.Join(procFile(pid, "fd"), e.Name())); err == nil && sockets[name] {
-				return nil
-			}
-		}
+	if len(found) > 0 {
+		return nil
 	}
 	return fmt.Errorf("%s does not listen on %s yet", p.use, p.address())
 }
@@ -93,7 +83,7 @@ func (p *port) listening(proc *process) error {
 // portOf returns the port of a URL or of host:port on the loopback interface, 0 for anything else.
 func portOf(address string) int {
 	host, text, err := net.SplitHostPort(strings.TrimPrefix(address, "http://"))
-	if err != nil || host != loopback {
+	if err != nil || host != loopbackIP {
 		return 0
 	}
 	n, err := strconv.Atoi(text)

@@ -35,6 +35,16 @@ func Running(opts Options) (Addresses, error) {
 	return s.Addresses, nil
 }
 
+// IsLocal reports whether the Temporal server that a worker connects to is that of a local stack: one whose addresses
+// are in its environment, or the one in the root folder.
+func IsLocal(hostPort string) bool {
+	if os.Getenv(uiVariable) != "" {
+		return true
+	}
+	a, err := Running(Options{})
+	return err == nil && a.UI != "" && a.Temporal == hostPort
+}
+
 // supervised reports whether a supervisor is running. One that was killed leaves its state behind. Asking makes no
 // file.
 func (l layout) supervised() bool {

@@ -23,11 +23,16 @@ import (
 
 // temporalServer is the part that runs Temporal's development server and web UI.
 type temporalServer struct {
-	layout     layout
-	conf       temporalconf.Config
-	namespace  string
-	front, web port
-	say        func(string)
+	layout    layout
+	conf      temporalconf.Config
+	namespace string
+	front     port
+	guard     *webGuard
+	say       func(string)
+
+	inner         innerUI // of the process that was started last
+	http, metrics int     // ports of that process that no one needs
+	fenced        int     // id of the process whose ports are closed, or cannot be
 }
 
 func (t *temporalServer) command() (*exec.Cmd, error) {
@@ -38,11 +43,16 @@ func (t *temporalServer) command() (*exec.Cmd, error) {
 	if err := t.layout.checkDatabase(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(t.front.choose(t.say), t.web.choose(t.say)); err != nil {
+	if err := t.choosePorts(); err != nil {
 		return nil, err
 	}
-	args := []string{"server", "start-dev", "--db-filename", t.layout.database(), "--ip", loopback,
-		"--port", strconv.Itoa(t.front.got), "--ui-port", strconv.Itoa(t.web.got),
+	args := []string{"server", "start-dev", "--db-filename", t.layout.database(), "--ip", loopbackIP,
+		"--port", strconv.Itoa(t.front.got), "--ui-ip", t.inner.host, "--ui-port", strconv.Itoa(t.inner.port),
+		"--http-port", strconv.Itoa(t.http), "--metrics-port", strconv.Itoa(t.metrics),
+		// Its HTTP API answers every web page otherwise. Nothing of ours uses it, nor Nexus, which has paths of its own
+		// there.
+		"--dynamic-config-value", `frontend.httpAllowedHosts=["` + rand.Text() + `.invalid"]`,
+		"--dynamic-config-value", "system.enableNexus=false",
 		"--namespace", t.conf.Namespace, "--log-level", "warn",
 		// The write-ahead log is synced at checkpoints only: a step syncs the disk a few times instead of some hundred
 		// times. A loss of power may cost Temporal's last events, never its consistency. A run continues from the
@@ -63,8 +73,43 @@ func (t *temporalServer) command() (*exec.Cmd, error) {
 	cmd := exec.Command(bin, args...)
 	// Its heap is small and full of short-lived objects. If it is collected a quarter as often, an activity takes a
 	// fifth less time.
-	cmd.Env = append([]string{"GOGC=400"}, append(plainEnv(), "TEMPORAL_VERSION_CHECK_DISABLED=1")...)
+	cmd.Env = append([]string{"GOGC=400"}, append(plainEnv(), "TEMPORAL_VERSION_CHECK_DISABLED=1", noMultipath)...)
 	return cmd, nil
+}
+
+// choosePorts chooses the ports of the next process.
+func (t *temporalServer) choosePorts() (err error) {
+	if err := t.front.choose(t.say); err != nil {
+		return err
+	}
+	if t.inner, err = newInnerUI(); err != nil {
+		return err
+	}
+	if t.http, err = freePort(loopbackIP); err != nil {
+		return err
+	}
+	t.metrics, err = freePort(loopbackIP)
+	return err
+}
+
+// fence closes the ports of a process that answer anyone, once they are open. Some containers do not permit it: then
+// the addresses, which web pages cannot guess, and the settings of the process protect them.
+func (t *temporalServer) fence(p *process) error {
+	if t.fenced == p.pid() {
+		return nil
+	}
+	err := errors.Join(fence(p.pid(), t.inner.port, t.inner.from), fence(p.pid(), t.http, nil),
+		fence(p.pid(), t.metrics, nil))
+	if errors.Is(err, errNotListening) {
+		return err
+	}
+	if err != nil {
+		slog.Warn("Temporal's inner ports have no filter", "error", err)
+	}
+	t.fenced = p.pid()
+	inner := t.inner
+	t.guard.inner.Store(&inner)
+	return nil
 }
 
 // fairness is Temporal's setting for fairness in task queues, which keep their tasks in another table then.
@@ -103,7 +148,10 @@ func (t *temporalServer) withFairness() (temporalconf.Config, error) {
 
 // probe succeeds when the frontend answers, the namespace is as temporal.yaml says and the UI answers.
 func (t *temporalServer) probe(ctx context.Context, p *process) error {
-	if err := errors.Join(t.front.listening(p), t.web.listening(p)); err != nil {
+	if err := t.front.listening(p); err != nil {
+		return err
+	}
+	if err := t.fence(p); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -118,9 +166,9 @@ func (t *temporalServer) probe(ctx context.Context, p *process) error {
 	return nil
 }
 
-func (t *temporalServer) healthy() { t.front.settled, t.web.settled = true, true }
+func (t *temporalServer) healthy() { t.front.settled = true }
 
-func (t *temporalServer) url() string { return "http://" + t.web.address() }
+func (t *temporalServer) url() string { return t.guard.url() }
 
 // s3Server is the part that runs versitygw over a plain folder.
 type s3Server struct {

@@ -23,6 +23,7 @@ type supervisor struct {
 	memory   *sampler
 	socket   string
 	listener *net.UnixListener
+	guard    *webGuard // of Temporal's web UI; nil until it is needed
 	// inherited holds the ports of a predecessor that was killed.
 	inherited []int
 	empty     chan struct{} // closed when the last lease has ended; no lease is accepted from then on
@@ -258,6 +259,9 @@ func (s *supervisor) shutdown() {
 	defer s.starting.Unlock()
 	if p := s.part(partWorker); p != nil {
 		p.end()
+	}
+	if s.guard != nil {
+		s.guard.close()
 	}
 	var wg sync.WaitGroup
 	for _, name := range []string{partTemporal, partS3} {

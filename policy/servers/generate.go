@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -26,14 +26,14 @@ func (s *Sampler) generate(ctx context.Context, req policy.GenerateRequest) (pol
 			asked, rows = append(asked, i), append(rows, r)
 		}
 	}
-	var all sync.WaitGroup
+	var all rescue.WaitGroup
 	for k, f := range s.dispatch.submit(rows, req.Evaluation) {
 		i := asked[k]
 		all.Go(func() {
+			defer s.dispatch.leave(f)
 			if found[i], errs[i] = s.respond(ctx, f, found[i]); len(found[i].tokens) > 0 {
 				s.finished.put(f.key(s.loaded.digest), found[i])
 			}
-			s.dispatch.leave(f)
 		})
 	}
 	all.Wait() // also when one has failed: the others are kept

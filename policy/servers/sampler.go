@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -98,7 +99,7 @@ func Open(ctx context.Context, o Options) (*Sampler, error) {
 
 // each runs fn for all servers at once and waits.
 func each(servers []*server, fn func(*server)) {
-	var all sync.WaitGroup
+	var all rescue.WaitGroup
 	for _, v := range servers {
 		all.Go(func() { fn(v) })
 	}

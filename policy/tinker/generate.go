@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -40,7 +40,7 @@ func (e *Engine) generate(ctx context.Context, req policy.GenerateRequest) (poli
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	room := make(chan struct{}, e.o.Server.Parallel)
-	var all sync.WaitGroup
+	var all rescue.WaitGroup
 	for i := range n {
 		all.Go(func() {
 			select {

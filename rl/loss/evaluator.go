@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 // Result is one micro-batch's share of a mini-batch's loss.
@@ -119,7 +120,7 @@ func (e *Evaluator[T]) run(j *job[T]) {
 	for i := range j.rows {
 		tokens += len(j.rows[i].Mask)
 	}
-	var wait sync.WaitGroup
+	var wait rescue.WaitGroup
 	for k, from, seen := 0, 0, 0; k < n; k++ {
 		to := from
 		for to < len(j.rows) && (k == n-1 || seen*n < tokens*(k+1)) {
@@ -132,7 +133,7 @@ func (e *Evaluator[T]) run(j *job[T]) {
 	wait.Wait()
 }
 
-func spread[T Float](wait *sync.WaitGroup, j *job[T], w *worker, from, to int) {
+func spread[T Float](wait *rescue.WaitGroup, j *job[T], w *worker, from, to int) {
 	wait.Go(func() { j.evaluate(w, from, to) })
 }
 

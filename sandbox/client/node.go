@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
@@ -114,7 +115,11 @@ func (n *node) live() {
 	const first, most = 20 * time.Millisecond, 250 * time.Millisecond
 	wait := first
 	for n.client.life.Err() == nil {
-		met, err := n.stream()
+		met := false
+		err := rescue.Do(func() (err error) {
+			met, err = n.stream()
+			return err
+		})
 		if met {
 			wait = first
 		}

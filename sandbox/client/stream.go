@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
@@ -50,7 +51,13 @@ func (n *node) stream() (met bool, err error) {
 		}
 		if !begun {
 			begun = true
-			go func() { defer close(sending); n.send(ctx, conn) }()
+			go func() {
+				defer close(sending)
+				if err := rescue.Do(func() error { n.send(ctx, conn); return nil }); err != nil {
+					slog.Error("send calls to a sandbox service", "error", err, "stack", rescue.Stack(err))
+					cancel()
+				}
+			}()
 		}
 	}
 }

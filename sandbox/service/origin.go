@@ -5,11 +5,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"strings"
 
 	"google.golang.org/grpc/metadata"
+
+	"github.com/ropewalk/ropewalk/internal/loopback"
 )
 
 // On loopback the service may need no token, and every web page in a browser on the machine can send it requests. So
@@ -30,19 +29,8 @@ func local(next http.Handler) http.Handler {
 }
 
 func foreign(r *http.Request) error {
-	forbidden := func(format string, args ...any) error {
-		return httpError{http.StatusForbidden, ErrorDetail{kindForbidden, "", fmt.Sprintf(format, args...)}}
-	}
-	if !loopbackHost(r.Host) {
-		return forbidden("Host is %q: a service that listens on loopback is asked by 127.0.0.1, [::1] or localhost",
-			r.Host)
-	}
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
-		return forbidden("Origin is %q: web pages of other origins are refused; send the request from a program, "+
-			"without Origin", origin)
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-		return forbidden("Sec-Fetch-Site is %q: web pages of other origins are refused", site)
+	if err := loopback.Foreign(r); err != nil {
+		return httpError{http.StatusForbidden, ErrorDetail{kindForbidden, "", err.Error()}}
 	}
 	if r.Method != http.MethodPost || r.ContentLength == 0 {
 		return nil
@@ -57,7 +45,7 @@ func foreign(r *http.Request) error {
 // foreignStream is foreign for a stream's metadata. Programs set no origin.
 func foreignStream(md metadata.MD) error {
 	for _, host := range md.Get(":authority") {
-		if !loopbackHost(host) {
+		if !loopback.Names(host) {
 			return fmt.Errorf(":authority is %q: a service that listens on loopback is asked by 127.0.0.1, [::1] or "+
 				"localhost", host)
 		}
@@ -66,24 +54,6 @@ func foreignStream(md metadata.MD) error {
 		return fmt.Errorf("origin is %q: web pages are refused", origin[0])
 	}
 	return nil
-}
-
-// loopbackHost reports whether a Host header, with or without a port, always names this machine.
-func loopbackHost(host string) bool {
-	if bare, _, err := net.SplitHostPort(host); err == nil {
-		host = bare
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
-}
-
-func sameOrigin(origin, host string) bool {
-	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, host)
 }
 
 // onLoopback reports whether only this machine can reach an address.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
@@ -41,7 +42,7 @@ func (g grpcServer) Run(conn rpc.Sandbox_RunServer) error {
 	defer cancel()
 	sent := make(chan error, 1)
 	go func() {
-		sent <- s.send(ctx, conn)
+		sent <- rescue.Do(func() error { return s.send(ctx, conn) })
 		cancel() // if the client cannot get answers, its tasks are not read either
 	}()
 	err := s.receive(ctx, conn)

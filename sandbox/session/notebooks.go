@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
@@ -24,7 +22,7 @@ func (p *Pool) RunNotebooks(ctx context.Context, books []Notebook, atOnce int,
 	progress func(done int)) ([][]sandbox.Outcome, error) {
 	outcomes := make([][]sandbox.Outcome, len(books))
 	var done atomic.Int64
-	var group errgroup.Group
+	group, _ := rescue.WithContext(ctx)
 	group.SetLimit(max(atOnce, 1))
 	for i, b := range books {
 		group.Go(func() error {
@@ -35,9 +33,12 @@ func (p *Pool) RunNotebooks(ctx context.Context, books []Notebook, atOnce int,
 			return nil
 		})
 	}
-	_ = group.Wait() // returns nil: a breakage is an outcome
+	err := group.Wait() // a breakage is an outcome
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return outcomes, p.blame(ctx, books, outcomes)
 }

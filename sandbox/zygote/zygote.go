@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
@@ -260,9 +261,12 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 			}
 			replaced := false
 			if err == nil {
-				results[i], err = e.run(ctx, set, calls[i], arrived, func() {
-					replaced = true
-					runners.Go(runner)
+				err = rescue.Do(func() (err error) {
+					results[i], err = e.run(ctx, set, calls[i], arrived, func() {
+						replaced = true
+						runners.Go(runner)
+					})
+					return err
 				})
 			}
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"golang.org/x/sync/errgroup"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -181,7 +181,7 @@ func (u *upload) begin(ctx context.Context) (id string, err error) {
 // sendAll stores the parts that the upload lacks and returns the list of all parts.
 func (u *upload) sendAll(ctx context.Context, id string, have map[int]minio.ObjectPart) ([]minio.CompletePart, error) {
 	parts := make([]minio.CompletePart, u.parts())
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := rescue.WithContext(ctx)
 	group.SetLimit(partsAtOnce)
 	for i := range parts {
 		group.Go(func() error {

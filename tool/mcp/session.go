@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ropewalk/ropewalk/internal/refusal"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/secret"
 	"github.com/ropewalk/ropewalk/tool"
 )
@@ -93,9 +94,10 @@ func (s *session) connect(ctx context.Context) error {
 	})
 	connected := make(chan error, 1)
 	go func() { // a server that does not read may hold a write up
-		var err error
-		s.client, err = client.Connect(ctx, transport, nil)
-		connected <- err
+		connected <- rescue.Do(func() (err error) {
+			s.client, err = client.Connect(ctx, transport, nil)
+			return err
+		})
 	}()
 	select {
 	case err := <-connected:
@@ -200,12 +202,15 @@ func (s *session) call(ctx context.Context, p Pinned, key tool.Key, arguments js
 	answered := make(chan answer, 1)
 	go func() { // see connect
 		var a answer
-		if s.changed.Load() {
-			a.err = s.verify(limited)
-		}
-		if a.err == nil {
-			a.result, a.err = s.client.CallTool(limited, params)
-		}
+		a.err = rescue.Do(func() (err error) {
+			if s.changed.Load() {
+				err = s.verify(limited)
+			}
+			if err == nil {
+				a.result, err = s.client.CallTool(limited, params)
+			}
+			return err
+		})
 		answered <- a
 	}()
 	var a answer

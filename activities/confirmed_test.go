@@ -1,0 +1,83 @@
+package activities
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// scoring is a recipe that names a program: a reward function in Python.
+var scoring = []string{"reward.name=python", "reward.module=mine:score", "reward.path=''", "reward.kwargs='{}'"}
+
+// A worker of a local stack starts the programs of a recipe only if a command has asked for its run. Nothing is
+// committed before.
+func TestProgramsWaitForTheirUser(t *testing.T) {
+	b := stepOf(t, fakeEngine{}, nil)
+	b.deps.confirms = true
+	prepare := func(run string, set ...string) error {
+		_, err := do(b, PrepareRun{b.deps}.Execute,
+			api.PrepareInput{Run: run, Kind: "train", Recipe: "quickstart", Overrides: set})
+		return err
+	}
+	resolved, err := recipes.Resolve("quickstart", "", scoring, nil, nil)
+	require.NoError(t, err)
+	waits := func(run string) {
+		t.Helper()
+		err := prepare(run, scoring...)
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, err, &app)
+		require.Equal(t, api.FailUnconfirmed, app.Type())
+		require.True(t, app.NonRetryable())
+		require.ErrorContains(t, err, "reward: Python mine:score; `ropewalk unpark "+run+" --confirm`")
+		_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.AtInit(run, api.StagePrepare))
+		require.NoError(t, err)
+		require.False(t, found)
+	}
+	request := func(run, digest string) {
+		text, err := json.Marshal(schema.Request{Digest: digest, Input: json.RawMessage(`{}`)})
+		require.NoError(t, err)
+		require.NoError(t, b.deps.Store.Put(t.Context(), schema.RequestKey(run), text))
+	}
+	confirm := func(run, digest string) {
+		deed := schema.NewDeed(schema.DeedConfirm, strconv.Quote(digest), "me", "here", time.Now())
+		require.NoError(t, b.deps.noteDeed(t.Context(), run, deed, digest[:4]))
+	}
+	require.NoError(t, prepare("plain"), "a recipe without programs needs no one's word")
+	waits("ui")
+	request("ui", "another recipe's")
+	confirm("ui", "another recipe's")
+	confirm("other", resolved.Digest)
+	waits("ui")
+	confirm("ui", resolved.Digest)
+	require.NoError(t, prepare("ui", scoring...))
+	waits("ui2")
+	request("ui2", resolved.Digest)
+	require.NoError(t, prepare("ui2", scoring...))
+	require.NoError(t, prepare("ui2", scoring...), "the run is prepared, and its request is gone")
+	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "ui2", Kind: "train", Resume: true})
+	require.NoError(t, err)
+	waits("nightly-1")
+	confirm(schema.NoRun, resolved.Digest) // as for a schedule
+	require.NoError(t, prepare("nightly-1", scoring...))
+}
+
+// Nothing that a workflow does confirms a run, and no amendment changes its programs.
+func TestProgramsAreConfirmedByCommandsAlone(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	b.deps.confirms = true
+	_, err := do(b, NoteDeed{b.deps}.Execute, api.DeedInput{Run: "ui", Action: schema.DeedConfirm})
+	require.ErrorContains(t, err, "only commands confirm runs")
+	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	require.ErrorContains(t, err, "the programs and secrets of a run cannot be changed (reward: Python mine:score)")
+	b.deps.confirms = false
+	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	require.NoError(t, err)
+}
