@@ -51,8 +51,8 @@ func TestAPanicIsTriedTwiceMore(t *testing.T) {
 	env := suite.NewTestWorkflowEnvironment()
 	env.RegisterActivityWithOptions(contained(func(context.Context, api.Scope) (api.Done, error) {
 		tried++
-		var none map[string]int
-		none["x"] = 1
+		none := []int{}
+		none[0]++
 		return api.Done{}, nil
 	}), activity.RegisterOptions{Name: "explode"})
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
@@ -63,6 +63,6 @@ func TestAPanicIsTriedTwiceMore(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	require.Equal(t, api.FailPanic, app.Type())
-	require.Equal(t, "panicked: assignment to entry in nil map", app.Message())
+	require.Equal(t, "panicked: runtime error: index out of range [0] with length 0", app.Message())
 	require.Equal(t, panicAttempts, tried)
 }

@@ -16,17 +16,17 @@ import (
 // follows, which read a page.
 func Foreign(r *http.Request) error {
 	if !Names(r.Host) {
-		return fmt.Errorf("Host is %q: a server on loopback is asked by 127.0.0.1, [::1] or localhost", r.Host)
+		return fmt.Errorf("the header Host is %q: a server on loopback is asked by 127.0.0.1, [::1] or localhost", r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if !same(origin, r.Host) {
-			return fmt.Errorf("Origin is %q: web pages of other origins are refused; send the request from a "+
+			return fmt.Errorf("the header Origin is %q: web pages of other origins are refused; send the request from a "+
 				"program, without Origin", origin)
 		}
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if (site == "cross-site" || site == "same-site") && !follows(r) {
-		return fmt.Errorf("Sec-Fetch-Site is %q: web pages of other origins are refused", site)
+		return fmt.Errorf("the header Sec-Fetch-Site is %q: web pages of other origins are refused", site)
 	}
 	return nil
 }

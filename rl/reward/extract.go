@@ -36,8 +36,8 @@ func lastBox(text, open string) (content, after string, ok bool) {
 	return "", "", false
 }
 
-// boxedLike is LastBoxed that also takes \fbox{…}. Where the gold is a percentage, a per cent sign after the box is part
-// of the answer.
+// boxedLike is LastBoxed that also takes \fbox{…}. Where the gold is a percentage, a per cent sign after the box is
+// part of the answer.
 func boxedLike(text, gold string) (string, bool) {
 	open := boxOpen
 	if strings.LastIndex(text, frameOpen) > strings.LastIndex(text, boxOpen) {

@@ -57,7 +57,7 @@ func writePassed(path string, passed, now map[string]inputs, results []Result) e
 	}
 	slices.Sort(names)
 	var b strings.Builder
-	b.WriteString("# Digests of the files with which a package's tests passed last: its own, and all that it imports.\n")
+	b.WriteString("# Digests of the files with which a package's tests passed: its own, and all that it imports.\n")
 	for _, name := range names {
 		fmt.Fprintln(&b, passed[name].own, passed[name].all, name)
 	}
