@@ -147,16 +147,12 @@ func judge[T any](s *Service, r *http.Request, subs []submission, life time.Dura
 		subs[i].SubID, call.Trace = &id, r.Header.Get(traceHeader)
 		requests[i] = request{key: rand.Text(), call: call, life: life}
 	}
-	answers, err := s.collect(r.Context(), requests)
+	out, err := collect(r.Context(), s, requests, func(i int, a answer) T { return put(subs[i], a) })
 	if err != nil {
-		answers = make([]answer, len(subs))
-		for i := range answers {
-			answers[i].err = err
+		out = make([]T, len(subs))
+		for i := range out {
+			out[i] = put(subs[i], answer{err: err})
 		}
-	}
-	out := make([]T, len(subs))
-	for i, a := range answers {
-		out[i] = put(subs[i], a)
 	}
 	return out, nil
 }
@@ -225,7 +221,7 @@ func reason(a answer) string {
 func characters(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {
-			return s[:i]
+			return strings.Clone(s[:i]) // the rest need not be held
 		}
 	}
 	return s
