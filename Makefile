@@ -15,7 +15,8 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	./internal/monitor ./sandbox/zygote ./tool/mcp ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
 	./tool/... ./workflows/...
 
-.PHONY: check check-tool audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
+.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check check-bytes check-tool fuzz sbom \
+	gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-alerts test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
 	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
@@ -51,7 +52,7 @@ test: build tools check-tool ## run every test against real local servers
 # BASE is where the changes begin: the commit at which the branch left origin/main, or else the last commit.
 BASE ?= $(shell at=$$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD); \
 	[[ $$at != $$(git rev-parse HEAD) || -n $$(git status --porcelain) ]] || at=HEAD~1; echo $$at)
-check: lint build tools check-tool ## check a change in four minutes: lint, the packages it reaches, a run of three steps
+check: lint build tools check-tool ## lint, test the packages that a change reaches, train three steps (four minutes)
 	@ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_E2E_BINARY=$(CURDIR)/bin/ropewalk \
 		.tools/check -since $(BASE) -times .ci/times -budget 90s -slow 5
 	@tools/short-run.sh

@@ -35,6 +35,9 @@ func Canonical(v any) ([]byte, error) {
 
 // recode parses JSON and writes it in canonical form; numbers keep their text.
 func recode(raw []byte) ([]byte, error) {
+	if nesting(raw) > mostNesting {
+		return nil, fmt.Errorf("decode JSON: it is nested more than %d deep", mostNesting)
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var tree any
@@ -52,6 +55,29 @@ func recode(raw []byte) ([]byte, error) {
 		return nil, fmt.Errorf("encode JSON: %w", err)
 	}
 	return out.Bytes(), nil
+}
+
+// mostNesting bounds how deeply a document is nested: the canonical form indents each line by its depth.
+const mostNesting = 200
+
+// nesting returns how deeply a text of JSON is nested, by its brackets.
+func nesting(raw []byte) (deepest int) {
+	depth, inText := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '[' || c == '{':
+			depth++
+			deepest = max(deepest, depth)
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return deepest
 }
 
 // checkCanonical returns an error unless data is in the form that Canonical writes.

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// foreign writes rows of any type as a sealed shard that claims a table and a version.
-func foreign[T any](t *testing.T, table, version string, codec parquet.WriterOption, rows ...T) []byte {
+// shardOf writes rows of any type as a sealed shard that claims a table and a version.
+func shardOf[T any](t *testing.T, table, version string, codec parquet.WriterOption, rows ...T) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := parquet.NewGenericWriter[T](&out, codec, parquet.KeyValueMetadata(metaTable, table),
@@ -50,7 +50,7 @@ func before() rewardsBefore {
 }
 
 func TestAMissingNullableColumnIsNull(t *testing.T) {
-	rows, err := Decode[RewardRow](foreign(t, "rewards", "1", zstd, before(), before()))
+	rows, err := Decode[RewardRow](shardOf(t, "rewards", "1", zstd, before(), before()))
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, RewardRow{GroupID: "00001/0002", TrajectoryID: "00001/0002/003", Level: 2, Reward: 0.5,
@@ -72,7 +72,7 @@ type selectionBefore struct {
 
 func TestVersionOneKnewNoExclusions(t *testing.T) {
 	row := selectionBefore{GroupID: GroupID(1, 2), TrajectoryID: TrajectoryID(1, 2, 3), Kept: true, Count: 1, Weight: 1}
-	rows, err := Decode[SelectionRow](foreign(t, "selection", "1", zstd, row))
+	rows, err := Decode[SelectionRow](shardOf(t, "selection", "1", zstd, row))
 	require.NoError(t, err)
 	require.Equal(t, []SelectionRow{{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Kept: true, Count: 1,
 		Weight: 1}}, rows)
@@ -97,7 +97,7 @@ type updatesBefore struct {
 }
 
 func TestUpdatesOfVersion1HaveNoSplitOfClippedTokens(t *testing.T) {
-	data := foreign(t, "updates", "1", zstd, updatesBefore{Step: 1, ClipFraction: 0.25, PolicyBefore: "p"})
+	data := shardOf(t, "updates", "1", zstd, updatesBefore{Step: 1, ClipFraction: 0.25, PolicyBefore: "p"})
 	rows, err := Decode[UpdateRow](data)
 	require.NoError(t, err)
 	require.Equal(t, []UpdateRow{{ClipFraction: 0.25, PolicyBefore: "p", Entropy: new(0.0), GradNorm: new(0.0)}}, rows,
@@ -114,7 +114,7 @@ func TestALaterMinorVersionIsReadWithoutWhatIsUnknown(t *testing.T) {
 	}
 	for _, version := range []string{strconv.Itoa(Version + 1), fmt.Sprintf("1.%d", Version+7)} {
 		row := bonus{before(), new(0.5), []int32{1, 2}}
-		data := foreign(t, "rewards", version, zstd, row, row)
+		data := shardOf(t, "rewards", version, zstd, row, row)
 		rows, err := Decode[RewardRow](data)
 		require.NoError(t, err)
 		require.Equal(t, RewardRow{GroupID: "00001/0002", TrajectoryID: "00001/0002/003", Level: 2, Reward: 0.5,
@@ -145,7 +145,7 @@ type timingsBefore struct {
 
 func TestTimingsOfVersion4AreRead(t *testing.T) {
 	row := timingsBefore{Stage: "rollout", Kind: "activity", StartMicros: 5, EndMicros: 7, Host: "h"}
-	data := foreign(t, "timings", "4", zstd, row)
+	data := shardOf(t, "timings", "4", zstd, row)
 	rows, err := Decode[TimingRow](data)
 	require.NoError(t, err)
 	require.Equal(t, []TimingRow{{Stage: "rollout", Kind: "activity", StartMicros: 5, EndMicros: new(int64(7)),
@@ -174,18 +174,18 @@ func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 		data []byte
 		text string
 	}{
-		{"another table", foreign(t, "turns", "1", zstd, before()), `ropewalk.table says "turns"`},
-		{"a later major version", foreign(t, "rewards", "2.0", zstd, before()),
+		{"another table", shardOf(t, "turns", "1", zstd, before()), `ropewalk.table says "turns"`},
+		{"a later major version", shardOf(t, "rewards", "2.0", zstd, before()),
 			"format version 2.0 is not supported by this program, which reads 1.x; upgrade ropewalk"},
-		{"no version", foreign(t, "rewards", "", zstd, before()), `ropewalk.schema_version: "" is not a version`},
-		{"a missing column", foreign(t, "rewards", "1", zstd, missing{}), "required column trajectory_id is missing"},
-		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}),
+		{"no version", shardOf(t, "rewards", "", zstd, before()), `ropewalk.schema_version: "" is not a version`},
+		{"a missing column", shardOf(t, "rewards", "1", zstd, missing{}), "required column trajectory_id is missing"},
+		{"an unknown column", shardOf(t, "rewards", "1", zstd, extra{rewardsBefore: before()}),
 			fmt.Sprintf("column bonus is not in schema version %d", Version)},
-		{"a column of another type", foreign(t, "rewards", "1", zstd, retyped{}),
+		{"a column of another type", shardOf(t, "rewards", "1", zstd, retyped{}),
 			"column level is required INT(64,true), want required INT(32,true)"},
-		{"nulls where none may be", foreign(t, "rewards", "1", zstd, nullable{}),
+		{"nulls where none may be", shardOf(t, "rewards", "1", zstd, nullable{}),
 			"column group_id is nullable STRING, want required STRING"},
-		{"another compression", foreign(t, "rewards", "1", parquet.Compression(&parquet.Snappy), before()),
+		{"another compression", shardOf(t, "rewards", "1", parquet.Compression(&parquet.Snappy), before()),
 			"compressed by SNAPPY"},
 	}
 	for _, test := range tests {

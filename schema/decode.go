@@ -12,6 +12,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/ropewalk/ropewalk/schema/foreign"
 )
 
 // ErrCorrupt is wrapped by every error about a shard whose bytes are not a valid file of its kind.
@@ -120,6 +122,9 @@ func recovered(table Table, err *error) {
 // openShard opens a Parquet file, checks its metadata and returns its version.
 func openShard(table Table, data []byte) (*parquet.File, formatVersion, error) {
 	if err := checkSeal(data); err != nil {
+		return nil, formatVersion{}, corrupt(table, err)
+	}
+	if err := foreign.CheckFooter(bytes.NewReader(data), int64(len(data))); err != nil {
 		return nil, formatVersion{}, corrupt(table, err)
 	}
 	// Rows are read from the first to the last, for which the indexes of pages are of no use.

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/ropewalk/ropewalk/schema/foreign"
 )
 
 // Description says what is in a shard, without types of the libraries that read it.
@@ -67,6 +69,9 @@ func Describe(data []byte, first int) (out Description, err error) {
 	if bytes.HasPrefix(data, []byte("ARROW1")) {
 		table = Batch
 		return describeBatch(data, first)
+	}
+	if err := foreign.CheckFooter(bytes.NewReader(data), int64(len(data))); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	if err != nil {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 // widest is how many characters of a cell a table shows; CSV and JSON have all of them.
@@ -82,33 +85,32 @@ func numeric(v any) bool {
 	return false
 }
 
-// cell puts a text on one line and removes characters that could control a terminal.
+// cell puts a text on one line, without characters that could control a terminal.
 func cell(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n':
-			return '⏎'
-		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0):
-			return '�'
-		}
-		return r
-	}, s)
+	s = terminal.Line(strings.ReplaceAll(s, "\n", "⏎"))
 	if utf8.RuneCountInString(s) > widest {
 		s = string([]rune(s)[:widest-1]) + "…"
 	}
 	return s
 }
 
-// WriteCSV writes the result as CSV (RFC 4180) with a header; null is the empty field.
+// WriteCSV writes the result as CSV (RFC 4180) with a header; null is the empty field. A text that a spreadsheet would
+// run as a formula begins with a quotation mark ('), because others have written it.
 func (r Result) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(r.Columns); err != nil {
+	header := make([]string, len(r.Columns))
+	for i, name := range r.Columns {
+		header[i] = marked(name)
+	}
+	if err := out.Write(header); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	for _, row := range r.Rows {
 		line := make([]string, len(row))
 		for i, v := range row {
-			line[i] = text(v)
+			if line[i] = text(v); !numeric(v) {
+				line[i] = marked(line[i])
+			}
 		}
 		if err := out.Write(line); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
@@ -116,4 +118,14 @@ func (r Result) WriteCSV(w io.Writer) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// marked is a text with a mark if spreadsheets take it for a formula. A number is none.
+func marked(s string) string {
+	first, _ := utf8.DecodeRuneInString(s)
+	_, err := strconv.ParseFloat(s, 64)
+	if err == nil || s == "" || !strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return s
+	}
+	return "'" + s
 }

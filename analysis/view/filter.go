@@ -63,6 +63,9 @@ func ParseFilter(q url.Values) (f Filter, err error) {
 	}
 	f.Statuses, f.Fates = q[keyStatus], q[keyFate]
 	f.Text, f.Where = strings.TrimSpace(q.Get(keyText)), strings.TrimSpace(q.Get(keyWhere))
+	if err := checkCondition(f.Where); err != nil {
+		return f, err
+	}
 	f.Sort, f.Descending = strings.CutPrefix(q.Get(keySort), "-")
 	if f.Sort != "" && !isColumn(f.Sort) {
 		return f, fmt.Errorf("%s: there is no column %q", keySort, f.Sort)

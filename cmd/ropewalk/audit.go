@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -61,7 +62,8 @@ func audit(ctx context.Context, con *console, run string, asJSON bool) error {
 	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "at\tactor\thost\taction\twith")
 	for _, d := range deeds {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.At, d.Actor, d.Host, d.Action, d.Detail)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.At, terminal.Line(d.Actor), terminal.Line(d.Host), d.Action,
+			terminal.Line(d.Detail))
 	}
 	return w.Flush()
 }

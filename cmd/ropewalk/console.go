@@ -23,7 +23,8 @@ func badInput(format string, args ...any) error { return badinput.Errorf(format,
 
 // console is where a command prints, and what it may ask there.
 type console struct {
-	out      io.Writer // results
+	out      io.Writer // results, as text or JSON
+	data     io.Writer // results whose bytes count: CSV and files
 	err      io.Writer // progress and messages
 	verbose  bool
 	terminal bool // standard error is a terminal: progress may redraw

@@ -14,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -28,15 +29,20 @@ const (
 
 // Run executes the command line and returns the exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	con := &console{out: stdout, err: stderr, terminal: isTerminal(stderr)}
+	out, messages := terminal.NewWriter(stdout), terminal.NewWriter(stderr)
+	defer func() { _, _ = out.Flush(), messages.Flush() }() // no one reads there otherwise
+	con := &console{out: out, data: stdout, err: messages, terminal: isTerminal(stderr)}
 	if con.terminal {
 		con.err = runs.NewScreen(stderr)
+	}
+	if isTerminal(stdout) {
+		con.data = out
 	}
 	con.resident = isTerminal(stdout) && term.IsTerminal(int(os.Stdin.Fd()))
 	root := rootCommand(con)
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(con.out)
+	root.SetErr(con.err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

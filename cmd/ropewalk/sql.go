@@ -77,7 +77,7 @@ func querySQL(ctx context.Context, con *console, o sqlOptions, query string) err
 	case o.json:
 		return con.printJSON(result)
 	case o.csv:
-		return result.WriteCSV(con.out)
+		return result.WriteCSV(con.data)
 	}
 	return result.WriteTable(con.out)
 }

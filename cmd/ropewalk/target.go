@@ -21,7 +21,7 @@ type target struct {
 // file in the same folder, so that a target that cannot be written is found before any work.
 func (con *console) target(out, name string) (*target, error) {
 	if out == "-" {
-		return &target{Writer: con.out, name: "standard output"}, nil
+		return &target{Writer: con.data, name: "standard output"}, nil
 	}
 	info, err := os.Stat(out)
 	switch {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Prints one bucket policy for the roles, for servers that have no policies of users.
 
-Usage: bucket-policy.py [--bucket NAME] ROLE=PRINCIPAL…, with the roles reader, operator, worker and commit-once. A principal is what the server names an account by: an ARN, or an access key. A role may have several.
+Usage: bucket-policy.py [--bucket NAME] ROLE=PRINCIPAL…, with the roles reader, operator, worker and commit-once. A
+principal is what the server names an account by: an ARN, or an access key. A role may have several.
 """
 import json
 import pathlib

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 )
@@ -27,13 +28,14 @@ func (e nameExpr) value(r *renderer, s *scope) (any, error) {
 func each(r *renderer, s *scope, all []expression) ([]any, error) {
 	out := make([]any, len(all))
 	for i, e := range all {
-		v, err := e.value(r, s)
+		v, err := r.value(e, s)
 		if err != nil {
 			return nil, err
 		}
 		out[i] = v
 	}
-	return out, r.step()
+	r.visit(len(all))
+	return out, nil
 }
 
 func (e listExpr) value(r *renderer, s *scope) (any, error) {
@@ -70,18 +72,20 @@ func hashable(v any) bool {
 }
 
 func (e attribute) value(r *renderer, s *scope) (any, error) {
-	of, err := e.of.value(r, s)
+	of, err := r.value(e.of, s)
 	if err == nil {
-		of, err = get(of, e.name)
+		of, err = r.get(of, e.name)
 	}
 	return of, at(e.line, err)
 }
 
 // get returns an attribute: a method, or a key's value.
-func get(of any, name string) (any, error) {
+func (r *renderer) get(of any, name string) (any, error) {
 	switch of := of.(type) {
 	case undefined:
 		return nil, fmt.Errorf("%q is undefined", of.name)
+	case loop:
+		return of.get(name), nil
 	case *namespace:
 		if v, ok := of.Get(name); ok {
 			return v, nil
@@ -106,11 +110,11 @@ func get(of any, name string) (any, error) {
 }
 
 func (e indexExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := e.of.value(r, s)
+	of, err := r.value(e.of, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
-	with, err := e.with.value(r, s)
+	with, err := r.value(e.with, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
@@ -121,33 +125,42 @@ func (e indexExpr) value(r *renderer, s *scope) (any, error) {
 	case undefined:
 		return nil, at(e.line, fmt.Errorf("%q is undefined", of.name))
 	case *Dict:
-		if v, ok := of.Get(with); hashable(with) && ok {
+		if v, ok := of.Get(with); ok {
 			return v, nil
 		}
-	case string, []any:
-		items, err := elements(of)
-		if err != nil {
-			return nil, at(e.line, err)
-		}
+	case string:
 		if i, ok := with.(int); ok {
-			if i < 0 {
-				i += len(items)
+			if c, ok := indexed(r.runes(of), i); ok {
+				return string(c), nil
 			}
-			if i >= 0 && i < len(items) {
-				return items[i], nil
+		}
+	case []any:
+		if i, ok := with.(int); ok {
+			if v, ok := indexed(of, i); ok {
+				return v, nil
 			}
-			return undefined{fmt.Sprint(with)}, nil
 		}
 	}
 	if name, ok := with.(string); ok {
-		v, err := get(of, name)
+		v, err := r.get(of, name)
 		return v, at(e.line, err)
 	}
-	return undefined{text(with)}, nil
+	return undefined{r.text(with)}, nil
+}
+
+// indexed returns an item by Python's index: a negative one counts from the end.
+func indexed[T any](items []T, i int) (item T, ok bool) {
+	if i < 0 {
+		i += len(items)
+	}
+	if i < 0 || i >= len(items) {
+		return item, false
+	}
+	return items[i], true
 }
 
 func (e sliceExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := e.of.value(r, s)
+	of, err := r.value(e.of, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
@@ -156,7 +169,7 @@ func (e sliceExpr) value(r *renderer, s *scope) (any, error) {
 		if part == nil {
 			continue
 		}
-		v, err := part.value(r, s)
+		v, err := r.value(part, s)
 		if err != nil {
 			return nil, at(e.line, err)
 		}
@@ -166,35 +179,28 @@ func (e sliceExpr) value(r *renderer, s *scope) (any, error) {
 			return nil, at(e.line, fmt.Errorf("a slice has %s for a bound", typeName(v)))
 		}
 	}
-	if _, is := of.(undefined); is {
-		return nil, at(e.line, fmt.Errorf("%q is undefined", of.(undefined).name))
+	if bounds[2] != nil && *bounds[2] == 0 {
+		return nil, at(e.line, errors.New("a slice has the step 0"))
 	}
-	items, err := elements(of)
+	switch of := of.(type) {
+	case undefined:
+		return nil, at(e.line, fmt.Errorf("%q is undefined", of.name))
+	case string:
+		return string(sliced(r.runes(of), bounds[0], bounds[1], bounds[2])), nil
+	}
+	items, err := r.elements(of)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
-	picked, err := sliced(items, bounds[0], bounds[1], bounds[2])
-	if err != nil {
-		return nil, at(e.line, err)
-	}
-	if _, is := of.(string); is {
-		var b strings.Builder
-		for _, c := range picked {
-			b.WriteString(c.(string))
-		}
-		return b.String(), nil
-	}
-	return picked, r.step()
+	r.visit(len(items))
+	return sliced(items, bounds[0], bounds[1], bounds[2]), nil
 }
 
-// sliced is Python's items[from:to:step].
-func sliced(items []any, from, to, step *int) ([]any, error) {
+// sliced is Python's items[from:to:step] for a step that is not 0.
+func sliced[T any](items []T, from, to, step *int) []T {
 	by, n := 1, len(items)
 	if step != nil {
-		by = *step
-	}
-	if by == 0 {
-		return nil, errors.New("a slice has the step 0")
+		by = min(max(*step, -n-1), n+1) // a larger step leaves the items as well
 	}
 	first, end, least, most := 0, n, 0, n
 	if by < 0 {
@@ -210,16 +216,16 @@ func sliced(items []any, from, to, step *int) ([]any, error) {
 		}
 		return min(max(i, least), most)
 	}
-	out := []any{}
+	out := []T{}
 	last := bound(to, end)
 	for i := bound(from, first); by > 0 && i < last || by < 0 && i > last; i += by {
 		out = append(out, items[i])
 	}
-	return out, nil
+	return out
 }
 
 func (e callExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := e.of.value(r, s)
+	of, err := r.value(e.of, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
@@ -256,7 +262,7 @@ func given(r *renderer, s *scope, args []expression, names []string, named []exp
 }
 
 func (e filterExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := e.of.value(r, s)
+	of, err := r.value(e.of, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
@@ -272,7 +278,7 @@ func (e filterExpr) value(r *renderer, s *scope) (any, error) {
 }
 
 func (e testExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := e.of.value(r, s)
+	of, err := r.value(e.of, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
@@ -280,25 +286,25 @@ func (e testExpr) value(r *renderer, s *scope) (any, error) {
 	if err != nil {
 		return nil, at(e.line, err)
 	}
-	v, err := tests[e.name](of, args)
+	v, err := tests[e.name](r, of, args)
 	return v, at(e.line, err)
 }
 
 func (e conditionExpr) value(r *renderer, s *scope) (any, error) {
-	v, err := e.if_.value(r, s)
+	v, err := r.value(e.if_, s)
 	switch {
 	case err != nil:
 		return nil, err
 	case truth(v):
-		return e.then.value(r, s)
+		return r.value(e.then, s)
 	case e.otherwise == nil:
 		return undefined{"the inline if-expression without else"}, nil
 	}
-	return e.otherwise.value(r, s)
+	return r.value(e.otherwise, s)
 }
 
 func (e unaryExpr) value(r *renderer, s *scope) (any, error) {
-	v, err := e.of.value(r, s)
+	v, err := r.value(e.of, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
@@ -311,7 +317,8 @@ func (e unaryExpr) value(r *renderer, s *scope) (any, error) {
 	}
 	switch v := v.(type) {
 	case int:
-		return sign * v, nil
+		n, err := whole("*", sign, v)
+		return n, at(e.line, err)
 	case float64:
 		return float64(sign) * v, nil
 	}
@@ -319,95 +326,89 @@ func (e unaryExpr) value(r *renderer, s *scope) (any, error) {
 }
 
 func (e binaryExpr) value(r *renderer, s *scope) (any, error) {
-	left, err := e.left.value(r, s)
+	left, err := r.value(e.left, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
 	if e.op == "and" && !truth(left) || e.op == "or" && truth(left) {
 		return left, nil
 	}
-	right, err := e.right.value(r, s)
+	right, err := r.value(e.right, s)
 	if err != nil || e.op == "and" || e.op == "or" {
 		return right, at(e.line, err)
 	}
-	if err := r.step(); err != nil {
-		return nil, err
-	}
-	v, err := operate(e.op, left, right)
+	v, err := r.operate(e.op, left, right)
 	return v, at(e.line, err)
 }
 
-func operate(op string, a, b any) (any, error) {
+func (r *renderer) operate(op string, a, b any) (any, error) {
 	switch op {
 	case "==":
-		return equal(a, b), nil
+		return r.equal(a, b), nil
 	case "!=":
-		return !equal(a, b), nil
+		return !r.equal(a, b), nil
 	case "in":
-		return contains(b, a)
+		return r.contains(b, a)
 	case "not in":
-		v, err := contains(b, a)
+		v, err := r.contains(b, a)
 		return !v, err
 	case "<", "<=", ">", ">=":
-		c, err := compare(a, b)
+		c, err := r.compare(a, b)
 		return map[string]bool{"<": c < 0, "<=": c <= 0, ">": c > 0, ">=": c >= 0}[op], err
 	case "~":
-		return joined(text(a), text(b))
+		return r.joined(r.text(a), r.text(b)), nil
 	}
 	for _, v := range []any{a, b} {
 		if u, is := v.(undefined); is {
 			return nil, fmt.Errorf("%q is undefined", u.name)
 		}
 	}
-	return arithmetic(op, a, b)
+	return r.arithmetic(op, a, b)
 }
 
-func joined(a, b string) (any, error) {
-	if len(a)+len(b) > mostOutput {
-		return nil, errOutput
-	}
-	return a + b, nil
+func (r *renderer) joined(a, b string) string {
+	r.spend(len(a)+len(b), 1)
+	return a + b
 }
 
 // contains reports whether v is in a text, a list or a mapping's keys.
-func contains(in, v any) (bool, error) {
+func (r *renderer) contains(in, v any) (bool, error) {
 	switch in := in.(type) {
 	case string:
 		s, ok := v.(string)
 		if !ok {
 			return false, fmt.Errorf("%s cannot be in a text", typeName(v))
 		}
+		r.spend(len(in), 1)
 		return strings.Contains(in, s), nil
 	case []any:
-		return slices.ContainsFunc(in, func(o any) bool { return equal(o, v) }), nil
+		return slices.ContainsFunc(in, func(o any) bool { return r.equal(o, v) }), nil
 	case *Dict:
+		if !hashable(v) {
+			return false, fmt.Errorf("%s cannot be a key", typeName(v))
+		}
 		_, ok := in.Get(v)
-		return hashable(v) && ok, nil
+		return ok, nil
 	case undefined:
 		return false, nil
 	}
 	return false, fmt.Errorf("nothing can be in %s", typeName(in))
 }
 
-func arithmetic(op string, a, b any) (any, error) {
+func (r *renderer) arithmetic(op string, a, b any) (any, error) {
 	bad := fmt.Errorf("%s %s %s is not possible", typeName(a), op, typeName(b))
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok && op == "+" {
-			return joined(x, y)
+			return r.joined(x, y), nil
 		}
 		if n, ok := b.(int); ok && op == "*" {
-			if n = max(n, 0); len(x)*n > mostOutput || n > mostOutput {
-				return nil, errOutput
-			}
-			return strings.Repeat(x, n), nil
+			return r.repeat(x, n), nil
 		}
 		return nil, bad
 	case []any:
 		if y, ok := b.([]any); ok && op == "+" {
-			if len(x)+len(y) > mostItems {
-				return nil, errOutput
-			}
+			r.visit(len(x) + len(y))
 			return slices.Concat(x, y), nil
 		}
 		return nil, bad
@@ -420,27 +421,68 @@ func arithmetic(op string, a, b any) (any, error) {
 	if (op == "/" || op == "//" || op == "%") && y == 0 {
 		return nil, errors.New("division by zero")
 	}
-	var out float64
+	if wholeX && wholeY && op != "/" && (op != "**" || y >= 0) {
+		return whole(op, integer(a), integer(b))
+	}
 	switch op {
 	case "+":
-		out = x + y
+		return x + y, nil
 	case "-":
-		out = x - y
+		return x - y, nil
 	case "*":
-		out = x * y
+		return x * y, nil
 	case "/":
 		return x / y, nil
 	case "//":
-		out = math.Floor(x / y)
+		return math.Floor(x / y), nil
 	case "%":
-		out = x - y*math.Floor(x/y)
+		return x - y*math.Floor(x/y), nil
 	case "**":
-		out = math.Pow(x, y)
-	default:
-		return nil, bad
+		return math.Pow(x, y), nil
 	}
-	if wholeX && wholeY && (op != "**" || y >= 0) && math.Abs(out) < 1<<53 {
-		return int(out), nil
-	}
-	return out, nil
+	return nil, bad
 }
+
+// integer returns a whole number or truth value as a number.
+func integer(v any) int {
+	if n, ok := v.(int); ok {
+		return n
+	}
+	if v == true {
+		return 1
+	}
+	return 0
+}
+
+// whole is an operation of whole numbers. A result that has no place in an int is an error; Python's have no bound.
+func whole(op string, x, y int) (any, error) {
+	a, b, out := big.NewInt(int64(x)), big.NewInt(int64(y)), new(big.Int)
+	switch op {
+	case "+":
+		out.Add(a, b)
+	case "-":
+		out.Sub(a, b)
+	case "*":
+		out.Mul(a, b)
+	case "//", "%": // the rest of DivMod is never negative, Python's has the sign of y
+		quotient, rest := new(big.Int).DivMod(a, b, new(big.Int))
+		if rest.Sign() != 0 && y < 0 {
+			quotient.Sub(quotient, big.NewInt(1))
+			rest.Add(rest, b)
+		}
+		if out = quotient; op == "%" {
+			out = rest
+		}
+	case "**":
+		if math.Abs(math.Pow(float64(x), float64(y))) > math.MaxInt64 {
+			return nil, errLarge
+		}
+		out.Exp(a, b, nil)
+	}
+	if !out.IsInt64() {
+		return nil, errLarge
+	}
+	return int(out.Int64()), nil
+}
+
+var errLarge = errors.New("the result is too large for a whole number")

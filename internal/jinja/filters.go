@@ -34,7 +34,7 @@ var filters map[string]func(r *renderer, of any, a arguments) (any, error)
 func init() {
 	same := func(_ *renderer, of any, _ arguments) (any, error) { return of, nil }
 	onText := func(f func(string) string) func(*renderer, any, arguments) (any, error) {
-		return func(_ *renderer, of any, _ arguments) (any, error) { return f(text(of)), nil }
+		return func(r *renderer, of any, _ arguments) (any, error) { return r.changed(f, r.text(of)), nil }
 	}
 	filters = map[string]func(*renderer, any, arguments) (any, error){
 		"tojson": toJSON, "trim": trim, "length": length, "count": length, "default": orDefault, "d": orDefault,
@@ -49,33 +49,34 @@ func init() {
 	}
 }
 
-func toJSON(_ *renderer, of any, a arguments) (any, error) {
+func toJSON(r *renderer, of any, a arguments) (any, error) {
 	l := layout{item: ", ", key: ": "}
 	switch n := a.get(0, "indent", nil).(type) {
 	case int:
-		l.lines, l.indent, l.item = true, strings.Repeat(" ", max(n, 0)), ","
+		l.lines, l.indent, l.item = true, r.repeat(" ", n), ","
 	case string:
 		l.lines, l.indent, l.item = true, n, ","
 	}
 	if pair, ok := a.get(-1, "separators", nil).([]any); ok && len(pair) == 2 {
-		l.item, l.key = text(pair[0]), text(pair[1])
+		l.item, l.key = r.text(pair[0]), r.text(pair[1])
 	}
 	l.sortsKeys = truth(a.get(-1, "sort_keys", false))
 	l.ascii = truth(a.get(-1, "ensure_ascii", false))
-	var b strings.Builder
-	err := l.dump(&b, of, 0)
-	return b.String(), err
+	w := writer{r: r}
+	err := l.dump(&w, of, 0)
+	return w.String(), err
 }
 
-func trim(_ *renderer, of any, a arguments) (any, error) {
-	return strip(text(of), a.get(0, "chars", nil), true, true)
+func trim(r *renderer, of any, a arguments) (any, error) {
+	return r.strip(r.text(of), a.get(0, "chars", nil), true, true)
 }
 
-func length(_ *renderer, of any, _ arguments) (any, error) {
+func length(r *renderer, of any, _ arguments) (any, error) {
 	if s, ok := of.(string); ok {
+		r.spend(len(s), 1)
 		return utf8.RuneCountInString(s), nil
 	}
-	all, err := elements(of)
+	all, err := r.elements(of)
 	return len(all), err
 }
 
@@ -85,6 +86,12 @@ func orDefault(_ *renderer, of any, a arguments) (any, error) {
 		return a.get(0, "default_value", ""), nil
 	}
 	return of, nil
+}
+
+// changed is a text with a change that makes it six times as long at most.
+func (r *renderer) changed(f func(string) string, text string) string {
+	r.spend(len(text), 6)
+	return f(text)
 }
 
 func capitalize(s string) string {
@@ -112,7 +119,7 @@ func escapeHTML(s string) string {
 }
 
 func join(r *renderer, of any, a arguments) (any, error) {
-	all, err := elements(of)
+	all, err := r.elements(of)
 	if err != nil {
 		return nil, err
 	}
@@ -120,80 +127,84 @@ func join(r *renderer, of any, a arguments) (any, error) {
 	if len(a.args) > 1 {
 		by = a.args[1]
 	}
-	parts := make([]string, len(all))
-	size := 0
+	separator := r.text(a.get(0, "d", ""))
+	w := writer{r: r}
 	for i, v := range all {
+		r.visit(1)
 		if by != nil {
-			if v, err = path(v, by); err != nil {
-				return nil, err
-			}
+			v = r.path(v, by)
 		}
-		parts[i] = text(v)
-		if size += len(parts[i]); size > mostOutput {
-			return nil, errOutput
+		if i > 0 {
+			w.write(separator)
 		}
+		w.write(r.text(v))
 	}
-	return strings.Join(parts, text(a.get(0, "d", ""))), r.step()
+	return w.String(), nil
 }
 
 // path returns the value at an attribute like a.b.0.
-func path(of, by any) (any, error) {
+func (r *renderer) path(of, by any) any {
 	if i, ok := by.(int); ok {
-		return indexed(of, i), nil
+		return item(of, i)
 	}
-	for name := range strings.SplitSeq(text(by), ".") {
+	for name := range strings.SplitSeq(r.text(by), ".") {
+		r.visit(1)
 		if i, err := strconv.Atoi(name); err == nil {
-			of = indexed(of, i)
+			of = item(of, i)
 			continue
 		}
 		d, ok := of.(*Dict)
 		if !ok {
-			return undefined{name}, nil
+			return undefined{name}
 		}
 		if of, ok = d.Get(name); !ok {
-			return undefined{name}, nil
+			return undefined{name}
 		}
 	}
-	return of, nil
+	return of
 }
 
-func indexed(of any, i int) any {
+func item(of any, i int) any {
 	if all, ok := of.([]any); ok && i >= 0 && i < len(all) {
 		return all[i]
 	}
 	return undefined{fmt.Sprint(i)}
 }
 
-func first(_ *renderer, of any, _ arguments) (any, error) { return end(of, true) }
-func last(_ *renderer, of any, _ arguments) (any, error)  { return end(of, false) }
+func first(r *renderer, of any, _ arguments) (any, error) { return r.end(of, 0) }
+func last(r *renderer, of any, _ arguments) (any, error)  { return r.end(of, -1) }
 
-func end(of any, first bool) (any, error) {
-	all, err := elements(of)
-	if err != nil || len(all) == 0 {
-		return undefined{"an item of an empty list"}, err
+func (r *renderer) end(of any, i int) (any, error) {
+	if s, ok := of.(string); ok {
+		if c, ok := indexed(r.runes(s), i); ok {
+			return string(c), nil
+		}
 	}
-	if first {
-		return all[0], nil
+	all, err := r.elements(of)
+	if v, ok := indexed(all, i); ok {
+		return v, err
 	}
-	return all[len(all)-1], nil
+	return undefined{"an item of an empty list"}, err
 }
 
-func list(_ *renderer, of any, _ arguments) (any, error) {
-	all, err := elements(of)
+func list(r *renderer, of any, _ arguments) (any, error) {
+	all, err := r.elements(of)
+	r.visit(len(all))
 	return slices.Clone(all), err
 }
 
-func items(_ *renderer, of any, _ arguments) (any, error) {
+func items(r *renderer, of any, _ arguments) (any, error) {
 	switch d := of.(type) {
 	case *Dict:
-		return pairs(d), nil
+		return r.pairs(d), nil
 	case undefined:
 		return []any{}, nil
 	}
 	return nil, errors.New("want a mapping")
 }
 
-func pairs(d *Dict) []any {
+func (r *renderer) pairs(d *Dict) []any {
+	r.visit(3 * len(d.keys))
 	out := make([]any, len(d.keys))
 	for i, k := range d.keys {
 		out[i] = []any{k, d.values[k]}
@@ -201,74 +212,70 @@ func pairs(d *Dict) []any {
 	return out
 }
 
-func dictsort(_ *renderer, of any, _ arguments) (any, error) {
+func dictsort(r *renderer, of any, _ arguments) (any, error) {
 	d, ok := of.(*Dict)
 	if !ok {
 		return nil, errors.New("want a mapping")
 	}
-	out := pairs(d)
+	out := r.pairs(d)
 	slices.SortStableFunc(out, func(a, b any) int {
-		return strings.Compare(strings.ToLower(text(a.([]any)[0])), strings.ToLower(text(b.([]any)[0])))
+		return strings.Compare(r.lower(a.([]any)[0]), r.lower(b.([]any)[0]))
 	})
 	return out, nil
 }
 
+func (r *renderer) lower(v any) string { return r.changed(strings.ToLower, r.text(v)) }
+
 func replace(r *renderer, of any, a arguments) (any, error) {
-	return replaced(text(of), []any{a.get(0, "old", ""), a.get(1, "new", ""), a.get(2, "count", nil)})
+	return r.replaced(r.text(of), []any{a.get(0, "old", ""), a.get(1, "new", ""), a.get(2, "count", nil)})
 }
 
-func reverse(_ *renderer, of any, _ arguments) (any, error) {
-	all, err := elements(of)
+func reverse(r *renderer, of any, _ arguments) (any, error) {
+	if s, ok := of.(string); ok {
+		back := r.runes(s)
+		slices.Reverse(back)
+		return string(back), nil
+	}
+	all, err := r.elements(of)
 	if err != nil {
 		return nil, err
 	}
+	r.visit(len(all))
 	back := slices.Clone(all)
 	slices.Reverse(back)
-	if _, is := of.(string); is {
-		var b strings.Builder
-		for _, c := range back {
-			b.WriteString(c.(string))
-		}
-		return b.String(), nil
-	}
 	return back, nil
 }
 
 func unique(r *renderer, of any, _ arguments) (any, error) {
-	all, err := elements(of)
+	all, err := r.elements(of)
 	if err != nil {
 		return nil, err
 	}
 	out := []any{}
 	for _, v := range all {
-		if r.steps += len(out); r.steps > mostSteps {
-			return nil, r.step()
-		}
-		if !slices.ContainsFunc(out, func(o any) bool { return equal(o, v) }) {
+		if !slices.ContainsFunc(out, func(o any) bool { return r.equal(o, v) }) {
 			out = append(out, v)
 		}
 	}
 	return out, nil
 }
 
-func sorted(_ *renderer, of any, a arguments) (any, error) {
-	all, err := elements(of)
+func sorted(r *renderer, of any, a arguments) (any, error) {
+	all, err := r.elements(of)
 	if err != nil {
 		return nil, err
 	}
+	r.visit(len(all))
 	out, by := slices.Clone(all), a.get(2, "attribute", nil)
 	slices.SortStableFunc(out, func(x, y any) int {
 		if by != nil {
-			x, _ = path(x, by)
-			y, _ = path(y, by)
+			x, y = r.path(x, by), r.path(y, by)
 		}
-		if s, ok := x.(string); ok && !truth(a.get(1, "case_sensitive", false)) {
-			x = strings.ToLower(s)
-			if t, ok := y.(string); ok {
-				y = strings.ToLower(t)
-			}
+		_, text := x.(string)
+		if _, also := y.(string); text && also && !truth(a.get(1, "case_sensitive", false)) {
+			x, y = r.lower(x), r.lower(y)
 		}
-		c, bad := compare(x, y)
+		c, bad := r.compare(x, y)
 		if bad != nil {
 			err = bad
 		}
@@ -280,22 +287,27 @@ func sorted(_ *renderer, of any, a arguments) (any, error) {
 	return out, err
 }
 
-func indent(_ *renderer, of any, a arguments) (any, error) {
-	by := strings.Repeat(" ", 4)
+func indent(r *renderer, of any, a arguments) (any, error) {
+	var by string
 	switch n := a.get(0, "width", 4).(type) {
 	case int:
-		by = strings.Repeat(" ", min(max(n, 0), 1000))
+		by = r.repeat(" ", n)
 	case string:
 		by = n
 	}
-	lines := strings.Split(text(of), "\n")
-	for i, line := range lines {
-		if i == 0 && !truth(a.get(1, "first", false)) || i > 0 && line == "" && !truth(a.get(2, "blank", false)) {
-			continue
+	lines := writer{r: r}
+	first := true
+	for line := range strings.SplitSeq(r.text(of), "\n") {
+		if !first {
+			lines.write("\n")
 		}
-		lines[i] = by + line
+		if first && truth(a.get(1, "first", false)) || !first && (line != "" || truth(a.get(2, "blank", false))) {
+			lines.write(by)
+		}
+		lines.write(line)
+		first = false
 	}
-	return strings.Join(lines, "\n"), nil
+	return lines.String(), nil
 }
 
 func toInt(_ *renderer, of any, a arguments) (any, error) {
@@ -330,21 +342,24 @@ func toFloat(_ *renderer, of any, a arguments) (any, error) {
 func absolute(_ *renderer, of any, _ arguments) (any, error) {
 	switch v := of.(type) {
 	case int:
-		return max(v, -v), nil
+		if v >= 0 {
+			return v, nil
+		}
+		return whole("*", -1, v)
 	case float64:
 		return math.Abs(v), nil
 	}
 	return nil, fmt.Errorf("%s is no number", typeName(of))
 }
 
-func round(_ *renderer, of any, a arguments) (any, error) {
+func round(r *renderer, of any, a arguments) (any, error) {
 	x, _, ok := asNumber(of)
 	digits, whole := a.get(0, "precision", 0).(int)
 	if !ok || !whole {
 		return nil, errors.New("want a number and whole digits")
 	}
 	scale := math.Pow(10, float64(digits))
-	switch text(a.get(1, "method", "common")) {
+	switch r.text(a.get(1, "method", "common")) {
 	case "ceil":
 		return math.Ceil(x*scale) / scale, nil
 	case "floor":
@@ -354,33 +369,32 @@ func round(_ *renderer, of any, a arguments) (any, error) {
 }
 
 func sum(r *renderer, of any, a arguments) (any, error) {
-	all, err := elements(of)
+	all, err := r.elements(of)
 	if err != nil {
 		return nil, err
 	}
 	total := a.get(1, "start", 0)
 	for _, v := range all {
 		if by := a.get(0, "attribute", nil); by != nil {
-			if v, err = path(v, by); err != nil {
-				return nil, err
-			}
+			v = r.path(v, by)
 		}
-		if total, err = arithmetic("+", total, v); err != nil {
+		r.visit(1)
+		if total, err = r.arithmetic("+", total, v); err != nil {
 			return nil, err
 		}
 	}
-	return total, r.step()
+	return total, nil
 }
 
 func extreme(sign int) func(*renderer, any, arguments) (any, error) {
-	return func(_ *renderer, of any, _ arguments) (any, error) {
-		all, err := elements(of)
+	return func(r *renderer, of any, _ arguments) (any, error) {
+		all, err := r.elements(of)
 		if err != nil || len(all) == 0 {
 			return undefined{"an item of an empty list"}, err
 		}
 		best := all[0]
 		for _, v := range all[1:] {
-			c, err := compare(v, best)
+			c, err := r.compare(v, best)
 			if err != nil {
 				return nil, err
 			}
@@ -393,24 +407,23 @@ func extreme(sign int) func(*renderer, any, arguments) (any, error) {
 }
 
 func mapped(r *renderer, of any, a arguments) (any, error) {
-	all, err := elements(of)
+	all, err := r.elements(of)
 	if err != nil {
 		return nil, err
 	}
+	defer r.deeper("filters are nested")()
 	out := make([]any, len(all))
 	by := a.get(-1, "attribute", nil)
 	for i, v := range all {
-		if err := r.step(); err != nil {
-			return nil, err
-		}
+		r.visit(1)
 		switch {
 		case by != nil:
-			out[i], err = path(v, by)
+			out[i] = r.path(v, by)
 			if _, is := out[i].(undefined); is {
 				out[i] = a.get(-1, "default", out[i])
 			}
-		case len(a.args) > 0 && filters[text(a.args[0])] != nil:
-			out[i], err = filters[text(a.args[0])](r, v, arguments{a.args[1:], a.named})
+		case len(a.args) > 0 && filters[r.text(a.args[0])] != nil:
+			out[i], err = filters[r.text(a.args[0])](r, v, arguments{a.args[1:], a.named})
 		default:
 			err = errors.New("want an attribute or a filter that is supported")
 		}
@@ -424,7 +437,7 @@ func mapped(r *renderer, of any, a arguments) (any, error) {
 // chosen is the filter that keeps the items which a test accepts, or rejects. by says that the test is of an attribute.
 func chosen(rejects, by bool) func(*renderer, any, arguments) (any, error) {
 	return func(r *renderer, of any, a arguments) (any, error) {
-		all, err := elements(of)
+		all, err := r.elements(of)
 		if err != nil {
 			return nil, err
 		}
@@ -438,22 +451,18 @@ func chosen(rejects, by bool) func(*renderer, any, arguments) (any, error) {
 		}
 		out := []any{}
 		for _, item := range all {
-			if err := r.step(); err != nil {
-				return nil, err
-			}
+			r.visit(1)
 			v := item
 			if by {
-				if v, err = path(item, name); err != nil {
-					return nil, err
-				}
+				v = r.path(item, name)
 			}
 			ok := truth(v)
 			if len(args) > 0 {
-				test := tests[text(args[0])]
+				test := tests[r.text(args[0])]
 				if test == nil {
-					return nil, fmt.Errorf("the test %q is not supported", text(args[0]))
+					return nil, fmt.Errorf("the test %q is not supported", r.text(args[0]))
 				}
-				if ok, err = test(v, args[1:]); err != nil {
+				if ok, err = test(r, v, args[1:]); err != nil {
 					return nil, err
 				}
 			}
@@ -465,4 +474,6 @@ func chosen(rejects, by bool) func(*renderer, any, arguments) (any, error) {
 	}
 }
 
-func attr(_ *renderer, of any, a arguments) (any, error) { return get(of, text(a.get(0, "name", ""))) }
+func attr(r *renderer, of any, a arguments) (any, error) {
+	return r.get(of, r.text(a.get(0, "name", "")))
+}

@@ -168,16 +168,53 @@ func conversation(rng *rand.Rand) (messages, tools json.RawMessage) {
 	return messages, tools
 }
 
+// doubled makes two equal values, small in memory, that hold 2^60 values each.
+const doubled = "{% set n = namespace(x=[1], y=[1]) %}{% for i in range(60) %}" +
+	"{% set n.x = [n.x, n.x] %}{% set n.y = [n.y, n.y] %}{% endfor %}{% set x = n.x %}{% set y = n.y %}"
+
 // TestHostileTemplates bounds what a template can take.
 func TestHostileTemplates(t *testing.T) {
 	for text, says := range map[string]string{
 		"{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}": "steps",
-		"{{ 'a' * 999999999 }}":                                            "writes more than",
-		"{{ range(99999999) }}":                                            "range gives more",
-		"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}":                  "too deeply",
-		strings.Repeat("{% if true %}", 300):                               "nested too deeply",
-		"{{ " + strings.Repeat("(", 300) + strings.Repeat(")", 300) + "}}": "nested too deeply",
-		"{{ " + strings.Repeat("-", 300) + "1 }}":                          "nested too deeply",
+		"{{ 'a' * 999999999 }}":                               "writes more than",
+		"{{ 'ab' * 9223372036854775807 }}":                    "writes more than",
+		"{{ 9223372036854775807 + 1 }}":                       "too large",
+		"{{ -9223372036854775807 - 2 }}":                      "too large",
+		"{{ 3 ** 99 }}":                                       "too large",
+		"{{ {}.get([]) }}":                                    "a list cannot be a key",
+		"{{ [] in {} }}":                                      "a list cannot be a key",
+		"{{ {'a': 1} | selectattr([]) | list }}{{ {[]: 1} }}": "a list cannot be a key",
+		"{{ 'a' | indent(9223372036854775807, true) }}":       "writes more than",
+		"{{ ('\n' * 60000000) | indent(99, blank=true) }}":    "writes more than",
+		"{{ (range(9999) | list) | join('a' * 99999) }}":      "writes more than",
+		"{{ ('a' * 99999).join(range(9999)) }}":               "writes more than",
+		"{{ range(9999) | list | tojson(indent=99999) }}":     "writes more than",
+		"{{ [[1]] | tojson(indent=9223372036854775807) }}":    "writes more than",
+		"{{ ('a' * 9999999).replace('a', 'b' * 99999) }}":     "writes more than",
+		"{% set a = 'a' * 9999999 %}{% for i in range(99999) %}{{ a.count('b') }}{% endfor %}": "writes more than",
+		"{% set a = 'a' * 9999999 %}{% for i in range(99999) %}{{ 'b' in a }}{% endfor %}":     "writes more than",
+		doubled + "{{ x == y }}":          "steps",
+		doubled + "{{ x < y }}":           "steps",
+		doubled + "{{ x | string }}":      "steps",
+		doubled + "{{ x | tojson }}":      "steps",
+		doubled + "{{ [x, y] | unique }}": "steps",
+		"{% set n = namespace(x=[]) %}{% for i in range(9999) %}" +
+			"{% set n.x = [n.x] %}{% endfor %}{{ n.x == [] }}{{ n.x }}": "too deeply",
+		"{{ 'a' | map('map'" + strings.Repeat(", 'map'", 9999) + ") }}":                     "too deeply",
+		"{{ 1" + strings.Repeat(" + 1", 9999) + " }}":                                       "more than 500 parts",
+		"{{ 1" + strings.Repeat(" < 1", 9999) + " }}":                                       "more than 500 parts",
+		"{{ a" + strings.Repeat(".a", 9999) + " }}":                                         "more than 500 parts",
+		"{{ a" + strings.Repeat(" | trim", 9999) + " }}":                                    "more than 500 parts",
+		"{{ a" + strings.Repeat(" if a", 9999) + " }}":                                      "more than 500 parts",
+		strings.Repeat(" ", 2<<20):                                                          "more than 1048576 bytes",
+		"{% raw %}" + strings.Repeat("{%", 400_000):                                         "raw is not closed",
+		"{{ " + strings.Repeat("0 <= (", 150) + "1" + strings.Repeat(" <= 1)", 150) + " }}": "steps",
+		"{{ range(99999999) }}":                                                             "steps",
+		"{{ range(-9223372036854775807, 9223372036854775807) }}":                            "steps",
+		"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}":                                   "too deeply",
+		strings.Repeat("{% if true %}", 300):                                                "nested too deeply",
+		"{{ " + strings.Repeat("(", 300) + strings.Repeat(")", 300) + "}}":                  "nested too deeply",
+		"{{ " + strings.Repeat("-", 300) + "1 }}":                                           "nested too deeply",
 		"{{ x":                                   "is not closed",
 		"a\n\n{{ x | nofilter }}":                `line 3: the filter "nofilter" is not supported`,
 		"{% include 'x' %}":                      `line 1: the block "include" is not supported`,
@@ -202,6 +239,47 @@ func TestHostileTemplates(t *testing.T) {
 	got, err := template.Render(&Dict{}, time.Date(2026, 7, 4, 0, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
 	require.Equal(t, "04 Jul 2026", got)
+}
+
+// TestBoundedValues renders what has a bound in some systems and a value in Python.
+func TestBoundedValues(t *testing.T) {
+	for text, want := range map[string]string{
+		"{{ 'abc'[::9223372036854775807] }}{{ [1, 2, 3][::-9223372036854775807] }}":                      "a[3]",
+		"{{ [1, 2, 3][-9223372036854775807:9223372036854775807:2] }}":                                    "[1, 3]",
+		"{{ range(9223372036854775800, 9223372036854775807, 9) | list }}":                                "[9223372036854775800]",
+		"{{ range(9223372036854775800, 9223372036854775807, 5) | list | length }}":                       "2",
+		"{{ {'a': 1}[[]] is defined }}{{ [[]] | map(attribute='a') | list | length }}":                   "False1",
+		"{{ 9007199254740993 + 0 }} {{ 7 // -2 }} {{ 7 % -2 }} {{ -7 // 2 }} {{ -7 % 2 }} {{ 2 ** 62 }}": "9007199254740993 -4 -1 -4 1 4611686018427387904",
+		"{{ true + 1 }} {{ -7 // -2 }} {{ -7 % -2 }} {{ 2 ** -1 }} {{ 7.5 // 2 }}":                       "2 3 -1 0.5 3.0",
+		"{% for c in 'né' %}{{ loop.index }}{{ c }}{{ loop.nextitem is defined }}{% endfor %}":           "1nTrue2éFalse",
+		"{{ 'xaax'.strip('xé') }}{{ 'né'[-1] }}{{ 'né' | first }}{{ 'né' | reverse }}":                   "aaénén",
+		"{%- raw -%} {% {{ {%- endraw -%} x":                                                             "{% {{x",
+	} {
+		template, err := Parse(text)
+		require.NoError(t, err, text)
+		got, err := template.Render(&Dict{}, time.Time{})
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+}
+
+// TestNestedJSON refuses JSON that is nested too deeply, and reads what is nested as deeply as values may be.
+func TestNestedJSON(t *testing.T) {
+	for _, pair := range []string{"[]", "{}"} {
+		open := map[string]string{"[]": "[", "{}": `{"a":`}[pair]
+		nested := func(n int) []byte {
+			return []byte(strings.Repeat(open, n) + "1" + strings.Repeat(pair[1:], n))
+		}
+		_, err := From(nested(3_000_000 / len(open)))
+		require.ErrorContains(t, err, "nested more than")
+		v, err := From(nested(mostDepth))
+		require.NoError(t, err)
+		template, err := Parse("{{ v | tojson | length > 0 }}{{ v == v }}{{ v | string | length > 0 }}")
+		require.NoError(t, err)
+		got, err := template.Render(NewDict("v", v), time.Time{})
+		require.NoError(t, err)
+		require.Equal(t, "TrueTrueTrue", got)
+	}
 }
 
 // FuzzParse parses and renders any text: it ends, with an error or without.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
-	"strings"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -17,41 +17,39 @@ type layout struct {
 }
 
 // dump writes a value as json.dumps does.
-func (l layout) dump(b *strings.Builder, v any, depth int) error {
-	if depth > mostDepth {
-		return fmt.Errorf("tojson: the value is nested too deeply")
-	}
+func (l layout) dump(w *writer, v any, depth int) error {
+	w.r.visit(1)
 	switch v := v.(type) {
 	case nil:
-		b.WriteString("null")
+		w.write("null")
 	case bool:
-		fmt.Fprintf(b, "%t", v)
+		w.write(strconv.FormatBool(v))
 	case int:
-		fmt.Fprintf(b, "%d", v)
+		w.write(strconv.Itoa(v))
 	case float64:
-		b.WriteString(jsonNumber(v))
+		w.write(jsonNumber(v))
 	case string:
-		l.quote(b, v)
+		l.quote(w, v)
 	case []any:
-		return l.group(b, "[", "]", len(v), depth, func(i int) error { return l.dump(b, v[i], depth+1) })
+		return l.group(w, "[", "]", len(v), depth, func(i int) error { return l.dump(w, v[i], depth+1) })
 	case *Dict:
 		keys := v.keys
 		if l.sortsKeys {
 			keys = append([]any{}, keys...)
-			sort.SliceStable(keys, func(i, j int) bool { return text(keys[i]) < text(keys[j]) })
+			sort.SliceStable(keys, func(i, j int) bool { return w.r.text(keys[i]) < w.r.text(keys[j]) })
 		}
-		return l.group(b, "{", "}", len(keys), depth, func(i int) error {
+		return l.group(w, "{", "}", len(keys), depth, func(i int) error {
 			key := keys[i]
 			if _, ok := key.(string); !ok {
-				var number strings.Builder
+				number := writer{r: w.r}
 				if err := l.dump(&number, key, depth+1); err != nil {
 					return err
 				}
 				key = number.String()
 			}
-			l.quote(b, key.(string))
-			b.WriteString(l.key)
-			return l.dump(b, v.values[keys[i]], depth+1)
+			l.quote(w, key.(string))
+			w.write(l.key)
+			return l.dump(w, v.values[keys[i]], depth+1)
 		})
 	default:
 		return fmt.Errorf("tojson: %s is no JSON value", typeName(v))
@@ -60,26 +58,24 @@ func (l layout) dump(b *strings.Builder, v any, depth int) error {
 }
 
 // group writes a list or a mapping.
-func (l layout) group(b *strings.Builder, opening, closing string, n, depth int, write func(i int) error) error {
-	b.WriteString(opening)
+func (l layout) group(w *writer, opening, closing string, n, depth int, write func(i int) error) error {
+	defer w.r.deeper("a value is nested")()
+	w.write(opening)
 	for i := range n {
 		if i > 0 {
-			b.WriteString(l.item)
+			w.write(l.item)
 		}
 		if l.lines {
-			b.WriteString("\n" + strings.Repeat(l.indent, depth+1))
+			w.write("\n" + w.r.repeat(l.indent, depth+1))
 		}
 		if err := write(i); err != nil {
 			return err
 		}
-		if b.Len() > mostOutput {
-			return errOutput
-		}
 	}
 	if l.lines && n > 0 {
-		b.WriteString("\n" + strings.Repeat(l.indent, depth))
+		w.write("\n" + w.r.repeat(l.indent, depth))
 	}
-	b.WriteString(closing)
+	w.write(closing)
 	return nil
 }
 
@@ -95,32 +91,32 @@ func jsonNumber(x float64) string {
 	return floatText(x)
 }
 
-func (l layout) quote(b *strings.Builder, s string) {
-	b.WriteByte('"')
+func (l layout) quote(w *writer, s string) {
+	w.write(`"`)
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
-			b.WriteString(`\` + string(r))
+			w.write(`\` + string(r))
 		case r == '\n':
-			b.WriteString(`\n`)
+			w.write(`\n`)
 		case r == '\r':
-			b.WriteString(`\r`)
+			w.write(`\r`)
 		case r == '\t':
-			b.WriteString(`\t`)
+			w.write(`\t`)
 		case r == '\b':
-			b.WriteString(`\b`)
+			w.write(`\b`)
 		case r == '\f':
-			b.WriteString(`\f`)
+			w.write(`\f`)
 		case r < ' ':
-			fmt.Fprintf(b, `\u%04x`, r)
+			w.write(fmt.Sprintf(`\u%04x`, r))
 		case l.ascii && r >= utf8.RuneSelf && r <= 0xffff:
-			fmt.Fprintf(b, `\u%04x`, r)
+			w.write(fmt.Sprintf(`\u%04x`, r))
 		case l.ascii && r > 0xffff:
 			r -= 0x10000
-			fmt.Fprintf(b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+			w.write(fmt.Sprintf(`\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff))
 		default:
-			b.WriteRune(r)
+			w.write(string(r))
 		}
 	}
-	b.WriteByte('"')
+	w.write(`"`)
 }

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -190,31 +191,22 @@ func (l *lexer) opensRaw() bool {
 	return true
 }
 
+// endRaw is the tag that ends raw, with its signs.
+var endRaw = regexp.MustCompile(`\{%([-+]*)\s*endraw\s*([-+]*)%\}`)
+
 // raw reads text up to endraw.
 func (l *lexer) raw() error {
-	for from := 0; ; {
-		at := strings.Index(l.rest[from:], "{%")
-		if at < 0 {
-			return syntaxError(l.line, "raw is not closed")
-		}
-		at += from
-		end := strings.Index(l.rest[at+2:], "%}") // "{%}" opens a tag and closes none
-		if end < 0 {
-			return syntaxError(l.line, "raw is not closed")
-		}
-		inside := l.rest[at+2 : at+2+end]
-		if strings.TrimSpace(strings.Trim(inside, "-+")) != "endraw" {
-			from = at + 2
-			continue
-		}
-		mode := "block"
-		if strings.HasPrefix(inside, "-") || strings.HasPrefix(inside, "+") {
-			mode = inside[:1]
-		}
-		l.text(l.rest[:at], mode)
-		l.closing(inside, at+2+end+2, true)
-		return nil
+	at := endRaw.FindStringSubmatchIndex(l.rest)
+	if at == nil {
+		return syntaxError(l.line, "raw is not closed")
 	}
+	mode := "block"
+	if at[2] < at[3] {
+		mode = l.rest[at[2] : at[2]+1]
+	}
+	l.text(l.rest[:at[0]], mode)
+	l.closing(l.rest[at[4]:at[5]], at[1], true)
+	return nil
 }
 
 // operators are the tokens that are no names and values, the longest first.

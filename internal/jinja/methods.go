@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // method is a method of a value.
-type method[T any] func(of T, args []any, named *Dict) (any, error)
+type method[T any] func(r *renderer, of T, args []any, named *Dict) (any, error)
 
 func bound[T any](m method[T], of T) function {
-	return func(_ *renderer, args []any, named *Dict) (any, error) { return m(of, args, named) }
+	return func(r *renderer, args []any, named *Dict) (any, error) { return m(r, of, args, named) }
 }
 
 // argument returns an argument by its place, or nil.
@@ -25,12 +25,18 @@ func argument(args []any, i int) any {
 }
 
 // strip removes characters at the ends of a text: white space, or those of chars.
-func strip(s string, chars any, left, right bool) (any, error) {
+func (r *renderer) strip(s string, chars any, left, right bool) (any, error) {
+	r.spend(len(s), 1)
 	drop := unicode.IsSpace
 	switch c := chars.(type) {
 	case nil:
 	case string:
-		drop = func(r rune) bool { return strings.ContainsRune(c, r) }
+		r.visit(len(c))
+		set := map[rune]bool{}
+		for _, one := range c {
+			set[one] = true
+		}
+		drop = func(r rune) bool { return set[r] }
 	default:
 		return nil, fmt.Errorf("characters to strip are %s", typeName(chars))
 	}
@@ -47,24 +53,31 @@ var textMethods map[string]method[string]
 
 func init() {
 	plain := func(f func(string) string) method[string] {
-		return func(s string, _ []any, _ *Dict) (any, error) { return f(s), nil }
+		return func(r *renderer, s string, _ []any, _ *Dict) (any, error) { return r.changed(f, s), nil }
+	}
+	stripped := func(left, right bool) method[string] {
+		return func(r *renderer, s string, a []any, _ *Dict) (any, error) {
+			return r.strip(s, argument(a, 0), left, right)
+		}
 	}
 	textMethods = map[string]method[string]{
-		"strip":  func(s string, a []any, _ *Dict) (any, error) { return strip(s, argument(a, 0), true, true) },
-		"lstrip": func(s string, a []any, _ *Dict) (any, error) { return strip(s, argument(a, 0), true, false) },
-		"rstrip": func(s string, a []any, _ *Dict) (any, error) { return strip(s, argument(a, 0), false, true) },
+		"strip":  stripped(true, true),
+		"lstrip": stripped(true, false),
+		"rstrip": stripped(false, true),
 		"split":  split(false), "rsplit": split(true),
 		"upper": plain(strings.ToUpper), "lower": plain(strings.ToLower), "title": plain(title),
 		"capitalize": plain(capitalize),
 		"startswith": affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
 		"removeprefix": cut(strings.TrimPrefix), "removesuffix": cut(strings.TrimSuffix),
-		"replace": func(s string, a []any, _ *Dict) (any, error) { return replaced(s, a) },
-		"join": func(s string, a []any, _ *Dict) (any, error) {
-			return join(&renderer{}, argument(a, 0), arguments{[]any{s}, &Dict{}})
+		"replace": func(r *renderer, s string, a []any, _ *Dict) (any, error) { return r.replaced(s, a) },
+		"join": func(r *renderer, s string, a []any, _ *Dict) (any, error) {
+			return join(r, argument(a, 0), arguments{[]any{s}, &Dict{}})
 		},
 		"find":  position,
 		"count": counted,
-		"splitlines": func(s string, _ []any, _ *Dict) (any, error) {
+		"splitlines": func(r *renderer, s string, _ []any, _ *Dict) (any, error) {
+			r.spend(len(s), 1)
+			r.visit(strings.Count(s, "\n") + 1)
 			out := []any{}
 			for line := range strings.Lines(s) {
 				out = append(out, strings.TrimRight(line, "\r\n"))
@@ -77,13 +90,15 @@ func init() {
 }
 
 func everyRune(of func(rune) bool) method[string] {
-	return func(s string, _ []any, _ *Dict) (any, error) {
+	return func(r *renderer, s string, _ []any, _ *Dict) (any, error) {
+		r.spend(len(s), 1)
 		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !of(r) }) < 0, nil
 	}
 }
 
 func split(fromRight bool) method[string] {
-	return func(s string, a []any, named *Dict) (any, error) {
+	return func(r *renderer, s string, a []any, named *Dict) (any, error) {
+		r.spend(len(s), 2)
 		by, most := arguments{a, named}.get(0, "sep", nil), -1
 		if n, ok := (arguments{a, named}).get(1, "maxsplit", nil).(int); ok && n >= 0 {
 			most = n
@@ -91,6 +106,7 @@ func split(fromRight bool) method[string] {
 		var parts []string
 		switch by := by.(type) {
 		case nil:
+			r.visit(len(s)/2 + 1)
 			parts = strings.Fields(s)
 			if most >= 0 && len(parts) > most+1 {
 				return nil, errors.New("split at white space with a limit is not supported")
@@ -99,6 +115,7 @@ func split(fromRight bool) method[string] {
 			if by == "" {
 				return nil, errors.New("split at an empty text")
 			}
+			r.visit(strings.Count(s, by) + 1)
 			parts = strings.Split(s, by)
 			if n := len(parts); most >= 0 && n > most+1 {
 				if fromRight {
@@ -119,16 +136,18 @@ func split(fromRight bool) method[string] {
 }
 
 func affix(has func(s, part string) bool) method[string] {
-	return func(s string, a []any, _ *Dict) (any, error) {
+	return func(r *renderer, s string, a []any, _ *Dict) (any, error) {
 		parts, ok := argument(a, 0).([]any)
 		if !ok {
 			parts = []any{argument(a, 0)}
 		}
 		for _, p := range parts {
+			r.visit(1)
 			part, ok := p.(string)
 			if !ok {
 				return nil, fmt.Errorf("startswith and endswith want text, got %s", typeName(p))
 			}
+			r.spend(min(len(s), len(part)), 1)
 			if has(s, part) {
 				return true, nil
 			}
@@ -138,64 +157,75 @@ func affix(has func(s, part string) bool) method[string] {
 }
 
 func cut(f func(s, part string) string) method[string] {
-	return func(s string, a []any, _ *Dict) (any, error) { return f(s, text(argument(a, 0))), nil }
+	return func(r *renderer, s string, a []any, _ *Dict) (any, error) {
+		part := r.text(argument(a, 0))
+		r.spend(min(len(s), len(part)), 1)
+		return f(s, part), nil
+	}
 }
 
-func replaced(s string, a []any) (any, error) {
-	old, fresh, n := text(argument(a, 0)), text(argument(a, 1)), -1
+func (r *renderer) replaced(s string, a []any) (any, error) {
+	old, fresh, n := r.text(argument(a, 0)), r.text(argument(a, 1)), -1
 	if most, ok := argument(a, 2).(int); ok {
 		n = most
 	}
-	if size := len(s) + strings.Count(s, old)*len(fresh); size > mostOutput {
-		return nil, errOutput
-	}
+	r.spend(len(s), 2)
+	r.spend(len(fresh), strings.Count(s, old))
 	return strings.Replace(s, old, fresh, n), nil
 }
 
-func position(s string, a []any, _ *Dict) (any, error) {
-	i := strings.Index(s, text(argument(a, 0)))
+func position(r *renderer, s string, a []any, _ *Dict) (any, error) {
+	r.spend(len(s), 2)
+	i := strings.Index(s, r.text(argument(a, 0)))
 	if i < 0 {
 		return -1, nil
 	}
-	return len([]rune(s[:i])), nil
+	return utf8.RuneCountInString(s[:i]), nil
 }
 
-func counted(s string, a []any, _ *Dict) (any, error) {
-	return strings.Count(s, text(argument(a, 0))), nil
+func counted(r *renderer, s string, a []any, _ *Dict) (any, error) {
+	r.spend(len(s), 1)
+	return strings.Count(s, r.text(argument(a, 0))), nil
 }
 
 var dictMethods = map[string]method[*Dict]{
-	"get": func(d *Dict, a []any, named *Dict) (any, error) {
-		if v, ok := d.Get(argument(a, 0)); hashable(argument(a, 0)) && ok {
+	"get": func(_ *renderer, d *Dict, a []any, named *Dict) (any, error) {
+		key := argument(a, 0)
+		if !hashable(key) {
+			return nil, fmt.Errorf("%s cannot be a key", typeName(key))
+		}
+		if v, ok := d.Get(key); ok {
 			return v, nil
 		}
 		return arguments{a, named}.get(1, "default", nil), nil
 	},
-	"items":  func(d *Dict, _ []any, _ *Dict) (any, error) { return pairs(d), nil },
-	"keys":   func(d *Dict, _ []any, _ *Dict) (any, error) { return slices.Clone(d.keys), nil },
-	"values": func(d *Dict, _ []any, _ *Dict) (any, error) { return valuesOf(d), nil },
-}
-
-func valuesOf(d *Dict) []any {
-	out := make([]any, len(d.keys))
-	for i, k := range d.keys {
-		out[i] = d.values[k]
-	}
-	return out
+	"items": func(r *renderer, d *Dict, _ []any, _ *Dict) (any, error) { return r.pairs(d), nil },
+	"keys": func(r *renderer, d *Dict, _ []any, _ *Dict) (any, error) {
+		r.visit(len(d.keys))
+		return slices.Clone(d.keys), nil
+	},
+	"values": func(r *renderer, d *Dict, _ []any, _ *Dict) (any, error) {
+		r.visit(len(d.keys))
+		out := make([]any, len(d.keys))
+		for i, k := range d.keys {
+			out[i] = d.values[k]
+		}
+		return out, nil
+	},
 }
 
 var listMethods = map[string]method[[]any]{
-	"index": func(l []any, a []any, _ *Dict) (any, error) {
-		i := slices.IndexFunc(l, func(v any) bool { return equal(v, argument(a, 0)) })
+	"index": func(r *renderer, l []any, a []any, _ *Dict) (any, error) {
+		i := slices.IndexFunc(l, func(v any) bool { return r.equal(v, argument(a, 0)) })
 		if i < 0 {
 			return nil, errors.New("the value is not in the list")
 		}
 		return i, nil
 	},
-	"count": func(l []any, a []any, _ *Dict) (any, error) {
+	"count": func(r *renderer, l []any, a []any, _ *Dict) (any, error) {
 		n := 0
 		for _, v := range l {
-			if equal(v, argument(a, 0)) {
+			if r.equal(v, argument(a, 0)) {
 				n++
 			}
 		}
@@ -203,14 +233,19 @@ var listMethods = map[string]method[[]any]{
 	},
 }
 
+// mostReason bounds the bytes of the reason for which a template refuses a conversation.
+const mostReason = 4096
+
 // globals are the functions that templates may call.
 var globals = map[string]function{
-	"raise_exception": func(_ *renderer, a []any, _ *Dict) (any, error) {
-		return nil, fmt.Errorf("%w: %s", ErrRaised, text(argument(a, 0)))
+	"raise_exception": func(r *renderer, a []any, _ *Dict) (any, error) {
+		why := r.text(argument(a, 0))
+		return nil, fmt.Errorf("%w: %s", ErrRaised, why[:min(len(why), mostReason)])
 	},
-	"namespace": func(_ *renderer, a []any, named *Dict) (any, error) {
+	"namespace": func(r *renderer, a []any, named *Dict) (any, error) {
 		ns := &namespace{}
 		if d, ok := argument(a, 0).(*Dict); ok {
+			r.visit(len(d.keys))
 			for _, k := range d.keys {
 				ns.Set(k, d.values[k])
 			}
@@ -234,20 +269,28 @@ var globals = map[string]function{
 		if len(a) == 1 {
 			n[0], n[1] = 0, n[0]
 		}
-		if n[2] == 0 || (n[1]-n[0])/n[2] > mostItems {
-			return nil, fmt.Errorf("range gives more than %d numbers", mostItems)
+		from, to, by := n[0], n[1], n[2]
+		if by == 0 {
+			return nil, errors.New("range has the step 0")
 		}
 		out := []any{}
-		for i := n[0]; n[2] > 0 && i < n[1] || n[2] < 0 && i > n[1]; i += n[2] {
+		for i := from; by > 0 && i < to || by < 0 && i > to; {
+			r.visit(1)
 			out = append(out, i)
+			next := i + by
+			if (next > i) != (by > 0) { // beyond the largest number
+				break
+			}
+			i = next
 		}
-		return out, r.step()
+		return out, nil
 	},
-	"strftime_now": func(r *renderer, a []any, _ *Dict) (any, error) { return strftime(r.now, text(argument(a, 0))) },
+	"strftime_now": func(r *renderer, a []any, _ *Dict) (any, error) { return r.strftime(r.text(argument(a, 0))) },
 }
 
-// strftime writes a time in Python's form.
-func strftime(t time.Time, form string) (any, error) {
+// strftime writes the time in Python's form.
+func (r *renderer) strftime(form string) (any, error) {
+	r.spend(len(form), 5)
 	layouts := map[byte]string{'d': "02", 'b': "Jan", 'B': "January", 'Y': "2006", 'm': "01", 'y': "06", 'H': "15",
 		'M': "04", 'S': "05", 'A': "Monday", 'a': "Mon", 'j': "002", 'I': "03", 'p': "PM"}
 	var b strings.Builder
@@ -258,7 +301,7 @@ func strftime(t time.Time, form string) (any, error) {
 		}
 		i++
 		if layout, ok := layouts[form[i]]; ok {
-			b.WriteString(t.Format(layout))
+			b.WriteString(r.now.Format(layout))
 		} else if form[i] == '%' {
 			b.WriteByte('%')
 		} else {

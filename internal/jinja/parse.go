@@ -5,14 +5,12 @@ import (
 	"strconv"
 )
 
-// mostDepth bounds how deeply statements, expressions, calls and values are nested.
-const mostDepth = 200
-
 // parser reads statements and expressions from tokens.
 type parser struct {
 	tokens []token
 	at     int
 	depth  int
+	links  int
 }
 
 func (p *parser) now() token { return p.tokens[p.at] }
@@ -66,6 +64,14 @@ func (p *parser) deeper() (func(), error) {
 		return nil, syntaxError(p.now().line, "the template is nested too deeply")
 	}
 	return func() { p.depth-- }, nil
+}
+
+// link counts an operand, an attribute or a filter that follows another in the current expression.
+func (p *parser) link() error {
+	if p.links++; p.links > mostLinks {
+		return syntaxError(p.now().line, "the expression has more than %d parts", mostLinks)
+	}
+	return nil
 }
 
 // body reads statements up to a block with one of the given names. It returns the name, whose tag is read as far as

@@ -3,6 +3,7 @@ package jinja
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The operators bind, from loosest to tightest: if/else, or, and, not, comparisons, + and -, ~, * and its like, **,
@@ -35,9 +36,13 @@ func (p *parser) expression() (expression, error) {
 		return nil, err
 	}
 	defer done()
+	defer func(links int) { p.links = links }(p.links)
 	e, err := p.or()
 	for err == nil && p.accept(tokName, "if") {
 		c := conditionExpr{then: e}
+		if err = p.link(); err != nil {
+			break
+		}
 		if c.if_, err = p.or(); err != nil {
 			return nil, err
 		}
@@ -59,7 +64,9 @@ func (p *parser) chain(k kind, operand func() (expression, error), ops ...string
 		}
 		p.take()
 		var right expression
-		right, err = operand()
+		if err = p.link(); err == nil {
+			right, err = operand()
+		}
 		left = binaryExpr{t.line, t.text, left, right}
 	}
 	return nil, err
@@ -102,8 +109,8 @@ func (p *parser) comparison() (expression, error) {
 			return all, nil
 		}
 		var right expression
-		if right, err = p.sum(); err != nil {
-			break
+		if right, err = p.sum(); err == nil {
+			err = p.link()
 		}
 		one := binaryExpr{t.line, op, left, right}
 		if left = right; all == nil {
@@ -150,11 +157,11 @@ func (p *parser) sign(filters bool) (expression, error) {
 func (p *parser) primary() (expression, error) {
 	switch t := p.take(); t.kind {
 	case tokString:
-		s := t.text
-		for p.now().kind == tokString { // strings that follow each other are one
-			s += p.take().text
+		var s strings.Builder
+		for s.WriteString(t.text); p.now().kind == tokString; { // strings that follow each other are one
+			s.WriteString(p.take().text)
 		}
-		return literal{s}, nil
+		return literal{s.String()}, nil
 	case tokInt:
 		n, err := strconv.Atoi(t.text)
 		if err != nil {
@@ -258,6 +265,9 @@ func (p *parser) dict() (expression, error) {
 // postfix reads attributes, indices and calls.
 func (p *parser) postfix(e expression) (expression, error) {
 	for {
+		if err := p.link(); err != nil {
+			return nil, err
+		}
 		t := p.now()
 		switch {
 		case p.accept(tokOp, "."):
@@ -352,6 +362,9 @@ func (p *parser) arguments() (args []expression, names []string, named []express
 // filters reads filters and tests.
 func (p *parser) filters(e expression) (expression, error) {
 	for {
+		if err := p.link(); err != nil {
+			return nil, err
+		}
 		t := p.now()
 		switch {
 		case p.accept(tokOp, "|"):

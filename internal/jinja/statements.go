@@ -5,19 +5,23 @@ import (
 	"fmt"
 )
 
-func (n textNode) run(r *renderer, _ *scope) error { return r.write(n.text) }
+func (n textNode) run(r *renderer, _ *scope) error {
+	r.write(n.text)
+	return nil
+}
 
 func (n outputNode) run(r *renderer, s *scope) error {
-	v, err := n.of.value(r, s)
+	r.line = n.line
+	v, err := r.value(n.of, s)
 	if err == nil {
-		err = r.write(text(v))
+		r.write(r.text(v))
 	}
 	return at(n.line, err)
 }
 
 func (n ifNode) run(r *renderer, s *scope) error {
 	for i, c := range n.conditions {
-		v, err := c.value(r, s)
+		v, err := r.value(c, s)
 		if err != nil {
 			return err
 		}
@@ -38,11 +42,12 @@ func (n breakNode) run(*renderer, *scope) error {
 }
 
 func (n forNode) run(r *renderer, s *scope) error {
-	over, err := n.over.value(r, s)
+	r.line = n.line
+	over, err := r.value(n.over, s)
 	if err != nil {
 		return at(n.line, err)
 	}
-	items, err := elements(over)
+	items, err := r.elements(over)
 	if err != nil {
 		return at(n.line, err)
 	}
@@ -55,12 +60,10 @@ func (n forNode) run(r *renderer, s *scope) error {
 		return r.run(n.otherwise, s.inner())
 	}
 	for i, item := range items {
-		if err := r.step(); err != nil {
-			return err
-		}
+		r.visit(iterationCost)
 		inner := s.inner()
-		inner.names["loop"] = loopOf(items, i)
-		if err := assign(inner, n.names, item); err != nil {
+		inner.names["loop"] = loop{items, i}
+		if err := r.assign(inner, n.names, item); err != nil {
 			return at(n.line, err)
 		}
 		err := r.run(n.body, inner)
@@ -78,10 +81,11 @@ func (n forNode) run(r *renderer, s *scope) error {
 func (n forNode) chosen(r *renderer, s *scope, items []any) (out []any, err error) {
 	for _, item := range items {
 		inner := s.inner()
-		if err := assign(inner, n.names, item); err != nil {
+		r.visit(iterationCost)
+		if err := r.assign(inner, n.names, item); err != nil {
 			return nil, err
 		}
-		v, err := n.condition.value(r, inner)
+		v, err := r.value(n.condition, inner)
 		if err != nil {
 			return nil, err
 		}
@@ -89,35 +93,63 @@ func (n forNode) chosen(r *renderer, s *scope, items []any) (out []any, err erro
 			out = append(out, item)
 		}
 	}
-	return out, r.step()
+	return out, nil
 }
 
-// loopOf returns the object loop of an iteration.
-func loopOf(items []any, i int) *Dict {
-	d := NewDict("index", i+1, "index0", i, "first", i == 0, "last", i == len(items)-1, "length", len(items),
-		"revindex", len(items)-i, "revindex0", len(items)-i-1, "depth", 1, "depth0", 0)
-	if i > 0 {
-		d.Set("previtem", items[i-1])
+// loop is the object loop of an iteration.
+type loop struct {
+	items []any
+	at    int
+}
+
+// get returns an attribute.
+func (l loop) get(name string) any {
+	n := len(l.items)
+	switch name {
+	case "index":
+		return l.at + 1
+	case "index0":
+		return l.at
+	case "first":
+		return l.at == 0
+	case "last":
+		return l.at == n-1
+	case "length":
+		return n
+	case "revindex":
+		return n - l.at
+	case "revindex0":
+		return n - l.at - 1
+	case "depth":
+		return 1
+	case "depth0":
+		return 0
+	case "cycle":
+		return function(l.cycle)
 	}
-	if i+1 < len(items) {
-		d.Set("nextitem", items[i+1])
+	if name == "previtem" && l.at > 0 {
+		return l.items[l.at-1]
 	}
-	d.Set("cycle", function(func(_ *renderer, args []any, _ *Dict) (any, error) {
-		if len(args) == 0 {
-			return nil, errors.New("cycle wants values")
-		}
-		return args[i%len(args)], nil
-	}))
-	return d
+	if name == "nextitem" && l.at+1 < n {
+		return l.items[l.at+1]
+	}
+	return undefined{name}
+}
+
+func (l loop) cycle(_ *renderer, args []any, _ *Dict) (any, error) {
+	if len(args) == 0 {
+		return nil, errors.New("cycle wants values")
+	}
+	return args[l.at%len(args)], nil
 }
 
 // assign sets one name, or several from the parts of a value.
-func assign(s *scope, names []string, v any) error {
+func (r *renderer) assign(s *scope, names []string, v any) error {
 	if len(names) == 1 {
 		s.names[names[0]] = v
 		return nil
 	}
-	parts, err := elements(v)
+	parts, err := r.elements(v)
 	if err != nil {
 		return err
 	}
@@ -131,18 +163,19 @@ func assign(s *scope, names []string, v any) error {
 }
 
 func (n setNode) run(r *renderer, s *scope) error {
+	r.line = n.line
 	var v any
 	var err error
 	if n.of != nil {
-		v, err = n.of.value(r, s)
+		v, err = r.value(n.of, s)
 	} else {
-		v, err = r.text(n.body, s.inner())
+		v, err = r.capture(n.body, s.inner())
 	}
 	if err != nil {
 		return at(n.line, err)
 	}
 	if n.object == "" {
-		return at(n.line, assign(s, n.names, v))
+		return at(n.line, r.assign(s, n.names, v))
 	}
 	of, _ := s.find(n.object)
 	ns, ok := of.(*namespace)
@@ -155,10 +188,7 @@ func (n setNode) run(r *renderer, s *scope) error {
 
 func (n macroNode) run(_ *renderer, s *scope) error {
 	s.names[n.name] = function(func(r *renderer, args []any, named *Dict) (any, error) {
-		if r.depth++; r.depth > mostDepth {
-			return nil, errors.New("macros call each other too deeply")
-		}
-		defer func() { r.depth-- }()
+		defer r.deeper("macros call each other")()
 		inner := s.inner()
 		if len(args) > len(n.names) {
 			return nil, fmt.Errorf("%s takes %d arguments, got %d", n.name, len(n.names), len(args))
@@ -171,7 +201,7 @@ func (n macroNode) run(_ *renderer, s *scope) error {
 			case given:
 			case e != nil:
 				var err error
-				if v, err = e.value(r, inner); err != nil {
+				if v, err = r.value(e, inner); err != nil {
 					return nil, err
 				}
 			default:
@@ -179,7 +209,7 @@ func (n macroNode) run(_ *renderer, s *scope) error {
 			}
 			inner.names[name] = v
 		}
-		return r.text(n.body, inner)
+		return r.capture(n.body, inner)
 	})
 	return nil
 }

@@ -7,15 +7,6 @@ import (
 	"time"
 )
 
-// Bounds of a rendering.
-const (
-	mostSteps  = 1_000_000 // statements and expressions
-	mostOutput = 64 << 20  // bytes, of a text on the way too
-	mostItems  = 1 << 20   // of a list that a template makes
-)
-
-var errOutput = fmt.Errorf("the template writes more than %d bytes", mostOutput)
-
 // ErrRaised is the cause of an error that the template itself raises (raise_exception).
 var ErrRaised = errors.New("the template refuses the conversation")
 
@@ -23,7 +14,11 @@ var ErrRaised = errors.New("the template refuses the conversation")
 type Template struct{ body []statement }
 
 // Parse reads a template.
-func Parse(text string) (*Template, error) {
+func Parse(text string) (parsed *Template, err error) {
+	defer explain(&err)
+	if len(text) > mostTemplate {
+		return nil, fmt.Errorf("chat template: it has more than %d bytes", mostTemplate)
+	}
 	tokens, err := lex(text)
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
@@ -38,7 +33,8 @@ func Parse(text string) (*Template, error) {
 
 // Render renders the template with the values of its names. now is the time that strftime_now writes; a template that
 // asks for it while it is zero finds no such name.
-func (t *Template) Render(values *Dict, now time.Time) (string, error) {
+func (t *Template) Render(values *Dict, now time.Time) (text string, err error) {
+	defer explain(&err)
 	r := &renderer{out: &strings.Builder{}, now: now}
 	s := &scope{names: map[string]any{}}
 	for _, k := range values.keys {
@@ -52,10 +48,9 @@ func (t *Template) Render(values *Dict, now time.Time) (string, error) {
 
 // renderer is one rendering.
 type renderer struct {
-	out   *strings.Builder
-	now   time.Time
-	steps int
-	depth int
+	out *strings.Builder
+	now time.Time
+	budget
 }
 
 // scope holds the names of a block. Names of outer blocks can be read.
@@ -75,28 +70,21 @@ func (s *scope) find(name string) (any, bool) {
 	return nil, false
 }
 
-// step counts a step and a level of depth until the returned error says that there are too many.
-func (r *renderer) step() error {
-	if r.steps++; r.steps > mostSteps {
-		return fmt.Errorf("the template takes more than %d steps", mostSteps)
-	}
-	return nil
+// write appends to the output.
+func (r *renderer) write(text string) {
+	r.spend(len(text), 1)
+	r.out.WriteString(text)
 }
 
-// write appends to the output.
-func (r *renderer) write(text string) error {
-	if r.out.Len()+len(text) > mostOutput {
-		return errOutput
-	}
-	r.out.WriteString(text)
-	return nil
+// value evaluates an expression.
+func (r *renderer) value(e expression, s *scope) (any, error) {
+	r.visit(1)
+	return e.value(r, s)
 }
 
 func (r *renderer) run(body []statement, s *scope) error {
 	for _, n := range body {
-		if err := r.step(); err != nil {
-			return err
-		}
+		r.visit(1)
 		if err := n.run(r, s); err != nil {
 			return err
 		}
@@ -104,8 +92,8 @@ func (r *renderer) run(body []statement, s *scope) error {
 	return nil
 }
 
-// text renders statements to a text of their own.
-func (r *renderer) text(body []statement, s *scope) (string, error) {
+// capture renders statements to a text of their own.
+func (r *renderer) capture(body []statement, s *scope) (string, error) {
 	outer := r.out
 	r.out = &strings.Builder{}
 	defer func() { r.out = outer }()

@@ -5,8 +5,11 @@ import (
 	"strings"
 )
 
+// test is a test of a value.
+type test func(r *renderer, of any, args []any) (bool, error)
+
 // tests are the tests that templates may use.
-var tests = map[string]func(of any, args []any) (bool, error){
+var tests = map[string]test{
 	"defined":   plainTest(func(v any) bool { _, u := v.(undefined); return !u }),
 	"undefined": plainTest(func(v any) bool { _, u := v.(undefined); return u }),
 	"none":      plainTest(func(v any) bool { return v == nil }),
@@ -21,22 +24,17 @@ var tests = map[string]func(of any, args []any) (bool, error){
 	"false":     plainTest(func(v any) bool { return v == false }),
 	"lower":     cased(strings.ToLower, strings.ToUpper),
 	"upper":     cased(strings.ToUpper, strings.ToLower),
-	"iterable":  plainTest(func(v any) bool { _, err := elements(v); return err == nil }),
-	"sequence": plainTest(func(v any) bool {
-		_, err := elements(v)
-		return err == nil
-	}),
-	"odd":         parity(1),
-	"even":        parity(0),
+	"iterable":  plainTest(iterable),
+	"sequence":  plainTest(iterable),
+	"odd":       parity(1), "even": parity(0),
 	"divisibleby": divisible,
-	"in": func(of any, args []any) (bool, error) {
+	"in": func(r *renderer, of any, args []any) (bool, error) {
 		if len(args) != 1 {
 			return false, errors.New("the test in wants one argument")
 		}
-		return contains(args[0], of)
+		return r.contains(args[0], of)
 	},
-	"eq": comparing(func(a, b any) (bool, error) { return equal(a, b), nil }), "equalto": comparing(same),
-	"==": comparing(same), "sameas": comparing(same),
+	"eq": comparing(same), "equalto": comparing(same), "==": comparing(same), "sameas": comparing(same),
 	"ne": comparing(differs), "!=": comparing(differs),
 	"lt": ordered(func(c int) bool { return c < 0 }), "lessthan": ordered(func(c int) bool { return c < 0 }),
 	"<": ordered(func(c int) bool { return c < 0 }), "le": ordered(func(c int) bool { return c <= 0 }),
@@ -46,35 +44,38 @@ var tests = map[string]func(of any, args []any) (bool, error){
 }
 
 // cased is the test of a text that one change leaves as it is and the other does not.
-func cased(stays, changes func(string) string) func(any, []any) (bool, error) {
-	return plainTest(func(v any) bool { s := text(v); return s == stays(s) && s != changes(s) })
-}
-
-func same(a, b any) (bool, error)    { return equal(a, b), nil }
-func differs(a, b any) (bool, error) { return !equal(a, b), nil }
-
-func plainTest(f func(any) bool) func(any, []any) (bool, error) {
-	return func(v any, _ []any) (bool, error) { return f(v), nil }
-}
-
-func comparing(f func(a, b any) (bool, error)) func(any, []any) (bool, error) {
-	return func(v any, args []any) (bool, error) {
-		if len(args) != 1 {
-			return false, errors.New("the test wants one argument")
-		}
-		return f(v, args[0])
+func cased(stays, changes func(string) string) test {
+	return func(r *renderer, v any, _ []any) (bool, error) {
+		s := r.text(v)
+		return s == r.changed(stays, s) && s != r.changed(changes, s), nil
 	}
 }
 
-func ordered(f func(c int) bool) func(any, []any) (bool, error) {
-	return comparing(func(a, b any) (bool, error) {
-		c, err := compare(a, b)
+func same(r *renderer, a, b any) (bool, error)    { return r.equal(a, b), nil }
+func differs(r *renderer, a, b any) (bool, error) { return !r.equal(a, b), nil }
+
+func plainTest(f func(any) bool) test {
+	return func(_ *renderer, v any, _ []any) (bool, error) { return f(v), nil }
+}
+
+func comparing(f func(r *renderer, a, b any) (bool, error)) test {
+	return func(r *renderer, v any, args []any) (bool, error) {
+		if len(args) != 1 {
+			return false, errors.New("the test wants one argument")
+		}
+		return f(r, v, args[0])
+	}
+}
+
+func ordered(f func(c int) bool) test {
+	return comparing(func(r *renderer, a, b any) (bool, error) {
+		c, err := r.compare(a, b)
 		return err == nil && f(c), err
 	})
 }
 
-func parity(rest int) func(any, []any) (bool, error) {
-	return func(v any, _ []any) (bool, error) {
+func parity(rest int) test {
+	return func(_ *renderer, v any, _ []any) (bool, error) {
 		n, ok := v.(int)
 		if !ok {
 			return false, errors.New("want a whole number")
@@ -83,7 +84,7 @@ func parity(rest int) func(any, []any) (bool, error) {
 	}
 }
 
-func divisible(v any, args []any) (bool, error) {
+func divisible(_ *renderer, v any, args []any) (bool, error) {
 	n, ok := v.(int)
 	if len(args) != 1 || !ok {
 		return false, errors.New("divisibleby wants whole numbers")

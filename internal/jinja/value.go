@@ -2,10 +2,10 @@ package jinja
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,8 +37,11 @@ func (d *Dict) Set(key, value any) {
 	d.values[key] = value
 }
 
-// Get returns a key's value.
+// Get returns a key's value. No list and no mapping is a key.
 func (d *Dict) Get(key any) (any, bool) {
+	if !hashable(key) {
+		return nil, false
+	}
 	v, ok := d.values[key]
 	return v, ok
 }
@@ -56,7 +59,7 @@ type function func(r *renderer, args []any, named *Dict) (any, error)
 func From(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	v, err := decode(d)
+	v, err := decode(d, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +69,10 @@ func From(text []byte) (any, error) {
 	return v, nil
 }
 
-func decode(d *json.Decoder) (any, error) {
+func decode(d *json.Decoder, depth int) (any, error) {
+	if depth > mostDepth {
+		return nil, fmt.Errorf("the JSON is nested more than %d deep", mostDepth)
+	}
 	t, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -81,7 +87,7 @@ func decode(d *json.Decoder) (any, error) {
 		if t == '[' {
 			list := []any{}
 			for d.More() {
-				v, err := decode(d)
+				v, err := decode(d, depth+1)
 				if err != nil {
 					return nil, err
 				}
@@ -96,7 +102,7 @@ func decode(d *json.Decoder) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			v, err := decode(d)
+			v, err := decode(d, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -108,7 +114,7 @@ func decode(d *json.Decoder) (any, error) {
 	return t, nil
 }
 
-// Texts returns a value with change applied to every text in it, keys included.
+// Texts returns a value of From with change applied to every text in it, keys included.
 func Texts(v any, change func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -151,48 +157,62 @@ func truth(v any) bool {
 }
 
 // text writes a value as Python's str does.
-func text(v any) string {
+func (r *renderer) text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
 	if _, ok := v.(undefined); ok {
 		return ""
 	}
-	return represent(v)
+	w := writer{r: r}
+	w.represent(v)
+	return w.String()
 }
 
 // represent writes a value as Python's repr does.
-func represent(v any) string {
+func (w *writer) represent(v any) {
+	w.r.visit(1)
 	switch v := v.(type) {
 	case nil:
-		return "None"
+		w.write("None")
 	case bool:
-		if v {
-			return "True"
-		}
-		return "False"
+		w.write(map[bool]string{true: "True", false: "False"}[v])
 	case int:
-		return strconv.Itoa(v)
+		w.write(strconv.Itoa(v))
 	case float64:
-		return floatText(v)
+		w.write(floatText(v))
 	case string:
-		return quote(v)
+		w.r.spend(len(v), 1)
+		w.write(quote(v))
 	case []any:
-		parts := make([]string, len(v))
+		defer w.r.deeper("a value is nested")()
+		w.write("[")
 		for i, e := range v {
-			parts[i] = represent(e)
+			w.separate(i)
+			w.represent(e)
 		}
-		return "[" + strings.Join(parts, ", ") + "]"
+		w.write("]")
 	case *Dict:
-		parts := make([]string, len(v.keys))
+		defer w.r.deeper("a value is nested")()
+		w.write("{")
 		for i, k := range v.keys {
-			parts[i] = represent(k) + ": " + represent(v.values[k])
+			w.separate(i)
+			w.represent(k)
+			w.write(": ")
+			w.represent(v.values[k])
 		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		w.write("}")
 	case undefined:
-		return "Undefined"
+		w.write("Undefined")
+	default:
+		w.write("<" + typeName(v) + ">")
 	}
-	return fmt.Sprintf("<%s>", typeName(v))
+}
+
+func (w *writer) separate(i int) {
+	if i > 0 {
+		w.write(", ")
+	}
 }
 
 // floatText writes a number as Python does.
@@ -265,6 +285,8 @@ func typeName(v any) string {
 		return "undefined"
 	case *namespace:
 		return "a namespace"
+	case loop:
+		return "a loop"
 	}
 	return "a function"
 }
@@ -286,61 +308,72 @@ func asNumber(v any) (x float64, whole bool, ok bool) {
 }
 
 // equal compares as Python's == does.
-func equal(a, b any) bool {
+func (r *renderer) equal(a, b any) bool {
+	r.visit(1)
 	if x, _, ok := asNumber(a); ok {
 		y, _, also := asNumber(b)
 		return also && x == y
 	}
 	switch a := a.(type) {
+	case nil:
+		return b == nil
 	case undefined:
 		_, ok := b.(undefined)
 		return ok
+	case string:
+		other, ok := b.(string)
+		return ok && r.sameText(a, other)
+	case *namespace:
+		return a == b
 	case []any:
 		other, ok := b.([]any)
-		return ok && slices.EqualFunc(a, other, equal)
+		if !ok {
+			return false
+		}
+		defer r.deeper("a value is nested")()
+		return slices.EqualFunc(a, other, r.equal)
 	case *Dict:
 		other, ok := b.(*Dict)
 		if !ok || len(a.keys) != len(other.keys) {
 			return false
 		}
+		defer r.deeper("a value is nested")()
 		for _, k := range a.keys {
-			if v, there := other.Get(k); !there || !equal(a.values[k], v) {
+			if v, there := other.Get(k); !there || !r.equal(a.values[k], v) {
 				return false
 			}
 		}
 		return true
 	}
-	if b == nil || a == nil || !reflect.TypeOf(a).Comparable() || !reflect.TypeOf(b).Comparable() {
-		return a == nil && b == nil
-	}
+	return false
+}
+
+func (r *renderer) sameText(a, b string) bool {
+	r.spend(min(len(a), len(b)), 1)
 	return a == b
 }
 
 // compare orders numbers, texts and lists.
-func compare(a, b any) (int, error) {
+func (r *renderer) compare(a, b any) (int, error) {
+	r.visit(1)
 	if x, _, ok := asNumber(a); ok {
 		if y, _, also := asNumber(b); also {
-			switch {
-			case x < y:
-				return -1, nil
-			case x > y:
-				return 1, nil
-			}
-			return 0, nil
+			return cmp.Compare(x, y), nil
 		}
 	}
 	if x, ok := a.(string); ok {
 		if y, also := b.(string); also {
+			r.spend(min(len(x), len(y)), 1)
 			return strings.Compare(x, y), nil
 		}
 	}
 	if x, ok := a.([]any); ok {
 		if y, also := b.([]any); also {
+			defer r.deeper("a value is nested")()
 			for i := range min(len(x), len(y)) {
-				if equal(x[i], y[i]) {
-					continue
+				if !r.equal(x[i], y[i]) {
+					return r.compare(x[i], y[i])
 				}
-				return compare(x[i], y[i])
 			}
 			return len(x) - len(y), nil
 		}
@@ -349,20 +382,29 @@ func compare(a, b any) (int, error) {
 }
 
 // elements returns what a loop over a value goes through.
-func elements(v any) ([]any, error) {
+func (r *renderer) elements(v any) ([]any, error) {
 	switch v := v.(type) {
 	case []any:
 		return v, nil
 	case *Dict:
 		return v.keys, nil
 	case string:
-		var out []any
-		for _, r := range v {
-			out = append(out, string(r))
+		r.visit(len(v))
+		out := make([]any, 0, len(v))
+		for _, c := range v {
+			out = append(out, string(c))
 		}
 		return out, nil
 	case undefined:
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%s cannot be looped over", typeName(v))
+}
+
+func iterable(v any) bool {
+	switch v.(type) {
+	case []any, *Dict, string, undefined:
+		return true
+	}
+	return false
 }

@@ -16,12 +16,13 @@ import (
 // follows, which read a page.
 func Foreign(r *http.Request) error {
 	if !Names(r.Host) {
-		return fmt.Errorf("the header Host is %q: a server on loopback is asked by 127.0.0.1, [::1] or localhost", r.Host)
+		return fmt.Errorf("the header Host is %q: a server on loopback is asked by 127.0.0.1, [::1] or localhost",
+			r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if !same(origin, r.Host) {
-			return fmt.Errorf("the header Origin is %q: web pages of other origins are refused; send the request from a "+
-				"program, without Origin", origin)
+			return fmt.Errorf("the header Origin is %q: web pages of other origins are refused; send the request from "+
+				"a program, without Origin", origin)
 		}
 	}
 	site := r.Header.Get("Sec-Fetch-Site")

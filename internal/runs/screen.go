@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 // Screen is a terminal whose last line can be a progress bar. Whatever else is written to it first removes the bar, so
@@ -14,11 +16,12 @@ import (
 type Screen struct {
 	mu    sync.Mutex
 	w     io.Writer
+	plain *terminal.Writer // to w, for texts
 	drawn bool
 }
 
 // NewScreen makes a screen on a terminal.
-func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
+func NewScreen(w io.Writer) *Screen { return &Screen{w: w, plain: terminal.NewWriter(w)} }
 
 // Width is the number of columns of the terminal, or 0 if it is not known.
 func (s *Screen) Width() int {
@@ -41,7 +44,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	return s.w.Write(p)
+	return s.plain.Write(p)
 }
 
 // Bar draws the bar, in place of an earlier one.
@@ -49,7 +52,7 @@ func (s *Screen) Bar(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	fmt.Fprint(s.w, text)
+	fmt.Fprint(s.plain, text)
 	s.drawn = true
 }
 

@@ -24,22 +24,25 @@ type call struct{ Name, Arguments string }
 // callFinder separates the text of a response from its calls. Text before the first call is passed on at once, except
 // white space and what may begin a call.
 type callFinder struct {
-	held  string
-	begun bool // whether text has been passed on
-	calls bool // whether a call may have begun: everything else is held
+	space strings.Builder // white space before held
+	held  string          // a few bytes, unless a call has begun
+	rest  strings.Builder // what follows the beginning of a call
+	begun bool            // whether text has been passed on
+	calls bool            // whether a call may have begun: everything else is held
 }
 
 // push adds text, and returns what is certainly no part of a call.
 func (c *callFinder) push(text string) string {
-	c.held += text
 	if c.calls {
+		c.rest.WriteString(text)
 		return ""
 	}
-	if !c.begun {
-		start := strings.TrimLeftFunc(c.held, unicode.IsSpace)
-		if start == "" {
-			return ""
-		}
+	c.held += text
+	c.skipSpace()
+	if c.held == "" {
+		return ""
+	}
+	if start := c.held; !c.begun {
 		if start[0] == '{' || overlaps(start, callPython) || overlaps(start, callList) {
 			c.calls = strings.HasPrefix(start, "{") || strings.HasPrefix(start, callPython) ||
 				strings.HasPrefix(start, callList)
@@ -57,9 +60,21 @@ func (c *callFinder) push(text string) string {
 		cut -= hold.mayBegin(c.held)
 	}
 	cut = len(strings.TrimRightFunc(c.held[:cut], unicode.IsSpace))
-	out := c.held[:cut]
-	c.held, c.begun = c.held[cut:], c.begun || cut > 0
+	if cut == 0 {
+		return ""
+	}
+	out := c.space.String() + c.held[:cut]
+	c.space.Reset()
+	c.held, c.begun = c.held[cut:], true
+	c.skipSpace()
 	return out
+}
+
+// skipSpace takes white space out of the text that is looked at again with each piece.
+func (c *callFinder) skipSpace() {
+	start := strings.TrimLeftFunc(c.held, unicode.IsSpace)
+	c.space.WriteString(c.held[:len(c.held)-len(start)])
+	c.held = start
 }
 
 // overlaps reports whether a text begins with a mark, or is the beginning of one.
@@ -69,8 +84,10 @@ func overlaps(text, mark string) bool {
 
 // end returns the rest of the text, and the calls. Something that looks like a call and is none is text.
 func (c *callFinder) end() (text string, calls []call) {
-	text = c.held
+	text = c.space.String() + c.held + c.rest.String()
+	c.space.Reset()
 	c.held = ""
+	c.rest.Reset()
 	if rest, found, ok := tagged(text); ok {
 		return rest, found
 	}

@@ -22,6 +22,8 @@ const (
 	mostValues  = 1 << 22 // of an array
 	mostText    = 1 << 24 // bytes of a string
 	mostHeader  = 1 << 28 // bytes of all entries
+	mostHeld    = 1 << 27 // bytes in memory of all entries and names
+	valueBytes  = 32      // of a value in an array, besides its text
 )
 
 // File is an open file. Its tensors are read when they are needed.
@@ -127,6 +129,7 @@ func (f *File) read(r io.ReaderAt, size int64) error {
 			mostTensors)
 	}
 	for range entries {
+		h.hold(valueBytes)
 		key := h.text()
 		value := h.value(h.uint32())
 		if h.err != nil {
@@ -135,6 +138,7 @@ func (f *File) read(r io.ReaderAt, size int64) error {
 		f.entries[key] = value
 	}
 	for range tensors {
+		h.hold(4 * valueBytes)
 		name := h.text()
 		t := h.tensor()
 		if h.err != nil {
@@ -174,9 +178,17 @@ func (f *File) place(r io.ReaderAt, size, header int64) error {
 
 // headerReader reads a header; after an error it returns zero values.
 type headerReader struct {
-	r   *bufio.Reader
-	at  int64
-	err error
+	r    *bufio.Reader
+	at   int64
+	held uint64 // bytes of what is kept
+	err  error
+}
+
+// hold counts n bytes that are kept.
+func (h *headerReader) hold(n uint64) {
+	if h.held += n; h.held > mostHeld && h.err == nil {
+		h.err = fmt.Errorf("the header takes more than %d bytes in memory", mostHeld)
+	}
 }
 
 func (h *headerReader) bytes(to []byte) {
@@ -206,6 +218,9 @@ func (h *headerReader) text() string {
 	n := h.uint64()
 	if h.err == nil && n > mostText {
 		h.err = fmt.Errorf("a text of %d bytes is longer than %d", n, mostText)
+	}
+	if h.err == nil {
+		h.hold(n)
 	}
 	if h.err != nil {
 		return ""
@@ -257,10 +272,16 @@ func (h *headerReader) array() []any {
 	if h.err == nil && (n > mostValues || kind == typeArray) {
 		h.err = fmt.Errorf("an array of %d values of type %d is not supported", n, kind)
 	}
+	if h.err == nil {
+		h.hold(n * valueBytes)
+	}
 	var out []any
 	for range n {
 		if h.err != nil {
 			return nil
+		}
+		if out == nil {
+			out = make([]any, 0, n)
 		}
 		out = append(out, h.value(kind))
 	}

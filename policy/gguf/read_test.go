@@ -217,3 +217,34 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// TestHeadersAreBounded reads headers that are small in the file and large in memory.
+func TestHeadersAreBounded(t *testing.T) {
+	number := binary.LittleEndian.AppendUint64
+	text := func(b []byte, s string) []byte { return append(number(b, uint64(len(s))), s...) }
+	head := func(entries int) []byte {
+		b := append([]byte(magic), 3, 0, 0, 0)
+		return number(number(b, 0), uint64(entries))
+	}
+	array := func(b []byte, key string, kind uint32, n int, value []byte) []byte {
+		b = binary.LittleEndian.AppendUint32(text(b, key), typeArray)
+		b = number(binary.LittleEndian.AppendUint32(b, kind), uint64(n))
+		return append(b, bytes.Repeat(value, n)...)
+	}
+	open := func(data []byte) error {
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+		f, err := Open(path)
+		if err == nil {
+			require.NoError(t, f.Close())
+		}
+		return err
+	}
+	require.ErrorContains(t, open(array(array(head(2), "a", 1, 1<<22, []byte{1}), "b", 1, 1<<22, []byte{1})),
+		"in memory")
+	require.ErrorContains(t, open(array(head(1), "a", typeString, 1<<22, number(nil, 0))), "in memory")
+	require.ErrorContains(t, open(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(
+		binary.LittleEndian.AppendUint32(text(head(1), "a"), typeArray), 1), 1<<20)), "ends early")
+	usual := array(head(2), "a", typeString, 300_000, text(nil, "token"))
+	require.NoError(t, open(array(usual, "b", typeFloat32, 300_000, make([]byte, 4))))
+}

@@ -44,8 +44,8 @@ var lastNumber = Declaration{
 
 // numberForm is a number without a sign: with thousands that a comma, a thin or a plain space separates, with an
 // exponent, or a power, as 10^6 and 1.5 × 10^6.
-var numberForm = regexp.MustCompile(`(?:\d{1,3}(?:(?:,|\\,| |\x{00a0}|\x{2009}|\x{202f})\d{3})+\b|\d+)(?:\.\d+)?` + numberTail +
-	`|\.\d+` + numberTail)
+var numberForm = regexp.MustCompile(`(?:\d{1,3}(?:(?:,|\\,| |\x{00a0}|\x{2009}|\x{202f})\d{3})+\b|\d+)(?:\.\d+)?` +
+	numberTail + `|\.\d+` + numberTail)
 
 const (
 	numberPower = `\^(?:\{[-−]?\d+\}|[-−]?\d+)`

@@ -124,11 +124,14 @@ func fenced(text string) (programs, outside []string, open bool) {
 		if start < 0 {
 			return programs, append(outside, text), false
 		}
-		inside, after, closed := strings.Cut("\n"+text[start+length:], "\n"+fence)
+		inside, after, closed := strings.Cut(text[start+length:], "\n"+fence)
+		if empty, found := strings.CutPrefix(text[start+length:], fence); found {
+			inside, after, closed = "", empty, true
+		}
 		if !closed {
 			return programs, append(outside, text), true
 		}
-		programs = append(programs, strings.TrimPrefix(inside, "\n"))
+		programs = append(programs, inside)
 		outside = append(outside, text[:start])
 		text = after
 	}
@@ -136,13 +139,19 @@ func fenced(text string) (programs, outside []string, open bool) {
 
 // nextFence finds the opening of a python block and its length, or returns −1.
 func nextFence(text string) (start, length int) {
-	start = -1
-	for _, open := range []string{fencePython, fencePy} {
-		if i := strings.Index(text, open); i >= 0 && (start < 0 || i < start) {
-			start, length = i, len(open)
+	const begins = fence + "py"
+	for from := 0; ; from += len(begins) {
+		i := strings.Index(text[from:], begins)
+		if i < 0 {
+			return -1, 0
+		}
+		from += i
+		for _, open := range []string{fencePython, fencePy} {
+			if strings.HasPrefix(text[from:], open) {
+				return from, len(open)
+			}
 		}
 	}
-	return start, length
 }
 
 // Body renders the output of a program.

@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,4 +63,17 @@ func TestTIROutputStaysInItsBlock(t *testing.T) {
 	body := protocol.TIR{}.Body(protocol.Limit{}, env.ToolCall{Code: "x"},
 		&protocol.Result{Output: "```\n\\boxed{3} `````"})
 	require.Equal(t, "` ``\n\\ boxed{3} ` ` ` ``", body)
+}
+
+// TestLongTIR parses megabytes of blocks, and of what is nearly one: each is read once.
+func TestLongTIR(t *testing.T) {
+	const n = 1 << 19
+	for text, want := range map[string]int{"```py\n```": 1, "```python\nx\n```": 1, "```pyx": 0, "```py": 0,
+		"\n```": 0} {
+		got := protocol.TIR{}.Parse(strings.Repeat(text, n)+"\n```output", nil)
+		require.Len(t, got.Calls, 1, text)
+		require.False(t, got.WellFormed, text)
+		got = protocol.Program{}.Parse(strings.Repeat(text, n), nil)
+		require.Equal(t, n*want, got.AnswerTags, text)
+	}
 }

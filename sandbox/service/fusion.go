@@ -70,7 +70,7 @@ func (s *Service) serveFusion(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	call.Trace = r.Header.Get(traceHeader)
-	answers, err := s.collect(r.Context(), []request{{key: rand.Text(), call: call}})
+	answers, err := collect(r.Context(), s, []request{{key: rand.Text(), call: call}}, whole)
 	if err != nil {
 		answers = []answer{{err: err}}
 	}

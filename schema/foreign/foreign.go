@@ -29,23 +29,23 @@ type Table struct {
 	columns []parquet.LeafColumn // the requested columns that the file has
 	texts   []func(parquet.Value) (string, error)
 	names   []string
+	most    int64 // bytes of all texts
 }
 
 // Open reads the file's footer. columns names the columns that Rows is to read; the file need not have all of them. A
-// file whose columns hold more than most bytes once they are unpacked is ErrTooLarge.
+// file whose pages hold more than most bytes once they are unpacked is ErrTooLarge.
 func Open(r io.ReaderAt, size, most int64, columns []string) (*Table, error) {
+	if err := CheckFooter(r, size); err != nil {
+		return nil, fmt.Errorf("read the file's footer: %w", err)
+	}
 	f, err := parquet.OpenFile(r, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, fmt.Errorf("read the file's footer: %w", err)
 	}
-	unpacked := int64(0)
-	for _, g := range f.Metadata().RowGroups {
-		if g.TotalByteSize < 0 || g.TotalByteSize > most-unpacked {
-			return nil, ErrTooLarge
-		}
-		unpacked += g.TotalByteSize
+	if err := checkPages(r, f, most); err != nil {
+		return nil, err
 	}
-	t := &Table{file: f}
+	t := &Table{file: f, most: most}
 	for _, name := range columns {
 		leaf, ok := f.Schema().Lookup(name)
 		if !ok {
@@ -70,10 +70,13 @@ func Open(r io.ReaderAt, size, most int64, columns []string) (*Table, error) {
 func (t *Table) Columns() []string { return t.names }
 
 // Rows calls each for every row, in order, with the texts of Columns; ok is false for a null. It stops at the first
-// error.
+// error. Texts of more than most bytes together are ErrTooLarge: rows may repeat a text that the file holds once.
 func (t *Table) Rows(each func(texts []string, ok []bool) error) error {
-	texts, ok := make([]string, len(t.columns)), make([]bool, len(t.columns))
+	texts, ok, left := make([]string, len(t.columns)), make([]bool, len(t.columns)), t.most
 	for _, group := range t.file.RowGroups() {
+		if group.NumRows() == 0 { // the decoder would look for its pages
+			continue
+		}
 		if err := t.group(group, func(row parquet.Row) error {
 			for i := range texts {
 				texts[i], ok[i] = "", false
@@ -86,6 +89,9 @@ func (t *Table) Rows(each func(texts []string, ok []bool) error) error {
 				var err error
 				if texts[i], err = t.texts[i](v); err != nil {
 					return fmt.Errorf("column %s %w", t.names[i], err)
+				}
+				if left -= int64(len(texts[i])); left < 0 {
+					return ErrTooLarge
 				}
 				ok[i] = true
 			}

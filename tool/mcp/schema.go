@@ -22,6 +22,7 @@ import (
 const (
 	argumentsMax  = 1 << 20 // bytes
 	argumentsDeep = 16      // nesting of arguments
+	schemaDeep    = 200     // nesting of a schema
 	costMax       = 200_000 // subschemas that one path through the arguments may be checked against
 )
 
@@ -41,6 +42,9 @@ func newChecker(text string) (*checker, error) {
 	top, ok := doc.(map[string]any)
 	if !ok || top["type"] != "object" {
 		return nil, errors.New(`the schema must be an object with the type "object"`)
+	}
+	if depth(top) > schemaDeep {
+		return nil, fmt.Errorf("the schema is nested more than %d deep", schemaDeep)
 	}
 	if !cheap(top) {
 		return nil, errors.New("the schema refers to itself too often to be checked")
