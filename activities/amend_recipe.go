@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,7 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	if m.Note, err = a.notes(ctx, in); err != nil {
 		return schema.Manifest{}, outage(err)
 	}
+	maps.Copy(m.Note, before.code)
 	shard, err := a.Record.Shard(ctx, place, schema.Documents, resolved.JSON, 1)
 	if err != nil {
 		return schema.Manifest{}, outage(err)

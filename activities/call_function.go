@@ -36,10 +36,11 @@ func (a CallFunction) Execute(ctx context.Context, in api.FunctionInput) (api.Ca
 		if err != nil {
 			return err
 		}
-		rows, err := a.called(ctx, w, recipe, g, trajectories, problems)
+		rows, err := a.called(ctx, w, in.Scope, recipe, g, trajectories, problems)
 		if err != nil {
 			return err
 		}
+		out.Edited = w.edited
 		for _, r := range rows {
 			if r.Excluded != nil {
 				out.Excluded++
@@ -53,8 +54,9 @@ func (a CallFunction) Execute(ctx context.Context, in api.FunctionInput) (api.Ca
 	return out, err
 }
 
-// called calls the function and returns its results. It takes over those that the shard's verifier has.
-func (d *Deps) called(ctx context.Context, w *draft, recipe *recipes.Recipe, g *grading.Grader,
+// called calls the function, returns its results and notes its code. It takes over results that the shard's verifier
+// has.
+func (d *Deps) called(ctx context.Context, w *draft, scope api.Scope, recipe *recipes.Recipe, g *grading.Grader,
 	trajectories []schema.TrajectoryRow, problems map[string]string) ([]schema.FunctionScoreRow, error) {
 	f, err := g.Function()
 	if err != nil {
@@ -80,9 +82,6 @@ func (d *Deps) called(ctx context.Context, w *draft, recipe *recipes.Recipe, g *
 		grading.FillResult(&rows[i], r.Score, r.Success, nil)
 	}
 	left := leftToScore(len(rows), early)
-	if len(left) == 0 {
-		return rows, nil
-	}
 	open := make([]map[string]any, len(left))
 	for i, at := range left {
 		open[i] = arguments[at]
@@ -96,5 +95,9 @@ func (d *Deps) called(ctx context.Context, w *draft, recipe *recipes.Recipe, g *
 			grading.FillResult(&rows[left[i]], r.Score, r.Success, r.Broken)
 		}
 	}
-	return rows, nil
+	files, err := d.functions.Code(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	return rows, w.noteCode(ctx, scope, schema.NoteRewardCode, files)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"go.temporal.io/sdk/temporal"
+
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
@@ -165,13 +167,13 @@ func (d *Deps) solved(ctx context.Context, w *draft, in api.EvaluateInput, recip
 		for i, e := range episodes {
 			rows[i].GroupID, problems[strconv.Itoa(i)] = strconv.Itoa(i), e.Task.Text
 		}
-		results, err := d.called(ctx, w, recipe, g, rows, problems)
+		results, err := d.called(ctx, w, in.Scope, recipe, g, rows, problems)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range results {
 			if r.Excluded != nil {
-				return nil, fmt.Errorf("call the reward function: %s", *r.Excluded)
+				return nil, temporal.NewApplicationError("call the reward function: "+*r.Excluded, api.FailCode)
 			}
 		}
 		if err := g.SettleResults(results, rows); err != nil {

@@ -100,6 +100,13 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 	}
 	out.Calls = len(rows)
 	w.timing.Rows = int64(len(rows))
+	files, err := a.worldCode(ctx, recipe)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.noteCode(ctx, in.Scope, schema.NoteEnvironmentCode, files); err != nil {
+		return nil, err
+	}
 	return episodes, put(ctx, w, rows)
 }
 

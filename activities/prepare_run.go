@@ -246,6 +246,9 @@ func (a PrepareRun) commitPrepared(ctx context.Context, in api.PrepareInput, pla
 	m.Shards = append(m.Shards, shard)
 	m.Note = map[string]string{"recipe": resolved.Recipe.Name, "seed": strconv.FormatUint(resolved.Recipe.Seed, 10)}
 	engine.Note(&m)
+	if err := a.noteCode(ctx, &resolved.Recipe, &m); err != nil {
+		return m, schema.Ref{}, err
+	}
 	if err := noteEvaluates(in, &m); err != nil {
 		return m, schema.Ref{}, err
 	}

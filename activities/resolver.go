@@ -59,6 +59,7 @@ const configsKept = 256
 type config struct {
 	recipe recipes.Recipe
 	digest string
+	code   map[string]string // the notes about the user's Python when the run was prepared
 }
 
 // config returns the recipe that a manifest of PrepareRun or AmendRecipe has committed.
@@ -83,7 +84,7 @@ func (r *resolver) config(ctx context.Context, ref schema.Ref) (*config, error) 
 		return nil, fmt.Errorf("%w: committed recipe: %w", commit.ErrDamaged, err)
 	}
 	recipe.Engine = enginepool.Chosen(m, recipe.Engine)
-	c := &config{recipe: *recipe, digest: m.Config}
+	c := &config{recipe: *recipe, digest: m.Config, code: codeNotes(m)}
 	r.configs.put(ref.Digest, c)
 	return c, nil
 }

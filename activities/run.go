@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/logs"
@@ -217,6 +218,7 @@ func classify(err error) error {
 	var refused *refusedError
 	var unfit *refusal.Error
 	var bad badinput.Error
+	var own remote.CodeError
 	var nonFinite *policy.NonFiniteError
 	var device *policy.DeviceError
 	var decided *temporal.ApplicationError
@@ -238,6 +240,8 @@ func classify(err error) error {
 		return permanent(refusals[unfit.Kind], err)
 	case errors.As(err, &bad):
 		return permanent(api.FailBadInput, err)
+	case errors.As(err, &own): // a retry loads what its file holds then
+		return temporal.NewApplicationError(err.Error(), api.FailCode)
 	case errors.As(err, &nonFinite):
 		return permanent(api.FailNonFinite, err)
 	case errors.Is(err, policy.ErrOutOfMemory): // others may hold the device's memory at the moment
@@ -250,6 +254,10 @@ func classify(err error) error {
 		return permanent(api.FailCorrupt, err)
 	case errors.Is(err, store.ErrNoBucket), errors.Is(err, store.ErrCredentials), errors.Is(err, store.ErrTooLarge):
 		return permanent(api.FailBadInput, err)
+	// A stage that this stage has run within itself has named the kind.
+	case errors.As(err, &decided) && decided.Type() != "" && err != error(decided):
+		return temporal.NewApplicationError(strings.Replace(err.Error(), decided.Error(), decided.Message(), 1),
+			decided.Type())
 	}
 	return err
 }

@@ -38,6 +38,8 @@ func TestClassifyKeepsWhatIsDecided(t *testing.T) {
 		"a request that someone must change": {fmt.Errorf("replay: %w", badinput.Errorf("step: no such step")),
 			api.FailBadInput, "replay: step: no such step"},
 		"may pass, within": {fmt.Errorf("step 3: %w", classify(passing)), "", "step 3: the server is away"},
+		"what may be retried, within": {fmt.Errorf("step 3: %w", temporal.NewApplicationError("it is away", "Lost")),
+			"", "step 3: it is away (type: Lost, retryable: true)"},
 		"what may be retried": {temporal.NewApplicationError("the server is away", "Lost"), "",
 			"the server is away (type: Lost, retryable: true)"},
 	} {

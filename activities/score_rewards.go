@@ -2,8 +2,11 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/selection"
@@ -47,7 +50,7 @@ func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Score
 		if err := a.settleJudgements(ctx, g, in, trajectories); err != nil {
 			return err
 		}
-		if err := a.settleResults(ctx, g, in, trajectories); err != nil {
+		if out.Edited, err = a.settleResults(ctx, g, in, trajectories); err != nil {
 			return err
 		}
 		done := func(t schema.TrajectoryRow, r schema.RewardRow) {
@@ -108,19 +111,27 @@ func (a ScoreRewards) settleJudgements(ctx context.Context, g *grading.Grader, i
 
 // settleResults gives the grader the committed results of the user's function, if its reward is one.
 func (a ScoreRewards) settleResults(ctx context.Context, g *grading.Grader, in api.ScoreInput,
-	trajectories []schema.TrajectoryRow) error {
+	trajectories []schema.TrajectoryRow) (edited string, err error) {
 	if !g.Called() {
-		return nil
+		return "", nil
 	}
 	if in.Results == (schema.Ref{}) {
-		return refuse(api.FailRefused, "reward: shard %d has no function scores, which the stage function commits "+
+		return "", refuse(api.FailRefused, "reward: shard %d has no function scores, which the stage function commits "+
 			"before the reward is computed", in.Shard)
 	}
 	rows, err := read[schema.FunctionScoreRow](ctx, a.records, in.Results)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return g.SettleResults(rows, trajectories)
+	m, err := a.Record.Read(ctx, in.Results)
+	if err != nil {
+		return "", err
+	}
+	var called api.Called
+	if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &called); err != nil {
+		return "", fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, in.Results.Key, err)
+	}
+	return called.Edited, g.SettleResults(rows, trajectories)
 }
 
 func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {

@@ -45,6 +45,7 @@ type draft struct {
 	stats    map[string]float64 // in addition to rows and tokens
 	release  []func()           // releases engines when the stage has ended
 	home     string             // this host's name, if its engine has worked
+	edited   string             // files of the user's code that were edited since the run was prepared
 	began    time.Time          // when a flow began the stage's work; zero: when the stage began
 }
 

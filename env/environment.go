@@ -146,6 +146,13 @@ type Scorer interface {
 	Score(state State) (float64, error)
 }
 
+// Coded is an environment whose episodes run the user's own code.
+type Coded interface {
+	// Code loads the code unless it is loaded. It returns a line with the SHA-256 and the name of each of its files
+	// that was imported so far, as sha256sum prints them; "" if there is none.
+	Code(ctx context.Context) (string, error)
+}
+
 // Lister is an environment that can list its tasks, because files hold them.
 type Lister interface {
 	// Tasks returns the tasks of a split in the order of the files.

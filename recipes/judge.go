@@ -20,7 +20,7 @@ func judgeFits(r *Recipe) string {
 // presets leave them out.
 func (r *Recipe) Unset() []string {
 	var unset []string
-	if f, ok := r.function(); ok && f.Module == "" {
+	if f, ok := r.Function(); ok && f.Module == "" {
 		unset = append(unset, "reward.module: names no function; set it to package:name")
 	}
 	if r.Judge != nil {

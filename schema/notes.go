@@ -12,6 +12,13 @@ const (
 	NoteTinker = "tinker"
 )
 
+// Notes about the user's own Python, with a line for each file: its SHA-256 and its name. The manifest that prepares a
+// run has what was imported then, that of a stage which called the code what was imported until then.
+const (
+	NoteRewardCode      = "reward_code"
+	NoteEnvironmentCode = "environment_code"
+)
+
 // NoteEvaluates is the note of the manifest that prepares an evaluation of its own: the policy that it measures, as
 // JSON. The manifest of a training or an import does not have it.
 const NoteEvaluates = "evaluates"

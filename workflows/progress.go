@@ -44,7 +44,9 @@ type StepLine struct {
 	Buffer *BufferLine `json:"replay,omitempty"`
 	// Excluded counts the step's trajectories that were excluded because something broke, including those of skipped
 	// shards.
-	Excluded     int                `json:"excluded,omitempty"`
+	Excluded int `json:"excluded,omitempty"`
+	// Edited names files of the user's reward function that were edited since the run began.
+	Edited       string             `json:"edited,omitempty"`
 	ToolCalls    int                `json:"tool_calls"`
 	Tokens       int64              `json:"tokens"`
 	Seconds      float64            `json:"seconds"`
@@ -59,6 +61,14 @@ func (l StepLine) SecondsOf(stage string) float64 {
 		total += l.StageSeconds[earlier]
 	}
 	return total
+}
+
+// EditedWords says that code was edited; "" if none was.
+func (l StepLine) EditedWords() string {
+	if l.Edited == "" {
+		return ""
+	}
+	return fmt.Sprintf("step %d called Python that was edited since the run began: %s", l.Step, l.Edited)
 }
 
 // BufferLine holds the figures of the replay buffer for one step.
@@ -181,6 +191,9 @@ func (p *Progress) Markdown() string {
 	}
 	if p.Unpruned != "" {
 		fmt.Fprintf(&b, "**Warning**: old checkpoints could not be deleted and still take up space: %s\n\n", p.Unpruned)
+	}
+	if n := len(p.Lines); n > 0 && p.Lines[n-1].Edited != "" {
+		fmt.Fprintf(&b, "**Warning**: %s\n\n", p.Lines[n-1].EditedWords())
 	}
 	for _, change := range p.Changes {
 		fmt.Fprintf(&b, "- changed %s\n", change)

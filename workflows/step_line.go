@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -17,6 +19,7 @@ func (s *trainStep) line(shards []shardRollout, selection api.Resampled, update 
 	var reward float64
 	var successes, errors, calls int
 	for _, r := range shards {
+		l.Edited = cmp.Or(l.Edited, r.scored.Edited)
 		l.Trajectories += r.scored.Trajectories
 		l.ToolCalls += r.scored.ToolCalls
 		l.Tokens += r.scored.Tokens

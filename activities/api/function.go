@@ -16,4 +16,6 @@ type Called struct {
 	Scored int `json:"scored"` // trajectories
 	// Excluded counts the trajectories that the function gave no result for.
 	Excluded int `json:"excluded,omitempty"`
+	// Edited names the files of the function's code that were edited since the run was prepared.
+	Edited string `json:"edited,omitempty"`
 }

@@ -16,6 +16,7 @@ const (
 	// FailElsewhere: the host no longer has the run's engine, nor room for it; any other host may take the work.
 	FailElsewhere = "elsewhere"
 	FailJudge     = "judge_away" // the recipe's judge takes no queries at the moment
+	FailCode      = "user_code"  // the user's own Python does not load, or raised
 	FailTimeout   = "timeout"    // a stage took longer than its time limit
 	// FailUnconfirmed: the recipe names programs or secrets, and no command of the user has started the run.
 	FailUnconfirmed = "unconfirmed"

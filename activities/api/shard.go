@@ -158,6 +158,8 @@ type Scored struct {
 	Compared int `json:"compared"`
 	// Excluded counts the shard's trajectories without a reward, wherever they were excluded.
 	Excluded int `json:"excluded,omitempty"`
+	// Edited names files of the user's reward function that were edited since the run was prepared.
+	Edited string `json:"edited,omitempty"`
 	// Informative counts the groups whose rewards are not all equal, if the step samples in rounds.
 	Informative int `json:"informative,omitempty"`
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // A link to the page may hold a condition that another person has written, and it is evaluated when the page is opened.
-// So a condition compares the columns of one row, with functions whose cost and results are no larger than what they are
-// given. It reads no other rows and makes no lists or texts of a size that it chooses; the engine does not bound those.
+// So a condition compares the columns of one row, with functions whose cost and results are no larger than what they
+// are given. It reads no other rows and makes no lists or texts of a size that it chooses; the engine does not
+// bound those.
 
 const mostCondition = 4096 // bytes
 
@@ -20,8 +21,8 @@ var functions = []string{"abs", "array_length", "cast", "ceil", "ceiling", "coal
 	"json_extract_string", "least", "left", "len", "length", "list_contains", "list_has", "list_has_all",
 	"list_has_any", "list_max", "list_min", "list_position", "list_sum", "ln", "log", "log10", "log2", "lower", "ltrim",
 	"mod", "nullif", "position", "pow", "power", "prefix", "regexp_full_match", "regexp_matches", "right", "round",
-	"rtrim", "sign", "sqrt", "starts_with", "strip_accents", "strlen", "strpos", "substr", "substring", "suffix", "trim",
-	"trunc", "try_cast", "upper"}
+	"rtrim", "sign", "sqrt", "starts_with", "strip_accents", "strlen", "strpos", "substr", "substring", "suffix",
+	"trim", "trunc", "try_cast", "upper"}
 
 // beforeBrackets are words that brackets may follow and that call nothing.
 var beforeBrackets = []string{"all", "and", "any", "as", "between", "by", "case", "char", "decimal", "distinct", "else",

@@ -59,11 +59,12 @@ func (l *lab) startPeer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(python, "-I", "-c", peerScript, l.o.device)
+	cmd := exec.Command(python, "-I")
 	cmd.Dir = l.dir
 	cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", l.threads()))
 	// The peer outlives a part, and the part's context ends only the question that it asks.
-	if l.peer, err = bench.StartPeer(context.WithoutCancel(ctx), "the peer", cmd); err != nil {
+	l.peer, err = bench.StartScript(context.WithoutCancel(ctx), "the peer", cmd, peerScript, l.o.device)
+	if err != nil {
 		return err
 	}
 	var versions struct{ Torch, Transformers string }

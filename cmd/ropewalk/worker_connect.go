@@ -98,6 +98,7 @@ func temporalOptions(conf temporalconf.Config) (client.Options, error) {
 	options.HostPort = cmp.Or(options.HostPort, client.DefaultHostPort)
 	options.Namespace = cmp.Or(options.Namespace, conf.Namespace)
 	options.Logger = sdklog.NewStructuredLogger(slog.Default())
+	options.FailureConverter = activities.NewKinds()
 	return options, nil
 }
 

@@ -44,6 +44,21 @@ func open(parts []Part, o env.Options) (env.Environment, error) {
 // Name returns "mix".
 func (e *Environment) Name() string { return Declaration.Name }
 
+// Code implements env.Coded: the files of all parts.
+func (e *Environment) Code(ctx context.Context) (string, error) {
+	var all string
+	for _, p := range e.parts {
+		if coded, ok := p.Environment.(env.Coded); ok {
+			files, err := coded.Code(ctx)
+			if err != nil {
+				return "", fmt.Errorf("part %s: %w", p.label, err)
+			}
+			all += files
+		}
+	}
+	return all, nil
+}
+
 // Task returns the task of a draw: that of the part to which the draw's place belongs.
 func (e *Environment) Task(ctx context.Context, at env.Draw) (env.Task, error) {
 	runSeed := at.Seed

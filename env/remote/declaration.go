@@ -52,6 +52,7 @@ type pythonFields struct {
 	Kind        string `json:"kind" doc:"gymnasium: reset(seed=…) and step(action); question: one answer, which is scored" default:"gymnasium" enum:"gymnasium|question"`
 	Kwargs      string `json:"kwargs" doc:"the factory's arguments, a JSON object. They must fix every seed of the factory's own" default:"'{}'"`
 	Path        string `json:"path" doc:"absolute path of a folder that modules are also loaded from; every worker reads it" default:"\"\""`
+	Digest      string `json:"code_sha256" quiet:"true" doc:"digest that the code must have, as a run records it: the SHA-256 of the module's file, or of the lines for all files that it imports from its own folder" default:"\"\""`
 	Interpreter string `json:"interpreter" doc:"name of the environment variable that names the worker's Python interpreter; python3 if the variable is not set" default:"ROPEWALK_PYTHON"`
 	commonFields
 }
@@ -72,6 +73,9 @@ func openPython(o env.Options) (env.Environment, error) {
 	if f.Module != "" && !callable(f.Module) {
 		return nil, fmt.Errorf("module: must be package:name, got %s", f.Module)
 	}
+	if f.Digest != "" && !digestForm.MatchString(f.Digest) {
+		return nil, fmt.Errorf("code_sha256: must be 64 hexadecimal digits in lower case, got %s", f.Digest)
+	}
 	actions, err := named(f.Actions)
 	if err != nil {
 		return nil, err
@@ -87,7 +91,7 @@ func openPython(o env.Options) (env.Environment, error) {
 		if f.Module == "" {
 			return nil, errors.New("module: names no Python factory")
 		}
-		return startProcess(interpreter(f.Interpreter), f.most(), f.idle())
+		return startProcess(code{interpreter(f.Interpreter), f.Module, f.Path, f.Digest, f.step()}, f.most(), f.idle())
 	}
 	s := f.settings("python", string(identity), actions)
 	s.Solved = f.Kind == kindQuestion

@@ -50,6 +50,15 @@ func (e *environment) Name() string { return e.Settings.Name }
 
 func (e *environment) Instruction(env.Task) (string, error) { return e.Settings.Instruction, nil }
 
+// Code implements env.Coded.
+func (e *environment) Code(ctx context.Context) (string, error) {
+	p, ok := e.port.(*pythonPort)
+	if !ok {
+		return "", nil
+	}
+	return codeOf(ctx, &p.keeper)
+}
+
 // Task draws a seed. It asks no one, so tasks can be drawn without the other side.
 func (e *environment) Task(_ context.Context, at env.Draw) (env.Task, error) {
 	var n int

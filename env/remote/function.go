@@ -15,7 +15,8 @@ import (
 // FunctionSettings name a user's reward function in Python.
 type FunctionSettings struct {
 	Module, Kwargs, Path, Interpreter string
-	Batch                             bool // it takes a list of trajectories
+	Digest                            string // of the code; "" = any
+	Batch                             bool   // it takes a list of trajectories
 	Seconds                           float64
 }
 
@@ -30,6 +31,9 @@ func (s FunctionSettings) Fault() (field, text string) {
 	if s.Path != "" && !filepath.IsAbs(s.Path) {
 		return "path", "must be absolute, because workers read it too, got " + s.Path
 	}
+	if s.Digest != "" && !digestForm.MatchString(s.Digest) {
+		return "code_sha256", "must be 64 hexadecimal digits in lower case, got " + s.Digest
+	}
 	return "", ""
 }
 
@@ -41,6 +45,11 @@ func (s FunctionSettings) kwargs() (out map[string]any, err error) {
 		return nil, fmt.Errorf("must be a JSON object, got %s", s.Kwargs)
 	}
 	return out, nil
+}
+
+// limit is the time limit of a call.
+func (s FunctionSettings) limit() time.Duration {
+	return time.Duration(s.Seconds * float64(time.Second))
 }
 
 // callable reports whether a text is package:name.
@@ -101,7 +110,8 @@ func (f *Functions) named(s FunctionSettings) (*function, error) {
 	made := &function{settings: s, kwargs: kwargs}
 	made.what = "the Python adapter"
 	made.start = func() (*process, error) {
-		return startProcess(interpreter(s.Interpreter), mostResults, functionIdle)
+		c := code{interpreter(s.Interpreter), s.Module, s.Path, s.Digest, s.limit()}
+		return startProcess(c, mostResults, functionIdle)
 	}
 	if f.all == nil {
 		f.all = map[FunctionSettings]*function{}
@@ -110,8 +120,22 @@ func (f *Functions) named(s FunctionSettings) (*function, error) {
 	return made, nil
 }
 
+// Code loads a function, and returns a line with the digest and the name of each file of its code that was imported.
+func (f *Functions) Code(ctx context.Context, s FunctionSettings) (string, error) {
+	fn, err := f.named(s)
+	if err != nil {
+		return "", err
+	}
+	files, err := codeOf(ctx, &fn.keeper)
+	if err != nil {
+		return "", fmt.Errorf("reward.module: %w", err)
+	}
+	return files, nil
+}
+
 // Score calls a function with trajectories and returns their results in order. A call that raises, hangs, or returns no
-// finite number is Broken. It is an error if the context ends, and if all of several calls break.
+// finite number is Broken. It is an error if the context ends, if the code does not load, and if all of several calls
+// break.
 func (f *Functions) Score(ctx context.Context, s FunctionSettings, trajectories []map[string]any,
 	progress func(done, total int)) ([]Scored, error) {
 	fn, err := f.named(s)
@@ -131,14 +155,17 @@ func (f *Functions) Score(ctx context.Context, s FunctionSettings, trajectories 
 			return nil, ctx.Err()
 		}
 		for _, r := range some {
+			if unloadable(r.Broken) {
+				return nil, fmt.Errorf("reward.module: %w", r.Broken)
+			}
 			if r.Broken != nil {
 				broken++
 			}
 		}
 		out = append(out, some...)
 		if broken == len(out) && (broken >= hopeless || broken == len(trajectories) && broken > 1) {
-			return nil, fmt.Errorf("reward: the function %s gave no result for %d trajectories: %w", s.Module, broken,
-				out[0].Broken)
+			return nil, CodeError{loads: true, err: fmt.Errorf("reward: the function %s gave no result for %d "+
+				"trajectories: %w", s.Module, broken, out[0].Broken)}
 		}
 		progress(len(out), len(trajectories))
 	}
@@ -151,7 +178,7 @@ func (f *function) scores(ctx context.Context, part []map[string]any) []Scored {
 	switch {
 	case err == nil:
 		return got
-	case len(part) == 1 || ctx.Err() != nil:
+	case len(part) == 1 || ctx.Err() != nil || unloadable(err):
 		return []Scored{{Broken: err}}
 	}
 	out, broken := make([]Scored, 0, len(part)), 0
@@ -179,14 +206,9 @@ func (f *function) call(ctx context.Context, part []map[string]any) ([]Scored, e
 			return nil, err
 		}
 		f.opened() // one that ends with a call is at once replaced for the next
-		limit := time.Duration(f.settings.Seconds * float64(time.Second))
-		if !at.loaded.Load() { // the first call loads the module
-			limit = max(limit, openTime)
-		}
-		got, err := at.ask(ctx, limit, request)
+		got, err := at.ask(ctx, f.settings.limit(), request)
 		at.count(-1)
 		if err == nil {
-			at.loaded.Store(true)
 			return got.results(len(part))
 		}
 		if try == 2 || !errors.Is(err, ErrLost) || ctx.Err() != nil {

@@ -106,7 +106,7 @@ func (k *keeper[P]) running(now time.Time) (P, error) {
 			return k.now, nil
 		}
 		k.now, k.held = none, false
-		if !errors.Is(err, errIdle) {
+		if !errors.Is(err, errIdle) && !errors.Is(err, errEdited) {
 			k.after = now
 			if k.ends > 0 {
 				k.after = now.Add(min(lastWait, firstWait<<min(k.ends-1, 10)))

@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/python/adapter"
 )
 
@@ -21,6 +24,7 @@ import (
 // process it is killed, and all its sessions are lost.
 type process struct {
 	life
+	code code
 	most int // bytes of a reply
 
 	turn   chan struct{} // holds one token; who has it may send a request
@@ -29,8 +33,10 @@ type process struct {
 	out    *bufio.Reader
 	faults *tail
 
+	files  []*source // imported so far, for the request whose turn it is
+	loaded bool      // the code was imported whole
+
 	numbers atomic.Int64 // sessions so far
-	loaded  atomic.Bool  // a reward function was called before
 }
 
 // tail keeps the last bytes that were written to it.
@@ -39,7 +45,11 @@ type tail struct {
 	text []byte
 }
 
-const tailBytes = 2048
+const (
+	tailBytes = 2048
+	// maxListing is how long a line with imported files may be, beyond a reply.
+	maxListing = 1 << 20
+)
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
@@ -58,10 +68,16 @@ func (t *tail) last() string {
 }
 
 // startProcess starts an adapter.
-func startProcess(interpreter string, maxReply int, idle time.Duration) (*process, error) {
-	p := &process{most: maxReply, turn: make(chan struct{}, 1), faults: &tail{}}
+func startProcess(c code, maxReply int, idle time.Duration) (*process, error) {
+	p := &process{code: c, most: maxReply + maxListing, turn: make(chan struct{}, 1), faults: &tail{}}
 	p.idle, p.stop = idle, p.end
-	p.cmd = exec.Command(interpreter, "-u", "-c", adapter.Program)
+	p.cmd = exec.Command(c.interpreter, "-u", "-c")
+	run, program, err := python.Attach(p.cmd, "<adapter>", adapter.Program)
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	p.cmd.Args = append(p.cmd.Args, run)
 	p.cmd.Stderr = p.faults
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	in, err := p.cmd.StdinPipe()
@@ -73,7 +89,7 @@ func startProcess(interpreter string, maxReply int, idle time.Duration) (*proces
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the Python adapter with %s: %w", interpreter, err)
+		return nil, fmt.Errorf("start the Python adapter with %s: %w", c.interpreter, err)
 	}
 	p.in, p.out = in, bufio.NewReaderSize(out, 1<<16)
 	p.turn <- struct{}{}
@@ -89,6 +105,8 @@ type reply struct {
 	Answer  *string  `json:"answer"`
 	Scores  []score  `json:"scores"`
 	Error   string   `json:"error"`
+	// Code are files that a request imported. A line with them comes before the reply.
+	Code []*source `json:"code"`
 }
 
 // score is a reward function's result for one trajectory.
@@ -99,17 +117,39 @@ type score struct {
 }
 
 // ask sends a request when the requests before it are answered, and reads its reply within the time limit. What Python
-// reports as an exception leaves the process as it is; everything else ends it.
-func (p *process) ask(ctx context.Context, limit time.Duration, request map[string]any) (reply, error) {
+// reports as an exception leaves the process as it is; everything else ends it. So does an edit of the code.
+func (p *process) ask(ctx context.Context, limit time.Duration, request map[string]any) (r reply, err error) {
+	err = p.inTurn(ctx, func() error {
+		r, err = p.send(ctx, limit, request)
+		return err
+	})
+	return r, err
+}
+
+// inTurn calls do with the turn, after it has loaded the code.
+func (p *process) inTurn(ctx context.Context, do func() error) error {
 	select {
 	case <-p.turn:
 	case <-ctx.Done():
-		return reply{}, fmt.Errorf("wait for the Python adapter: %w", ctx.Err())
+		return fmt.Errorf("wait for the Python adapter: %w", ctx.Err())
 	}
 	defer func() { p.turn <- struct{}{} }()
-	if err := p.failure(); err != nil {
-		return reply{}, fmt.Errorf("%w: %w", ErrLost, err)
+	if i := slices.IndexFunc(p.files, (*source).edited); i >= 0 && p.failure() == nil {
+		slog.InfoContext(ctx, "Python code was edited and is loaded again", "module", p.code.module,
+			"file", p.files[i].Path)
+		p.kill(errEdited)
 	}
+	if err := p.failure(); err != nil {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	if err := p.load(ctx); err != nil {
+		return err
+	}
+	return do()
+}
+
+// send sends a request and reads its reply. The caller holds the turn.
+func (p *process) send(ctx context.Context, limit time.Duration, request map[string]any) (reply, error) {
 	type result struct {
 		reply
 		err error
@@ -134,7 +174,7 @@ func (p *process) ask(ctx context.Context, limit time.Duration, request map[stri
 		return reply{}, got.err
 	}
 	if got.Error != "" {
-		return got.reply, fmt.Errorf("the Python code raised %s", got.Error)
+		return got.reply, CodeError{err: fmt.Errorf("the Python code raised %s", got.Error), loads: p.loaded}
 	}
 	return got.reply, nil
 }
@@ -148,14 +188,23 @@ func (p *process) exchange(request map[string]any) (r reply, err error) {
 	if _, err := p.in.Write(append(text, '\n')); err != nil {
 		return r, p.ended(err)
 	}
-	line, err := p.line()
-	if err != nil {
-		return r, err
+	for {
+		line, err := p.line()
+		if err != nil {
+			return r, err
+		}
+		r = reply{}
+		if err := json.Unmarshal(line, &r); err != nil {
+			return r, fmt.Errorf("read the Python adapter's reply: %w", err)
+		}
+		if r.Code == nil {
+			return r, nil
+		}
+		for _, f := range r.Code {
+			p.files = slices.DeleteFunc(p.files, func(g *source) bool { return g.Path == f.Path })
+			p.files = append(p.files, f)
+		}
 	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		return r, fmt.Errorf("read the Python adapter's reply: %w", err)
-	}
-	return r, nil
 }
 
 // line reads a line of limited length.

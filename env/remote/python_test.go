@@ -177,7 +177,7 @@ func TestFaultsAreErrors(t *testing.T) {
 func TestDeathsInARowWait(t *testing.T) {
 	e := opened(t, "toy:Walk", map[string]any{"fault": "die"}, twoWays)
 	port := e.(*environment).port.(*pythonPort)
-	port.start = func() (*process, error) { return startProcess("/bin/false", 1<<10, time.Minute) }
+	port.start = func() (*process, error) { return startProcess(code{interpreter: "/bin/false"}, 1<<10, time.Minute) }
 	task, err := e.Task(t.Context(), env.Draw{Split: env.Train, Seed: 1})
 	require.NoError(t, err)
 	var last error

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ropewalk/ropewalk/internal/python"
 )
 
 // Peer is a process that reads questions from its standard input, one line of JSON each, and answers each with one line
@@ -46,6 +48,17 @@ func StartPeer(ctx context.Context, name string, cmd *exec.Cmd) (*Peer, error) {
 	}
 	p.unhook = context.AfterFunc(ctx, p.signal)
 	return p, nil
+}
+
+// StartScript starts a script with an interpreter of Python as StartPeer does.
+func StartScript(ctx context.Context, name string, cmd *exec.Cmd, script string, args ...string) (*Peer, error) {
+	run, file, err := python.Attach(cmd, "<peer>", script)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	defer file.Close()
+	cmd.Args = append(append(cmd.Args, "-c", run), args...)
+	return StartPeer(ctx, name, cmd)
 }
 
 // Ask sends a question and reads its answer. After an error the peer has ended. A context that ends, ends the peer.

@@ -1,5 +1,6 @@
 // Package python finds the Python interpreter that Go code is compared with: the one that the environment variable
-// ROPEWALK_PYTHON names, else python3. Package pythontest finds it for tests.
+// ROPEWALK_PYTHON names, else python3. It also hands programs to interpreters. Package pythontest finds the interpreter
+// for tests.
 package python
 
 import (

@@ -29,6 +29,7 @@ type ProgressView struct {
 	width   int    // columns of the terminal; 0: as many as needed
 	work    Work   // what the run is doing
 	retried string // the reason to try again that was printed last
+	edited  string // files that the last warning named
 	offered bool   // what the world offers before training was printed, or will not be
 }
 
@@ -69,6 +70,10 @@ func (v *ProgressView) Show(p workflows.Progress) {
 		}
 		v.shown = l.Step
 		v.row(l)
+		if l.Edited != "" && l.Edited != v.edited {
+			v.edited = l.Edited
+			v.line("warning: " + l.EditedWords())
+		}
 	}
 	if e := p.Evaluating; e != nil && e.Done > v.shards {
 		v.shards = e.Done

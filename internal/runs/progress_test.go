@@ -77,3 +77,16 @@ func TestEachStepIsPrintedOnce(t *testing.T) {
 	require.Len(t, strings.Split(strings.TrimSpace(out.String()), "\n"), 3)
 	require.NotContains(t, out.String(), "█", "no bar where lines stay")
 }
+
+// A step that called edited code is followed by a warning, once for each edit.
+func TestEditedCodeIsSaid(t *testing.T) {
+	var out bytes.Buffer
+	view := NewProgressView(&out, false)
+	p := at(4)
+	p.Lines[1].Edited, p.Lines[2].Edited = "scoring.py", "scoring.py"
+	view.Show(p)
+	view.Show(p)
+	require.Equal(t, 1, strings.Count(out.String(), "warning: "))
+	require.Contains(t, out.String(),
+		"warning: step 2 called Python that was edited since the run began: scoring.py\n")
+}

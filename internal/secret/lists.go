@@ -27,7 +27,7 @@ func (s *Values) Variables(list []string) ([]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// public are variables whose values are no secrets, and stand in many texts: concealing them would change results.
+// public are variables whose values are no secrets and occur in many texts: concealing them would change results.
 var public = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "TERM", "TZ", "LANG", "LANGUAGE",
 	"LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPATH"}
 

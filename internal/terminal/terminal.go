@@ -98,7 +98,7 @@ func appendPlain(out, text []byte) []byte {
 
 func appendEscaped(out []byte, r rune) []byte { return fmt.Appendf(out, `\u%04x`, r) }
 
-// controls reports whether a character can do more to a terminal than stand there.
+// controls reports whether a character does more to a terminal than show a sign.
 func controls(r rune) bool {
 	if r == '\n' || r == '\t' {
 		return false

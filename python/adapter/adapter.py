@@ -8,19 +8,77 @@ Requests are JSON lines on standard input, replies are JSON lines on standard ou
     {"do": "step", "session": 1, "action": "left"}
     {"do": "answer", "session": 1}
     {"do": "close", "session": 1}
+    {"do": "load", "module": "package:function", "path": ""}
     {"do": "score", "module": "package:function", "kwargs": {}, "path": "", "batch": false, "trajectories": [{}]}
 
 A reply is {"text": …, "reward": …, "done": …, "success": true|false|null}, {"answer": …|null},
 {"scores": [{"score": …, "success": …} or {"error": …}]} or {"error": …}. A number that JSON cannot
 write (NaN, infinity) is an error, and so is an observation or reward of a wrong type. What the user's code prints goes
-to standard error.
+to standard error. Before the reply to a request that imported files of the user's own comes a line with them:
+
+    {"code": [{"path": "/opt/rewards/scoring.py", "name": "scoring.py", "sha256": …}]}
 """
 
+import hashlib
 import importlib
+import importlib.machinery
+import importlib.util
 import json
 import math
 import os
 import sys
+
+
+class Code:
+    """The files of the user's own code that were imported: those below `path`, and below the folder of the module.
+
+    They are compiled from the bytes whose digest is reported. Compiled files in __pycache__ are not used for them:
+    Python takes such a file for current if the source was changed in the same second and has the same size.
+    """
+
+    def __init__(self):
+        self.folders = []  # pairs: what is the user's own, and the folder that names are relative to
+        self.new = []  # files that no line has reported yet
+        plain = importlib.machinery.SourceFileLoader.get_code
+
+        def get_code(loader, module):
+            path = os.path.abspath(loader.get_filename(module))
+            name = self.name(path)
+            if name is None:
+                return plain(loader, module)
+            text = loader.get_data(path)
+            self.new.append({"path": path, "name": name, "sha256": hashlib.sha256(text).hexdigest()})
+            return loader.source_to_code(text, path)
+
+        importlib.machinery.SourceFileLoader.get_code = get_code
+
+    def name(self, path):
+        """Returns the name of a file of the user's own; None for another file."""
+        for own, base in self.folders:
+            if path == own or path.startswith(os.path.join(own, "")) and not installed(path[len(own) :]):
+                return os.path.relpath(path, base)
+        return None
+
+    def follow(self, package, path):
+        """Takes the folder of a package or module, and path, for the user's own."""
+        if path:
+            self.folders.append((os.path.abspath(path),) * 2)
+        found = importlib.util.find_spec(package.partition(".")[0])
+        for folder in (found and found.submodule_search_locations) or []:
+            self.folders.append((os.path.abspath(folder), os.path.dirname(os.path.abspath(folder))))
+        if found and found.has_location and not found.submodule_search_locations:
+            file = os.path.abspath(found.origin)
+            folder = os.path.dirname(file)
+            alone = installed(folder) or folder == os.path.dirname(os.__file__)
+            self.folders.append((file if alone else folder, folder))
+
+
+def installed(path):
+    """Reports whether a path leads through a folder of installed packages."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.split(os.sep))
+
+
+CODE = Code()
 
 
 def load(module, path):
@@ -30,6 +88,9 @@ def load(module, path):
     package, _, name = module.partition(":")
     if not package or not name:
         raise ValueError(f"module must be package:name, got {module!r}")
+    if package not in sys.modules:
+        importlib.invalidate_caches()  # a file may be new
+        CODE.follow(package, path)
     found = importlib.import_module(package)
     for part in name.split("."):
         found = getattr(found, part)
@@ -133,9 +194,11 @@ def scored(result):
     """Reads what a reward function returned for a trajectory: a number, or a pair of a number and a truth value."""
     success = None
     if isinstance(result, (tuple, list)):
-        if len(result) != 2 or not isinstance(result[1], bool):
+        result, success = result if len(result) == 2 else (None, None)
+        if hasattr(success, "item"):  # a truth value of numpy
+            success = success.item()
+        if not isinstance(success, bool):
             raise TypeError("the function must return a number, or a pair of a number and a truth value")
-        result, success = result
     return {"score": number(result, "score"), "success": success}
 
 
@@ -181,6 +244,9 @@ class Adapter:
 
     def reply(self, request):
         do = request["do"]
+        if do == "load":
+            load(request["module"], request["path"])
+            return {}
         if do == "score":
             return scores(request)
         session = request["session"]
@@ -210,6 +276,9 @@ def main():
             reply = json.dumps(adapter.reply(json.loads(line)), allow_nan=False)
         except Exception as e:  # the user's code may raise anything; the caller decides
             reply = json.dumps({"error": described(e)})
+        if CODE.new:
+            replies.write(json.dumps({"code": CODE.new}) + "\n")
+            CODE.new = []
         replies.write(reply + "\n")
         replies.flush()
 

@@ -1,6 +1,6 @@
 # Judge and program are two processes. The program's is forked before the judge reads tests and token, has neither, and
-# serves calls. Arguments, results and exceptions cross as data, from which each side makes values of its own classes. So
-# nothing that a program does to its interpreter, and nothing that it returns, reaches the tests.
+# serves calls. Arguments, results and exceptions cross as data, from which each side makes values of its own classes.
+# So nothing that a program does to its interpreter, and nothing that it returns, reaches the tests.
 
 import array
 import collections

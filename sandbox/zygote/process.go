@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	interpreter "github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
 )
@@ -27,10 +28,7 @@ var childSource string
 var serveSource string
 
 // serveCalls is the last line of the script of a zygote that runs calls.
-const serveCalls = `main(json.loads(sys.argv.pop()), Zygote)`
-
-// boot compiles the script under a name that tracebacks can filter out.
-const boot = `import sys; exec(compile(sys.argv.pop(), "<zygote>", "exec"))`
+const serveCalls = `main(SETTINGS, Zygote)`
 
 const (
 	startGrace = 20 * time.Second // for a cold interpreter on a loaded machine
@@ -48,7 +46,7 @@ const (
 // limit on namespaces. Children give them up.
 var zygoteCapabilities = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
 
-// settings are passed to a zygote on its command line.
+// settings are passed to a zygote in its script.
 type settings struct {
 	Link       int          `json:"link"` // descriptor
 	Tier       sandbox.Tier `json:"tier"`
@@ -129,17 +127,27 @@ func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) e
 	return z.launchScript(p, p.settings(folder, set), script, interpreterEnvironment, link)
 }
 
-// launchScript starts an interpreter with a script that reads its settings from its last argument.
+// launchScript starts an interpreter with a script that finds its settings in SETTINGS.
 func (z *process) launchScript(p plan, settings any, script string, environment []string, link *os.File) error {
 	told, err := json.Marshal(settings)
+	if err == nil {
+		told, err = json.Marshal(string(told)) // what is a string of JSON is one of Python
+	}
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	z.command = exec.Command(p.python.Executable, append(interpreterFlags(), "-c", boot, string(told), script)...)
+	script = strings.Replace(script, "SETTINGS", "json.loads("+string(told)+")", 1)
+	z.command = exec.Command(p.python.Executable, append(interpreterFlags(), "-c")...)
+	z.command.ExtraFiles = []*os.File{link}
+	run, program, err := interpreter.Attach(z.command, "<zygote>", script)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	z.command.Args = append(z.command.Args, run)
 	// This is the interpreter's environment; calls see an empty one.
 	z.command.Env = environment
 	z.command.Dir = "/"
-	z.command.ExtraFiles = []*os.File{link}
 	z.command.SysProcAttr = p.attributes()
 	// The streams are pipes, so that the interpreter configures them as it will configure those of a call.
 	z.command.Stdout, z.command.Stderr = io.MultiWriter(z.log), z.log

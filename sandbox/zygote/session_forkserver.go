@@ -23,7 +23,7 @@ var sessionSource string
 //go:embed cells.py
 var cellsSource string
 
-const serveSessions = `main(json.loads(sys.argv.pop()), ForkServer)`
+const serveSessions = `main(SETTINGS, ForkServer)`
 
 // forkServerSettings are the settings of a fork server: those of every zygote, and more.
 type forkServerSettings struct {

@@ -41,17 +41,17 @@ func startSelf(ctx context.Context, j job) (*bench.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, "the CPU engine's side", j, self, "-side")
-}
-
-func startPeer(ctx context.Context, interpreter string, j job) (*bench.Peer, error) {
-	return start(ctx, "PyTorch's side", j, interpreter, "-c", peerScript)
-}
-
-func start(ctx context.Context, name string, j job, program string, args ...string) (*bench.Peer, error) {
 	text, err := json.Marshal(j)
 	if err != nil {
 		return nil, err
 	}
-	return bench.StartPeer(ctx, name, exec.Command(program, append(args, string(text))...))
+	return bench.StartPeer(ctx, "the CPU engine's side", exec.Command(self, "-side", string(text)))
+}
+
+func startPeer(ctx context.Context, interpreter string, j job) (*bench.Peer, error) {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	return bench.StartScript(ctx, "PyTorch's side", exec.Command(interpreter), peerScript, string(text))
 }

@@ -25,7 +25,7 @@ func startPeer(ctx context.Context, dir string) (*bench.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bench.StartPeer(ctx, "pyarrow", exec.Command(interpreter, "-c", peerScript, dir))
+	return bench.StartScript(ctx, "pyarrow", exec.Command(interpreter), peerScript, dir)
 }
 
 // question asks the peer for one measurement over files of its folder.

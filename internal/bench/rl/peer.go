@@ -43,8 +43,8 @@ func startPeer(ctx context.Context, b losstest.Batch[float32]) (*peer, error) {
 		p.stop()
 		return nil, err
 	}
-	cmd := exec.Command(interpreter, "-c", peerScript, dir, formulas, fmt.Sprint(len(b.Rows)))
-	if p.process, err = bench.StartPeer(ctx, "PyTorch", cmd); err != nil {
+	if p.process, err = bench.StartScript(ctx, "PyTorch", exec.Command(interpreter), peerScript, dir, formulas,
+		fmt.Sprint(len(b.Rows))); err != nil {
 		p.stop()
 		return nil, err
 	}
