@@ -25,7 +25,7 @@ func (r *Recipe) Privileged() (out []string) {
 	for _, p := range r.Environment.Parts {
 		of(p.label(), Environment{Name: p.Name, Settings: p.Settings})
 	}
-	if f, ok := r.function(); ok && f.Module != "" {
+	if f, ok := r.Function(); ok && f.Module != "" {
 		out = append(out, strings.TrimSpace("reward: Python "+f.Module+" "+f.Path))
 	}
 	text, err := r.Canonical()
