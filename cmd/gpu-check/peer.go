@@ -63,7 +63,8 @@ func (l *lab) startPeer(ctx context.Context) error {
 	cmd.Dir = l.dir
 	cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", l.threads()))
 	// The peer outlives a part, and the part's context ends only the question that it asks.
-	if l.peer, err = bench.StartScript(context.WithoutCancel(ctx), "the peer", cmd, peerScript, l.o.device); err != nil {
+	l.peer, err = bench.StartScript(context.WithoutCancel(ctx), "the peer", cmd, peerScript, l.o.device)
+	if err != nil {
 		return err
 	}
 	var versions struct{ Torch, Transformers string }
