@@ -18,6 +18,9 @@
 //
 // Functions calls a user's reward functions in adapter processes of their own.
 //
+// An adapter process loads the user's code once. Before each request the files that it imported are compared with what
+// they hold now; a process whose code was edited is lost, and the next one loads what the files hold then.
+//
 // The other side is not trusted. Each request has a time limit, and each reply a limit of bytes. What breaks a limit or
 // is no finite number is an error, never a score. The adapter process is not sandboxed: it runs the user's own code as
 // the worker's user.

@@ -33,7 +33,7 @@ type process struct {
 	out    *bufio.Reader
 	faults *tail
 
-	files  []*source // imported so far, for the request whose turn it is
+	files  []*source // imported so far; the holder of the turn may use them
 	loaded bool      // the code was imported whole
 
 	numbers atomic.Int64 // sessions so far

@@ -10,11 +10,14 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
+// plainDictionary is what older writers call RLEDictionary.
+const plainDictionary format.Encoding = 2
+
 // checkEncoding checks that the values of a page are no more than its header says, where a few bytes can stand for any
 // number of values.
 func checkEncoding(page io.Reader, encoding format.Encoding, values int64) error {
 	switch encoding {
-	case format.PlainDictionary, format.RLEDictionary:
+	case plainDictionary, format.RLEDictionary:
 		var width [1]byte
 		if _, err := io.ReadFull(page, width[:]); err != nil {
 			return nil // all values are null
