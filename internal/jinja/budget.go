@@ -66,7 +66,7 @@ func explain(err *error) {
 	}
 }
 
-// repeat is text, so many times.
+// repeat returns n copies of a text.
 func (b *budget) repeat(text string, times int) string {
 	times = max(times, 0)
 	b.spend(len(text), times)
