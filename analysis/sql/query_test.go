@@ -328,9 +328,9 @@ func TestFormats(t *testing.T) {
 	var table, csv bytes.Buffer
 	require.NoError(t, got.WriteTable(&table))
 	require.Equal(t, strings.Join([]string{
-		"n  t           x  l                                              h  d           s",
-		"─  ──────────  ─  ───────  ───────────────────────────────────────  ──────────  ───────",
-		`7  a,"b"⏎�[2J     [1.5,2]  170141183460469231731687303715884105727  2026-01-02  {"a":1}`,
+		"n  t                x  l                                              h  d           s",
+		"─  ───────────────  ─  ───────  ───────────────────────────────────────  ──────────  ───────",
+		`7  a,"b"⏎\u001b[2J     [1.5,2]  170141183460469231731687303715884105727  2026-01-02  {"a":1}`,
 		"(1 row)\n",
 	}, "\n"), table.String())
 	require.NoError(t, got.WriteCSV(&csv))
