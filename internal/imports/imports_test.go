@@ -20,6 +20,7 @@ const (
 	parquet   = "github.com/parquet-go/parquet-go"
 	arrow     = "github.com/apache/arrow/go/v17"
 	libzstd   = "github.com/DataDog/zstd"
+	unpackers = "github.com/klauspost/compress"
 	minio     = "github.com/minio/minio-go/v7"
 	mcpSDK    = "github.com/modelcontextprotocol/go-sdk"
 	websocket = "github.com/coder/websocket"
@@ -43,7 +44,7 @@ const (
 // mayImport lists, for closed rooms, everything that they may import.
 var mayImport = map[string][]string{
 	"rl":     {stdlib, thisRoom, "internal/rescue"},
-	"schema": {stdlib, thisRoom, parquet, arrow, libzstd},
+	"schema": {stdlib, thisRoom, parquet, arrow, libzstd, unpackers},
 	// the scheduler's core decides within the workflow, and is as pure as a workflow must be
 	"workflows": {stdlib, thisRoom, workflow, temporals, "activities/api", "schema", "internal/machine",
 		"rl/scheduler"},

@@ -51,6 +51,7 @@ var levels = []Level{
 			{"internal/secret", "resolves references to secrets, and keeps the secrets out of texts"},
 			{"internal/seed", "derives every random stream of a run from its coordinates"},
 			{"internal/spelling", "suggests the names that a misspelt word may mean"},
+			{"internal/terminal", "writes texts of others so that they do not control a terminal"},
 			{"internal/trace", "where the time of a run's steps goes, as spans over OTLP"},
 			{"internal/transcript", "output that a test reads while another goroutine writes it"},
 			{"policy/cpu/sgemm", "matrix multiplication for AVX2"},
