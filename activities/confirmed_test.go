@@ -2,6 +2,8 @@ package activities
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -14,13 +16,20 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// scoring is a recipe that names a program: a reward function in Python.
-var scoring = []string{"reward.name=python", "reward.module=mine:score", "reward.path=''", "reward.kwargs='{}'"}
+// scoringIn returns settings that name a program, a reward function in Python, and the folder that holds it.
+func scoringIn(t *testing.T) (settings []string, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	code := []byte("def score(trajectory):\n    return 1\n")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "mine.py"), code, 0o600))
+	return []string{"reward.name=python", "reward.module=mine:score", "reward.path=" + folder, "reward.kwargs='{}'"}, folder
+}
 
 // A worker of a local stack starts the programs of a recipe only if a command has asked for its run. Nothing is
 // committed before.
 func TestProgramsWaitForTheirUser(t *testing.T) {
 	b := stepOf(t, fakeEngine{}, nil)
+	scoring, folder := scoringIn(t)
 	b.deps.confirms = true
 	prepare := func(run string, set ...string) error {
 		_, err := do(b, PrepareRun{b.deps}.Execute,
@@ -36,7 +45,7 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 		require.ErrorAs(t, err, &app)
 		require.Equal(t, api.FailUnconfirmed, app.Type())
 		require.True(t, app.NonRetryable())
-		require.ErrorContains(t, err, "reward: Python mine:score; `ropewalk unpark "+run+" --confirm`")
+		require.ErrorContains(t, err, "reward: Python mine:score "+folder+"; `ropewalk unpark "+run+" --confirm`")
 		_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.AtInit(run, api.StagePrepare))
 		require.NoError(t, err)
 		require.False(t, found)
@@ -72,11 +81,12 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 // Nothing that a workflow does confirms a run, and no amendment changes its programs.
 func TestProgramsAreConfirmedByCommandsAlone(t *testing.T) {
 	b := stepOf(t, nil, nil)
+	scoring, folder := scoringIn(t)
 	b.deps.confirms = true
 	_, err := do(b, NoteDeed{b.deps}.Execute, api.DeedInput{Run: "ui", Action: schema.DeedConfirm})
 	require.ErrorContains(t, err, "only commands confirm runs")
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
-	require.ErrorContains(t, err, "the programs and secrets of a run cannot be changed (reward: Python mine:score)")
+	require.ErrorContains(t, err, "the programs and secrets of a run cannot be changed (reward: Python mine:score "+folder+")")
 	b.deps.confirms = false
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
 	require.NoError(t, err)
