@@ -14,13 +14,12 @@ import (
 )
 
 // branching makes the samples of tiny's prompts the leaves of trees.
-var branching = []string{"steps=2", "rollout.prompts=4", "rollout.shard_groups=2", "rollout.samples_per_prompt=6",
-	"rollout.tree={rule: aepo, roots: 2}",
+var branching = []string{"steps=2", "rollout.samples_per_prompt=6", "rollout.tree={rule: aepo, roots: 2}",
 	"resample={vspo: null, roc: null}", "rollout.max_turns=3"}
 
 // A run with trees gives the same record in both modes, and again if a worker dies at a commit in the middle of a tree:
-// of the monitor, of the roots with their branches, of tool calls. Neither the shards nor the name of the mode have an
-// influence on the policy.
+// of the monitor, of the roots with their branches, of tool calls. Neither the batches of a shard nor the name of the
+// mode have an influence.
 func TestTreesInBothModes(t *testing.T) {
 	plain := newBench(t, mem.New())
 	want := trainTiny(t, plain, "r", append([]string{"rollout.mode=staged"}, branching...)...)
@@ -39,20 +38,17 @@ func TestTreesInBothModes(t *testing.T) {
 				Effect: faults.Fail})
 		}
 		objects := faults.New(mem.New(), rules...)
-		again, set := newBench(t, objects), append(slices.Clone(branching), "rollout.mode="+mode)
-		if mode == "tree" {
-			set = append(set, "rollout.shard_groups=1")
-		}
-		got := trainTiny(t, again, "r", set...)
+		again := newBench(t, objects)
+		got := trainTiny(t, again, "r", append([]string{"rollout.mode=" + mode}, branching...)...)
 		require.Equal(t, want.Policy.Digest, got.Policy.Digest, mode)
-		if mode == "tree" { // every group has a shard of its own, and some end before the faults
-			continue
-		}
 		require.Equal(t, rowsOf(t, plain.store), rowsOf(t, again.store))
 		for _, r := range rules {
 			require.GreaterOrEqual(t, objects.Count(faults.PutIfAbsent, r.Key), 2, "%s: made again", r.Key)
 		}
 	}
+	apart := newBench(t, mem.New())
+	got := trainTiny(t, apart, "r", append([]string{"rollout.shard_groups=1"}, branching...)...)
+	require.Equal(t, want.Policy.Digest, got.Policy.Digest, "every group in a shard of its own")
 }
 
 // treesOf checks the trees of a step, and counts the trajectories by role.

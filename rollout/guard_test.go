@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -80,7 +81,10 @@ func TestHostileResultsExclude(t *testing.T) {
 
 // A call that does not return in time excludes its episode. The calls that are left behind are bounded, and what they
 // return late is no one's result.
-func TestCallsThatNeverReturn(t *testing.T) {
+func TestCallsThatNeverReturn(t *testing.T) { synctest.Test(t, callsThatNeverReturn) }
+
+// callsThatNeverReturn runs on a clock of its own, so that only the calls that are held reach their limit.
+func callsThatNeverReturn(t *testing.T) {
 	release := make(chan struct{})
 	world := faulty{rooms(t), func(s env.State, got env.Transition) (env.State, env.Transition, error) {
 		<-release

@@ -101,7 +101,7 @@ func runOne(ctx context.Context, o Options, b Binary) Result {
 
 // read takes the tests and, if the package failed, the output from what its binary printed.
 func (r *Result) read(text []byte) error {
-	cmd := exec.Command("go", "tool", "test2json")
+	cmd := exec.Command("go", "tool", "test2json", "-t")
 	cmd.Stdin = bytes.NewReader(text)
 	events, err := cmd.Output()
 	if err != nil {
