@@ -22,7 +22,8 @@ func scoringIn(t *testing.T) (settings []string, folder string) {
 	folder = t.TempDir()
 	code := []byte("def score(trajectory):\n    return 1\n")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "mine.py"), code, 0o600))
-	return []string{"reward.name=python", "reward.module=mine:score", "reward.path=" + folder, "reward.kwargs='{}'"}, folder
+	settings = []string{"reward.name=python", "reward.module=mine:score", "reward.path=" + folder, "reward.kwargs='{}'"}
+	return settings, folder
 }
 
 // A worker of a local stack starts the programs of a recipe only if a command has asked for its run. Nothing is
@@ -86,7 +87,8 @@ func TestProgramsAreConfirmedByCommandsAlone(t *testing.T) {
 	_, err := do(b, NoteDeed{b.deps}.Execute, api.DeedInput{Run: "ui", Action: schema.DeedConfirm})
 	require.ErrorContains(t, err, "only commands confirm runs")
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
-	require.ErrorContains(t, err, "the programs and secrets of a run cannot be changed (reward: Python mine:score "+folder+")")
+	require.ErrorContains(t, err,
+		"the programs and secrets of a run cannot be changed (reward: Python mine:score "+folder+")")
 	b.deps.confirms = false
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
 	require.NoError(t, err)
