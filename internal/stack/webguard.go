@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ropewalk/ropewalk/internal/loopback"
 )
@@ -43,13 +46,23 @@ func newInnerUI() (u innerUI, err error) {
 	return u, err
 }
 
+// listen listens on the port, or on a free one if it is taken. Another stack may take it once it is chosen.
+func (p *port) listen(say func(string)) (net.Listener, error) {
+	for try := 1; ; try++ {
+		if err := p.choose(say); err != nil {
+			return nil, err
+		}
+		l, err := net.Listen("tcp", p.address())
+		if err == nil || try == 10 || !errors.Is(err, unix.EADDRINUSE) {
+			return l, err
+		}
+	}
+}
+
 // openGuard listens on the port, or on a free one if it is taken.
 func openGuard(p port, say func(string)) (*webGuard, error) {
 	g := &webGuard{port: p}
-	if err := g.port.choose(say); err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", g.port.address())
+	listener, err := g.port.listen(say)
 	if err != nil {
 		return nil, fmt.Errorf("listen for Temporal's web UI: %w", err)
 	}
