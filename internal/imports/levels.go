@@ -43,7 +43,7 @@ var levels = []Level{
 			{"internal/house", "measures the tree and holds the ceilings of its figures"},
 			{"internal/imports", "this list, and the rules below it"},
 			{"internal/logs", "the log: structured lines with run, step, stage, shard and attempt, without secrets"},
-			{"internal/loopback", "tells requests of programs on this machine from those of web pages"},
+			{"internal/loopback", "tells a program's request on this machine from a web page's"},
 			{"internal/python", "finds the Python interpreter, and hands programs to it"},
 			{"internal/realdata", "finds data files for tests that are not part of the project"},
 			{"internal/refusal", "marks errors that a retry cannot fix: a stage refuses its input"},

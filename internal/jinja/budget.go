@@ -35,7 +35,7 @@ func (b *budget) visit(n int) {
 	b.visits += n
 }
 
-// spend counts texts of n bytes that are read or made so many times. It is called before the texts are made.
+// spend counts the bytes of a text that is read or made a number of times. It is called before the texts are made.
 func (b *budget) spend(n, times int) {
 	if left := mostBytes - b.bytes; n > 0 && times > left/n {
 		b.exceed("the template reads and writes more than %d bytes", mostBytes)

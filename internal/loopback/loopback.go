@@ -1,4 +1,4 @@
-// Package loopback tells requests of programs on this machine from those of web pages. A server on loopback that asks
+// Package loopback tells a program's request on this machine from a web page's. A server on loopback that asks
 // for no password is reached by every page in a browser on the machine: directly, with requests that need no preflight,
 // and by DNS rebinding, where the page's own name is made to mean 127.0.0.1.
 package loopback

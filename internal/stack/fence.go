@@ -19,7 +19,7 @@ import (
 // from other addresses than the permitted one get no answer. Browsers, and programs that do not choose the address that
 // they ask from, ask from 127.0.0.1.
 
-// noMultipath has a Go program listen on sockets of plain TCP: those of Multipath TCP take no filters.
+// noMultipath has a Go program listen on sockets of plain TCP: sockets of Multipath TCP take no filters.
 const noMultipath = "GODEBUG=multipathtcp=0"
 
 var errNotListening = errors.New("no one listens on it yet")

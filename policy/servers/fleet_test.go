@@ -97,8 +97,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// mostAtOnce returns how many requests of 40 a server has had at once. It answers none before it has so many.
-func mostAtOnce(t *testing.T, a *fake, s *servers.Sampler, so int64) int64 {
+// mostAtOnce returns the largest number of 40 requests that a server held at once. The server answers none before it
+// holds as many as wanted.
+func mostAtOnce(t *testing.T, a *fake, s *servers.Sampler, want int64) int64 {
 	t.Helper()
 	a.most.Store(0)
 	release, done := make(chan struct{}), make(chan error, 1)
@@ -107,7 +108,7 @@ func mostAtOnce(t *testing.T, a *fake, s *servers.Sampler, so int64) int64 {
 		_, err := s.Generate(t.Context(), rows(40, 4))
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return a.most.Load() >= so }, 5*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return a.most.Load() >= want }, 5*time.Minute, time.Millisecond)
 	close(release)
 	require.NoError(t, <-done)
 	a.set(nil)

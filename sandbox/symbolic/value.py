@@ -2,7 +2,7 @@
 # it is taken, so that the cost of an expression depends only on its length. Sympy's own evaluation and simplification
 # have no such bound.
 #
-# Values are those of real analysis: a root with an odd index of a negative number is real and negative, and a value
+# Values are real where they can be: a root with an odd index of a negative number is real and negative, and a value
 # that needs a number that is not real on the way is off the domain. Only an expression with i is complex.
 
 import itertools
@@ -182,7 +182,7 @@ def around(names, expressions):
 
 
 def kinks(*expressions):
-    """Yield expressions whose zeros are kinks or ends of the domain, without order by size or repetition."""
+    """Yield each expression whose zeros are kinks or ends of the domain once."""
     seen = set()
     for e in expressions:
         for part in sympy.preorder_traversal(e):

@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -104,4 +105,15 @@ func eventually(t *testing.T, done func() bool, what string, args ...any) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// interrupt ends a command of a home by Ctrl-C. It says how the run goes on, and takes its part of the stack with it.
+func (h *home) interrupt(t *testing.T, run *command, says string) {
+	t.Helper()
+	run.signal(t, syscall.SIGINT)
+	r := run.wait(t)
+	require.Equal(t, 130, r.code, r.err)
+	require.Contains(t, r.err, says)
+	require.Empty(t, r.out)
+	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"), "what the command started ends with it")
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -121,12 +120,7 @@ func TestAnInterruptedRunGoesOnElsewhere(t *testing.T) {
 	const name = "moved"
 	run := h.start(t, recipe(name)...)
 	eventually(t, func() bool { return h.record().partialStep(name) > 0 || !run.running() }, "a half done step")
-	run.signal(t, syscall.SIGINT)
-	r := run.wait(t)
-	require.Equal(t, 130, r.code, r.err)
-	require.Contains(t, r.err, "the run goes on at the server: ropewalk follow "+name)
-	require.Empty(t, r.out)
-	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"), "the worker ends with the command")
+	h.interrupt(t, run, "the run goes on at the server: ropewalk follow "+name)
 
 	run = h.start(t, "resume", name, "--json")
 	worker := h.freezeWhile(t, func() bool {
@@ -152,7 +146,7 @@ func TestAnInterruptedRunGoesOnElsewhere(t *testing.T) {
 	require.Positive(t, lost, "the step that was in progress had committed nothing")
 	before := elsewhere.stamps(t, name)
 	elsewhere = elsewhere.with("ROPEWALK_ACTOR=the operator")
-	r = elsewhere.run(t, "resume", name, "--json").ok(t)
+	r := elsewhere.run(t, "resume", name, "--json").ok(t)
 	require.Equal(t, want.Digest, r.report(t).Digest)
 	require.Equal(t, shared.home.record().outline(t, "base"), elsewhere.record().outline(t, name))
 	elsewhere.run(t, "verify", name).ok(t)

@@ -89,16 +89,11 @@ func TestABrokenStackLosesNothing(t *testing.T) {
 		return now.PID != was.PID && now.Parts["worker"] > 0
 	}, "the next supervisor to have a worker")
 	require.Equal(t, was.Addresses, h.state(t).Addresses)
-	run.signal(t, syscall.SIGINT)
-	r := run.wait(t)
-	require.Equal(t, 130, r.code, r.err)
-	require.Contains(t, r.err, "ropewalk resume "+name)
-	require.Empty(t, r.out)
-	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"), "the stack ends with the command")
+	h.interrupt(t, run, "ropewalk resume "+name)
 
 	db := filepath.Join(h.dir, "temporal.db")
 	require.NoError(t, os.WriteFile(db, []byte("what a failing disk gave back"), 0o600))
-	r = h.run(t, "resume", name, "--json")
+	r := h.run(t, "resume", name, "--json")
 	require.Equal(t, 1, r.code, r.err)
 	require.Contains(t, r.err, "ropewalk up --reset-temporal")
 	scratch := t.TempDir()

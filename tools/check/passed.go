@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -13,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // An inputs is a digest of the files of a package's folder, and one of these and of all packages of the module that its
@@ -23,25 +20,10 @@ type inputs struct{ own, all string }
 // readPassed reads with which inputs packages have passed, from lines "OWN ALL PACKAGE".
 func readPassed(path string) (map[string]inputs, error) {
 	passed := map[string]inputs{}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return passed, nil
-	} else if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	scan := bufio.NewScanner(f)
-	for n := 1; scan.Scan(); n++ {
-		words := strings.Fields(scan.Text())
-		if strings.HasPrefix(scan.Text(), "#") {
-			continue
-		}
-		if len(words) != 3 {
-			return nil, fmt.Errorf("%s, line %d: not OWN ALL PACKAGE", path, n)
-		}
+	return passed, readList(path, 3, "OWN ALL PACKAGE", func(words []string) error {
 		passed[words[2]] = inputs{words[0], words[1]}
-	}
-	return passed, scan.Err()
+		return nil
+	})
 }
 
 // writePassed notes the packages that passed.
@@ -51,17 +33,8 @@ func writePassed(path string, passed, now map[string]inputs, results []Result) e
 			passed[r.ImportPath] = now[r.ImportPath]
 		}
 	}
-	var names []string
-	for name := range passed {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var b strings.Builder
-	b.WriteString("# Digests of the files with which a package's tests passed: its own, and all that it imports.\n")
-	for _, name := range names {
-		fmt.Fprintln(&b, passed[name].own, passed[name].all, name)
-	}
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	const comment = "Digests of the files with which a package's tests passed: its own, and all that it imports."
+	return writeList(path, comment, passed, func(i inputs) string { return i.own + " " + i.all })
 }
 
 // changedSince leaves out the packages that have passed with their present inputs. Those whose own files changed come

@@ -1,14 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -63,48 +64,56 @@ func report(o Options, results []Result, took time.Duration, out io.Writer) erro
 	return nil
 }
 
-// readTimes reads each package's seconds from lines "SECONDS PACKAGE". A file that does not exist has none.
+// readTimes reads each package's seconds from lines "SECONDS PACKAGE".
 func readTimes(path string) (map[string]float64, error) {
 	times := map[string]float64{}
-	if path == "" {
-		return times, nil
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return times, nil
-	} else if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	scan := bufio.NewScanner(f)
-	for n := 1; scan.Scan(); n++ {
-		if strings.HasPrefix(scan.Text(), "#") {
-			continue
-		}
-		var name string
-		var seconds float64
-		if _, err := fmt.Sscan(scan.Text(), &seconds, &name); err != nil {
-			return nil, fmt.Errorf("%s, line %d: not SECONDS PACKAGE: %w", path, n, err)
-		}
-		times[name] = seconds
-	}
-	return times, scan.Err()
+	return times, readList(path, 2, "SECONDS PACKAGE", func(words []string) (err error) {
+		times[words[1]], err = strconv.ParseFloat(words[0], 64)
+		return err
+	})
 }
 
-// writeTimes writes the times of these results, and those of packages that did not run this time.
+// readList calls each for the words of every line of a file, except comments. A file that does not exist, or has no
+// name, holds nothing.
+func readList(path string, words int, form string, each func([]string) error) error {
+	text, err := os.ReadFile(path)
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		found := strings.Fields(line)
+		if len(found) != words {
+			return fmt.Errorf("%s, line %d: not %s", path, n, form)
+		}
+		if err := each(found); err != nil {
+			return fmt.Errorf("%s, line %d: not %s: %w", path, n, form, err)
+		}
+	}
+	return nil
+}
+
+// writeList writes a line for each package, in order, below a comment.
+func writeList[V any](path, comment string, all map[string]V, line func(V) string) error {
+	var b strings.Builder
+	b.WriteString("# " + comment + "\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintln(&b, line(all[name]), name)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
+
+// writeTimes writes the times of these results, and keeps the times of packages that did not run this time.
 func writeTimes(path string, times map[string]float64, results []Result) error {
 	for _, r := range results {
 		times[r.ImportPath] = r.Seconds
 	}
-	var names []string
-	for name := range times {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var b strings.Builder
-	b.WriteString("# The seconds that a package's tests took, from which tools/check orders and chooses packages.\n")
-	for _, name := range names {
-		fmt.Fprintf(&b, "%.0f %s\n", times[name], name)
-	}
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	const comment = "The seconds that a package's tests took, from which tools/check orders and chooses packages."
+	return writeList(path, comment, times, func(seconds float64) string { return fmt.Sprintf("%.0f", seconds) })
 }

@@ -83,7 +83,7 @@ func (t task) tools(d distribution) task  { t.tool = d; return t }
 func (t task) length(d distribution) task { t.tokens = d; return t }
 func (t task) upTo(limit int) task        { t.limit = limit; return t }
 
-// Engines, estimated from published sizes and rates of hardware: a model in bfloat16 on a GPU of so many GB.
+// Engines, estimated from published sizes and rates of hardware: a model in bfloat16, and the GPU's memory.
 var (
 	small1B  = model{940_000, 256, 0.005, 25e-6, 26e-9, 40_000}  // 1.5B, 40 GB
 	qwen7B   = model{860_000, 256, 0.0085, 38e-6, 24e-9, 26_000} // 7B, 80 GB
@@ -109,7 +109,7 @@ func lost(at float64, engine int) failure { return failure{at, engine, 0} }
 func back(at float64, engine int) failure { return failure{at, engine, 1} }
 func slow(at float64, engine int) failure { return failure{at, engine, 0.1} }
 
-// workloads are those of the table: up to 16 rollouts for each engine, then 64 to 1,024, then 4,096.
+// workloads are the rows of the table: up to 16 rollouts for each engine, then 64 to 1,024, then 4,096.
 var workloads = []workload{
 	{name: "cluster-256-few", engines: 256, engine: qwen14B, rollouts: 1024, group: 16, task: programs},
 	{name: "cluster-256-lost", engines: 256, engine: qwen14B, rollouts: 2048, group: 16, task: programs,

@@ -1,4 +1,4 @@
-// Command checks holds every check of Go code that needs types: those of go vet, of staticcheck and of workflowcheck.
+// Command checks holds every check of Go code that needs types: go vet's, staticcheck's and workflowcheck's.
 // The go command runs it:
 //
 //	go vet -vettool=.tools/checks ./...
