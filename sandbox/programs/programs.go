@@ -53,7 +53,7 @@ func Call(p symbolic.Pair, limits sandbox.Limits) (sandbox.Call, error) {
 		return sandbox.Call{}, fmt.Errorf("write a program: %w", err)
 	}
 	limits = limits.OrDefault()
-	limits.Processes++ // judge and program are two
+	limits.Processes = min(limits.Processes+1, sandbox.MostLimits.Processes) // judge and program are two
 	// the code mentions the program's modules, by which the executor chooses an interpreter
 	return sandbox.Call{Code: check + "grade(" + string(program) + ")\n", Stdin: string(stdin), Limits: limits}, nil
 }
