@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
 	"github.com/ropewalk/ropewalk/policy"
@@ -158,8 +159,10 @@ func (h *holding) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Resu
 // While a worker is frozen in the first turn of some episodes, another one takes its shard over. Whatever the first
 // has kept is not done again. When it wakes up, it adopts what is committed.
 func TestAFrozenWorkersSegmentsServeTheNext(t *testing.T) {
-	want, err := flowsOf(t, 3).run()
+	plain := flowsOf(t, 3)
+	want, err := plain.run()
 	require.NoError(t, err)
+	made := plain.calls(3)
 	b := flowsOf(t, 3)
 	objects := b.deps.Store
 	box := &holding{counting: &counting{printer: printer{nth: -1}, ran: map[string]int{}}, release: make(chan struct{})}
@@ -190,12 +193,22 @@ func TestAFrozenWorkersSegmentsServeTheNext(t *testing.T) {
 		}
 		return finished
 	}
-	settled := -1
+	held := func() int { // episodes that make the call that does not return
+		box.mu.Lock()
+		defer box.mu.Unlock()
+		makers := map[string]bool{}
+		for _, c := range made {
+			if c.Code == box.code {
+				makers[c.TrajectoryID] = true
+			}
+		}
+		return len(makers)
+	}
+	settled := 0
 	require.Eventually(t, func() bool { // everything but the held episodes has ended and is kept
-		before := settled
 		settled = kept()
-		return settled > 0 && settled == before
-	}, time.Minute, 300*time.Millisecond)
+		return settled > 0 && settled == b.trajectories()-held()
+	}, 5*time.Minute, 10*time.Millisecond)
 
 	second := &counting{printer: printer{nth: -1}, ran: map[string]int{}}
 	b.at(objects, second)
@@ -216,6 +229,23 @@ func TestAFrozenWorkersSegmentsServeTheNext(t *testing.T) {
 	late := <-woken
 	require.NoError(t, late.err)
 	require.Equal(t, want.Assembled, late.out.Assembled)
+}
+
+// calls are those that the shard made in its turns.
+func (b *flowBench) calls(turns int) (rows []schema.ToolCallRow) {
+	b.t.Helper()
+	record := commit.New(b.deps.Store)
+	for turn := range turns {
+		m, _, found, err := record.Lookup(b.t.Context(),
+			schema.At(b.scope.Run, 1, api.StageSandbox).WithTurn(turn).WithShard(0))
+		require.NoError(b.t, err)
+		require.True(b.t, found)
+		made, err := commit.Rows[schema.ToolCallRow](b.t.Context(), record, m)
+		require.NoError(b.t, err)
+		rows = append(rows, made...)
+	}
+	require.NotEmpty(b.t, rows)
+	return rows
 }
 
 // trajectories counts the shard's trajectories.
