@@ -15,7 +15,7 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	./internal/monitor ./sandbox/zygote ./tool/mcp ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
 	./tool/... ./workflows/...
 
-.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check check-bytes check-tool fuzz sbom \
+.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool fuzz sbom \
 	gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-alerts test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
@@ -71,6 +71,13 @@ humaneval: ## run HumanEval's solutions and empty bodies in the sandbox, 50 roun
 test-hosts: tools ## train a model that lies on two hosts, and lose hosts during updates (minutes)
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_TORCH=1 ROPEWALK_TEST_LOST_HOSTS=1 \
 		go test -count 1 -timeout 30m -run TestOneModelOnTwoHosts -v ./test/e2e
+
+# STORM is the seed of the first storm, which decides what happens and when.
+STORMS ?= 10
+STORM ?= 1
+chaos: tools ## disturb STORMS runs at random, and compare each with an undisturbed one (about a minute each)
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_STORMS=$(STORMS) ROPEWALK_STORM_SEED=$(STORM) \
+		go test -count 1 -timeout 60m -run TestStorms -v ./test/e2e
 
 # Debian: apt-get install prometheus prometheus-alertmanager. This takes about five minutes.
 test-alerts: tools ## have a real Prometheus and Alertmanager watch a real run, and inject faults

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// strikesOfAStorm is the number of faults in one storm.
+const strikesOfAStorm = 6
+
+// calms are the kinds of runs that storms disturb, as settings. Storms take them in turn.
+var calms = [][]string{
+	nil,
+	{"rollout.mode=interleaved"},
+	{"rollout.mode=interleaved", "rollout.shard_groups=1", "pipeline.max_staleness=1", "loss.old_log_probs=recompute"},
+	{"record.compact=true"},
+}
+
+// Faults at random moments happen to a run: its processes are killed or stopped, objects that no manifest names yet are
+// damaged, and others lie where it will write. It may end early, and then goes on by the command that it names. In the
+// end its record and its policy are those of an undisturbed run. ROPEWALK_STORMS is the number of storms and
+// ROPEWALK_STORM_SEED the seed of the first one, which decides what happens and when (make chaos).
+func TestStorms(t *testing.T) {
+	first := number(t, "ROPEWALK_STORM_SEED", 1)
+	for seed := first; seed < first+number(t, "ROPEWALK_STORMS", 1); seed++ {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			h, want := needs(t, ownServers("it kills them at random"))
+			calm := calms[seed%len(calms)]
+			var line []string
+			for _, x := range calm {
+				line = append(line, "--set", x)
+			}
+			if calm != nil {
+				want = h.train(t, "calm", line...)
+			}
+			s := &storm{h: h, rng: rand.New(rand.NewPCG(uint64(seed), 0)), run: "storm", line: recipe("storm", line...),
+				calm: want.Run}
+			h.undisturbed(t, want, s.blow(t))
+			h.run(t, "replay", "--check", "storm").ok(t)
+			h.ended(t)
+			s.print(t)
+		})
+	}
+}
+
+// storm is a run and what happens to it.
+type storm struct {
+	h       *home
+	rng     *rand.Rand
+	run     string
+	line    []string // of the command that starts it
+	calm    string   // the undisturbed run
+	command *command // the one that trains
+	ends    []string // how commands ended before the last one
+	strikes []strike
+}
+
+// strike is one fault.
+type strike struct {
+	kind string
+	at   time.Time
+}
+
+// blow trains and strikes until the run is complete.
+func (s *storm) blow(t *testing.T) report {
+	t.Helper()
+	s.command = s.h.start(t, s.line...)
+	eventually(t, func() bool { return s.begun() || !s.command.running() }, "the run to begin")
+	for {
+		pause := time.After(time.Duration(300+s.rng.IntN(3700)) * time.Millisecond)
+		if len(s.strikes) == strikesOfAStorm {
+			pause = nil
+		}
+		select {
+		case <-pause:
+			s.strike(t)
+		case <-s.command.ended:
+			if r := s.command.wait(t); r.code == 0 {
+				return r.report(t)
+			}
+			s.goOn(t)
+		case <-time.After(patience):
+			t.Fatalf("the run does not end after %v; its command says:\n%s", s.strikes, s.command.err.String())
+		}
+	}
+}
+
+// begun says that the run can be resumed.
+func (s *storm) begun() bool {
+	return len(s.h.record().keys(schema.ManifestsPrefix(s.run)+"step=init/")) > 0
+}
+
+// goOn has a run whose command has ended go on.
+func (s *storm) goOn(t *testing.T) {
+	t.Helper()
+	r := s.command.wait(t)
+	s.ends = append(s.ends, fmt.Sprintf("%d: %s", r.code, lastLine(r.err)))
+	require.Less(t, len(s.ends), 3*strikesOfAStorm, "%v\n%v", s.ends, s.strikes)
+	if r.code == 3 {
+		s.h.run(t, "unpark", s.run, "--retry").ok(t)
+	}
+	if s.begun() {
+		s.command = s.h.start(t, "resume", s.run, "--json")
+	} else {
+		s.command = s.h.start(t, s.line...)
+	}
+}
+
+// strike has one fault happen. A kind that nothing can happen to now gives its turn to the next.
+func (s *storm) strike(t *testing.T) {
+	t.Helper()
+	kinds := faultsOfStorms()
+	at := s.rng.IntN(len(kinds))
+	for i := range kinds {
+		k := kinds[(at+i)%len(kinds)]
+		began := time.Now()
+		if k.happen(s, t) {
+			s.strikes = append(s.strikes, strike{k.name, began})
+			return
+		}
+	}
+}
+
+// print shows the strikes, with the time from each to the run's next commit, and how commands ended.
+func (s *storm) print(t *testing.T) {
+	t.Helper()
+	var commits []time.Time
+	for _, key := range slices.Concat(s.h.record().keys(schema.ManifestsPrefix(s.run)),
+		s.h.record().keys(schema.HeadsPrefix(s.run))) {
+		if info, err := os.Stat(s.h.record().path(key)); err == nil {
+			commits = append(commits, info.ModTime())
+		}
+	}
+	slices.SortFunc(commits, time.Time.Compare)
+	table := fmt.Sprintf("%-28s %s\n", "strike", "next commit after")
+	for _, x := range s.strikes {
+		after := "-"
+		if i, _ := slices.BinarySearchFunc(commits, x.at, time.Time.Compare); i < len(commits) {
+			after = fmt.Sprintf("%.1f s", commits[i].Sub(x.at).Seconds())
+		}
+		table += fmt.Sprintf("%-28s %s\n", x.kind, after)
+	}
+	t.Logf("storm %s\n%scommands that ended early: %d\n%s", filepath.Base(t.Name()), table, len(s.ends),
+		strings.Join(s.ends, "\n"))
+}
