@@ -36,7 +36,9 @@ func faultsOfStorms() []fault {
 		{"interrupt command", func(s *storm, _ *testing.T) bool { return s.signalCommand(syscall.SIGINT) }},
 		{"cancel", (*storm).cancel},
 		{"kill interpreters", func(s *storm, t *testing.T) bool { return s.interpreters(t, syscall.SIGKILL, 0) }},
-		{"stop interpreters", func(s *storm, t *testing.T) bool { return s.interpreters(t, syscall.SIGSTOP, time.Second) }},
+		{"stop interpreters", func(s *storm, t *testing.T) bool {
+			return s.interpreters(t, syscall.SIGSTOP, time.Second)
+		}},
 		{"plant objects", (*storm).plant},
 	}
 	for _, part := range []string{"worker", "temporal", "s3"} {
