@@ -69,7 +69,13 @@ func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, 
 	if slices.Equal(tables, []schema.Table{runsTable}) {
 		return createRuns(ctx, conn, catalogue)
 	}
-	visible, err := visibleOf(ctx, record, catalogue)
+	read := catalogue
+	if columns == nil {
+		if read, err = narrow(ctx, catalogue, files, tables, o.Query); err != nil {
+			return err
+		}
+	}
+	visible, err := visibleOf(ctx, record, read)
 	if err != nil {
 		return err
 	}

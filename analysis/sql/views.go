@@ -174,10 +174,11 @@ func createRuns(ctx context.Context, conn *sql.Conn, runs []analysis.Run) error 
 	return fill(conn, runsTable, rows)
 }
 
+const policyColumns = "run VARCHAR, step INTEGER, policy_version VARCHAR"
+
 // createPolicies makes the table of the policies that runs have published.
 func createPolicies(ctx context.Context, conn *sql.Conn, runs []*analysis.Visible) error {
-	if _, err := conn.ExecContext(ctx, "CREATE TABLE "+policiesTable+" (run VARCHAR, step INTEGER, policy_version "+
-		"VARCHAR)"); err != nil {
+	if _, err := conn.ExecContext(ctx, "CREATE TABLE "+policiesTable+" ("+policyColumns+")"); err != nil {
 		return fmt.Errorf("create table %s: %w", policiesTable, err)
 	}
 	var rows [][]driver.Value

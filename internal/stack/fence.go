@@ -34,7 +34,7 @@ func fence(pid, port int, from net.IP) error {
 		return fmt.Errorf("port %d: %w", port, errNotListening)
 	}
 	for _, s := range sockets {
-		if err := s.filter(accepting(from)); err != nil {
+		if err := s.filter(port, accepting(from)); err != nil {
 			return fmt.Errorf("close port %d to others: %w", port, err)
 		}
 	}
@@ -88,8 +88,9 @@ func listeners(root int, at func(address string) bool) (found []socket, err erro
 	return found, nil
 }
 
-// filter attaches a program to the socket itself, which this process opens too for a moment.
-func (s socket) filter(program []unix.SockFilter) error {
+// filter attaches a program to the socket itself, which this process opens too for a moment. Its number may be another
+// socket's by now.
+func (s socket) filter(port int, program []unix.SockFilter) error {
 	process, err := unix.PidfdOpen(s.pid, 0)
 	if err != nil {
 		return fmt.Errorf("open process %d: %w", s.pid, err)
@@ -100,9 +101,26 @@ func (s socket) filter(program []unix.SockFilter) error {
 		return fmt.Errorf("open a socket of process %d: %w", s.pid, err)
 	}
 	defer unix.Close(fd)
+	if listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || listens == 0 {
+		return errNotListening
+	}
+	if name, err := unix.Getsockname(fd); err != nil || portOfName(name) != port {
+		return errNotListening
+	}
 	p := unix.SockFprog{Len: uint16(len(program)), Filter: unsafe.SliceData(program)}
 	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &p); err != nil {
 		return fmt.Errorf("attach a filter: %w", err)
 	}
 	return nil
+}
+
+// portOfName is the port of a socket's name, 0 if it has none.
+func portOfName(name unix.Sockaddr) int {
+	switch a := name.(type) {
+	case *unix.SockaddrInet4:
+		return a.Port
+	case *unix.SockaddrInet6:
+		return a.Port
+	}
+	return 0
 }

@@ -151,13 +151,14 @@ func (t *temporalServer) probe(ctx context.Context, p *process) error {
 	if err := t.front.listening(p); err != nil {
 		return err
 	}
-	if err := t.fence(p); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	n := namespace{name: t.namespace, conf: t.conf, at: t.front.address(), own: true, say: t.say}
 	if err := n.prepareAt(ctx, client.Options{HostPort: t.front.address(), Namespace: t.namespace}); err != nil {
+		return err
+	}
+	// Not before the frontend answers: first of all, the server opens its ports for a moment to see that they are free.
+	if err := t.fence(p); err != nil {
 		return err
 	}
 	if err := httpAnswer(ctx, t.url()); err != nil {
