@@ -55,7 +55,7 @@ func (f figures) String() string {
 const turnsOfShards = 4
 
 // beats is the time between two heartbeats that reach the server (worker.max_heartbeat_throttle).
-const beats = 5 * time.Second
+const beats = 2 * time.Second
 
 // endless is a number of steps that no measurement reaches.
 const endless = 1 << 20
