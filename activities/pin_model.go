@@ -111,7 +111,8 @@ func (a PrepareRun) takeModel(ctx context.Context, p recipes.Policy, report func
 	case !filepath.IsLocal(p.Checkpoint):
 		return recipes.Pinned{}, errors.New("a name does not lead out of the folder of models")
 	case a.modelFolder == "":
-		return recipes.Pinned{}, errors.New("the worker has no folder of models (ROPEWALK_MODELS, or .tools/models)")
+		return recipes.Pinned{}, errors.New("the worker has no folder of models: it looks for ROPEWALK_MODELS, or " +
+			".tools/models, when it starts; start it again once there is one")
 	}
 	return t.ofPath(ctx, filepath.Join(a.modelFolder, p.Checkpoint))
 }

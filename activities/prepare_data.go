@@ -3,7 +3,10 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
@@ -60,8 +63,12 @@ func (a PrepareData) Execute(ctx context.Context, in api.DataInput) (api.DataPre
 
 // dropsAll is the error of filters that keep no task.
 func dropsAll(tasks int, world env.Environment, out api.DataPrepared) error {
-	return refuse(api.FailBadInput, "data: the filters drop all of the %d training tasks of %s (%v)", tasks,
-		world.Name(), out.Dropped)
+	var why []string
+	for _, filter := range slices.Sorted(maps.Keys(out.Dropped)) {
+		why = append(why, fmt.Sprintf("%s %d", filter, out.Dropped[filter]))
+	}
+	return refuse(api.FailBadInput, "the filters drop all of the %d training tasks of %s: %s", tasks, world.Name(),
+		strings.Join(why, ", "))
 }
 
 // lister returns the recipe's environment, which can list its tasks.

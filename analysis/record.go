@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoStep means that the run has no head for that step.
-var ErrNoStep = errors.New("the step has no head")
+var ErrNoStep = errors.New("no such step is finished")
 
 // Record reads the record of one store. It is safe for concurrent use.
 type Record struct {

@@ -24,6 +24,7 @@ var remedies = []struct{ fault, remedy string }{
 	{"could not find expected ':'", "an entry is NAME: VALUE, with a space after the colon"},
 	{"did not find expected key", "entries of a section begin in the same column"},
 	{"found character that cannot start any token", "a text that begins with @ or ` needs quotes"},
+	{"did not find expected node content", "a value is missing, or a bracket is not closed"},
 	{"found unexpected end of stream", "a quote is not closed"},
 	{"did not find expected ',' or", "a bracket is not closed, or a comma is missing"},
 	{"control characters are not allowed", "a recipe is plain text"},

@@ -140,7 +140,7 @@ func TestReplayStageReadsOfTheStepWhatIsNotReplayed(t *testing.T) {
 func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ json, want string }{
 		"unknown field": {`{"run_id":"r","stage":"reward"}`, `unknown field "stage"`},
-		"wrong type":    {`{"run_id":"r","step":"one"}`, "step: must be a int, got a string"},
+		"wrong type":    {`{"run_id":"r","step":"one"}`, "step: must be a whole number, got a text"},
 		"no run":        {`{"step":1,"from":"reward"}`, "run_id: name the run"},
 		"bad run":       {`{"run_id":"../x","step":1,"from":"reward"}`, "run_id: must match"},
 		"no step":       {`{"run_id":"r","from":"reward"}`, "step: must be ≥ 1, got 0"},

@@ -284,7 +284,7 @@ func (f *fakes) refuses(t *testing.T, workflow, input, want string) {
 func TestTrainRunRefusesBadInputAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ json, want string }{
 		"unknown field":   {`{"recipe":"quickstart","stepz":3}`, `unknown field "stepz"`},
-		"wrong type":      {`{"recipe":"quickstart","seed":"one"}`, "seed: must be a uint64, got a string"},
+		"wrong type":      {`{"recipe":"quickstart","seed":"one"}`, "seed: must be a whole number, got a text"},
 		"no recipe":       {`{}`, "recipe: name a built-in recipe"},
 		"two recipes":     {`{"recipe":"a","recipe_yaml":"b"}`, "give one of them"},
 		"resume and more": {`{"run_id":"x","resume":true,"recipe":"a"}`, "must be left out"},

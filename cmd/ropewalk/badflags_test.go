@@ -71,6 +71,8 @@ func TestUnknownCommands(t *testing.T) {
 		"sandbox sreve": `unknown command "sreve"; did you mean serve?`,
 		"gpu stup":      `unknown command "stup"; did you mean setup?`,
 		"gpu bogus":     "unknown command \"bogus\"; `ropewalk gpu --help` lists them",
+		"rus --help":    `unknown command "rus"; did you mean run or runs?`,
+		"gpu stup -h":   `unknown command "stup"; did you mean setup?`,
 		"help rus":      `unknown command "rus"; did you mean run or runs?`,
 		"help gpu stup": `unknown command "stup"; did you mean setup?`,
 		"help run x":    `unexpected argument "x"`,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis/metrics"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/cause"
 	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
@@ -47,7 +48,7 @@ func exportMetrics(ctx context.Context, con *console, run, out string) error {
 	}
 	folder := filepath.Join(out, run)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return badInput("-o %s: cannot be written: %w", out, err)
+		return badInput("-o %s: cannot be written: %w", out, cause.Of(err))
 	}
 	target, err := con.target(filepath.Join(folder, metrics.EventsFile(steps)), "")
 	if err != nil {

@@ -38,6 +38,22 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return badInput("unknown command %q; %s", args[0], hint)
 }
 
+// refuseHelpForUnknown has --help refuse an unknown command, which is found at the returned place once the command has
+// run: the help of a command cannot fail.
+func refuseHelpForUnknown(root *cobra.Command) *error {
+	var unknown error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd.HasSubCommands() {
+			if unknown = noSuchCommand(cmd, cmd.Flags().Args()); unknown != nil {
+				return
+			}
+		}
+		help(cmd, args)
+	})
+	return &unknown
+}
+
 // commandsLike returns the commands that a word may mean: the one of that meaning, else those that it begins, else
 // those with the nearest names.
 func commandsLike(parent *cobra.Command, word string) []string {

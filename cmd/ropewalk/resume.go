@@ -131,7 +131,8 @@ func cancelRun(ctx context.Context, con *console, run string, asJSON bool) error
 		return err
 	}
 	if !last.Open && !queued {
-		return badInput("run %q is neither open nor queued; `ropewalk runs` lists the runs", run)
+		return badInput("run %s is %s, and no workflow of it is open: there is nothing to cancel; it goes on with "+
+			"`ropewalk resume %s`", run, known.Run.State(), run)
 	}
 	if err := s.Note(ctx, run, "cancel"); err != nil {
 		return err

@@ -40,10 +40,14 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	con.resident = isTerminal(stdout) && term.IsTerminal(int(os.Stdin.Fd()))
 	root := rootCommand(con)
+	unknown := refuseHelpForUnknown(root)
 	root.SetArgs(args)
 	root.SetOut(con.out)
 	root.SetErr(con.err)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = *unknown
+	}
 	if err == nil {
 		return exitDone
 	}

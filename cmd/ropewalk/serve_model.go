@@ -12,6 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis/export"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/cause"
 	"github.com/ropewalk/ropewalk/internal/hub"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/runs"
@@ -67,6 +68,14 @@ func localFolder(from, to string) (folder, name string, err error) {
 	absolute, err := filepath.Abs(from)
 	if err != nil {
 		return "", "", err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return "", "", cause.Of(err)
+	}
+	if info.IsDir() && !exists(filepath.Join(from, "config.json")) {
+		return "", "", errors.New("has no config.json: want a folder of a model for Hugging Face's transformers, or a " +
+			"GGUF file")
 	}
 	return to, strings.TrimSuffix(filepath.Base(absolute), ".gguf"), pretrained.Take(from, to)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,9 +34,18 @@ func (con *console) target(out, name string) (*target, error) {
 	}
 	file, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*.part")
 	if err != nil {
-		return nil, badInput("-o %s: cannot be written: %s: %w", out, filepath.Dir(out), cause.Of(err))
+		return nil, badInput("-o %s: a file cannot be made in %s: %w", out, filepath.Dir(out), why(filepath.Dir(out), err))
 	}
 	return &target{Writer: file, name: out, file: file}, nil
+}
+
+// why is the cause of an error about a new file of a folder. File systems that hold no files of users, such as /proc, say
+// that the folder does not exist.
+func why(folder string, err error) error {
+	if _, there := os.Stat(folder); there == nil && errors.Is(err, fs.ErrNotExist) {
+		return errors.New("its file system takes no new files")
+	}
+	return cause.Of(err)
 }
 
 // keep gives the finished file its name.

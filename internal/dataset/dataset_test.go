@@ -76,7 +76,7 @@ func TestFaults(t *testing.T) {
 			"answer must be text or a number, got true"},
 		"exponent": {`{"question": "b", "answer": 1e4000}`, BadField, 1,
 			"answer holds 1e4000, whose exponent is beyond ±400"},
-		"no object": {good + "[1]", Unreadable, 2, "is not a JSON object: json: cannot unmarshal array"},
+		"no object": {good + "[1]", Unreadable, 2, "is not a JSON object: it begins with \"[\""},
 		"cut off":   {good + `{"question": "b", "ans`, Unreadable, 2, "is not a JSON object: unexpected end"},
 		"bytes":     {good + "{\"question\": \"b\xff\", \"answer\": 1}", NotUTF8, 2, "byte 15 is not UTF-8"},
 		"half a pair": {`{"question": "\ud800", "answer": 1}`, BadField, 1,

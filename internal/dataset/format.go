@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -74,6 +75,9 @@ func (f Format) parse(r Row, line []byte) error {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
+		if trimmed := bytes.TrimSpace(line); json.Valid(trimmed) {
+			return r.Fault(Unreadable, "is not a JSON object: it begins with %.1q", trimmed)
+		}
 		return r.Fault(Unreadable, "is not a JSON object: %v", err)
 	}
 	for _, name := range f.names() {

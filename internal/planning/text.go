@@ -123,7 +123,7 @@ func (p Plan) writeStep(b *strings.Builder) {
 	fmt.Fprintf(b, "  flops      training %.3g, scoring %.3g\n", s.TrainingFlops, s.ScoringFlops)
 	total, ok := s.Seconds()
 	if !ok {
-		fmt.Fprintf(b, "  time       not known: it follows from the rates of the GPUs that generate and train\n")
+		fmt.Fprintf(b, "  time       not known for this engine: only that of GPUs is estimated\n")
 		return
 	}
 	fmt.Fprintf(b, "  time       %s a step, by estimate: rollout %s (%d copies, %d rows at once each; %.0f%% of the "+

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -129,6 +130,18 @@ func begin(ctx context.Context, server starter, objects store.Store, a Start) (B
 		mostStarts)
 }
 
+// differs says what a prepared run and the requested one differ in.
+func (a Start) differs(prepared schema.Manifest) string {
+	recipe, seed := fmt.Sprint(prepared.Note["recipe"]), fmt.Sprint(prepared.Note["seed"])
+	switch {
+	case recipe != a.Request.Recipe:
+		return fmt.Sprintf("by recipe %s, and this is %s", recipe, a.Request.Recipe)
+	case seed != strconv.FormatUint(a.Request.Seed, 10):
+		return fmt.Sprintf("with seed %s, and this is %d", seed, a.Request.Seed)
+	}
+	return fmt.Sprintf("by recipe %s and seed %s with other settings", recipe, seed)
+}
+
 // fitsRecord refuses a run that is prepared under another recipe, or holds another file's import.
 func (a Start) fitsRecord(ctx context.Context, objects store.Store) (prepared, imported bool, err error) {
 	run, record := a.Request.Run, commit.New(objects)
@@ -137,10 +150,8 @@ func (a Start) fitsRecord(ctx context.Context, objects store.Store) (prepared, i
 		return false, false, err
 	}
 	if m.Config != a.Request.Digest {
-		return false, false, badinput.Errorf("--run-id: run %s was made by another recipe or seed (recipe %s, seed "+
-			"%s); "+
-			"choose another run id, or continue that run: ropewalk resume %s", run, m.Note["recipe"], m.Note["seed"],
-			run)
+		return false, false, badinput.Errorf("--run-id: run %s was made by another recipe or seed: %s; choose another "+
+			"run id, or continue that run: ropewalk resume %s", run, a.differs(m), run)
 	}
 	if a.Request.File == "" || a.Request.Workflow == workflows.EvaluateRunName { // PrepareRun compares the policies
 		return true, false, nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 )
 
@@ -90,6 +91,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("resolve the state folder %s: %w", o.Root, err)
 	}
 	o.Root = root
+	if info, err := os.Stat(root); err == nil && !info.IsDir() {
+		return o, badinput.Errorf("ROPEWALK_HOME: %s is a file; want a folder", root)
+	}
 	if v := os.Getenv("ROPEWALK_NO_WORKER"); v != "" && v != "0" {
 		o.NoWorker = true
 	}
