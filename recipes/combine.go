@@ -113,8 +113,8 @@ var surrounding = []combination{
 		at: "layout", reads: []string{"rollout.protocol", "environment.name"}, only: trained,
 		doc: "turns with a protocol whose prompts are whole",
 		check: func(r *Recipe) string {
-			return unless(!r.Whole() || r.Layout == method.Turns, "must be %s with environment %s, for each turn has a "+
-				"whole prompt of its own; got %s", method.Turns, r.Environment.Name, r.Layout)
+			return unless(!r.Whole() || r.Layout == method.Turns, "must be %s with environment %s, for each turn "+
+				"has a whole prompt of its own; got %s", method.Turns, r.Environment.Name, r.Layout)
 		},
 	},
 	{

@@ -41,7 +41,7 @@ func TestSettingsOfAnEnvironment(t *testing.T) {
 			"to 10, got 11",
 		"environment.name=calc":   "has no place in a recipe of calc; it belongs to alfworld, webshop, sokoban",
 		"rollout.protocol=rstar2": "rstar2 has no actions, which sokoban is played by",
-		"layout=trajectory":       "must be turns with environment sokoban, for each turn has a whole prompt of its own; got trajectory",
+		"layout=trajectory":       "must be turns with environment sokoban, for each turn has a whole prompt of",
 		"reward.name=rstar2_outcome": "must be one of arlarena, spear, spear_agent in a recipe of sokoban, " +
 			"got rstar2_outcome",
 		"warm_start.levels=[2]": "has no place in a recipe of sokoban; it belongs to calc",

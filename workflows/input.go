@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -166,50 +166,12 @@ func strictJSON(data []byte, into any) error {
 	err := d.Decode(into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		at := "input"
-		if wrong.Field != "" {
-			at += ": " + wrong.Field
-		}
-		return fmt.Errorf("%s: must be %s, got %s", at, kindOf(wrong.Type), jsonKind(wrong.Value))
+		return fmt.Errorf("input: %s", badinput.Kinds(wrong))
 	}
 	if err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
 	return nil
-}
-
-// kindOf is what a value of a Go type is in JSON.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Float32, reflect.Float64:
-		return "a number"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Pointer:
-		return kindOf(t.Elem())
-	}
-	return "a whole number"
-}
-
-// jsonKind is a value as encoding/json names it, in the same words.
-func jsonKind(value string) string {
-	switch value {
-	case "string":
-		return "a text"
-	case "array":
-		return "a list"
-	case "object":
-		return "an object"
-	case "bool":
-		return "true or false"
-	}
-	return value
 }
 
 var runIDPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)

@@ -74,8 +74,8 @@ func localFolder(from, to string) (folder, name string, err error) {
 		return "", "", cause.Of(err)
 	}
 	if info.IsDir() && !exists(filepath.Join(from, "config.json")) {
-		return "", "", errors.New("has no config.json: want a folder of a model for Hugging Face's transformers, or a " +
-			"GGUF file")
+		return "", "", errors.New("has no config.json: want a folder of a model for Hugging Face's transformers, " +
+			"or a GGUF file")
 	}
 	return to, strings.TrimSuffix(filepath.Base(absolute), ".gguf"), pretrained.Take(from, to)
 }

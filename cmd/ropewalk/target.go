@@ -32,15 +32,16 @@ func (con *console) target(out, name string) (*target, error) {
 	case err == nil && !info.Mode().IsRegular():
 		return nil, badInput("-o %s: is neither a file nor a folder", out)
 	}
-	file, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*.part")
+	folder := filepath.Dir(out)
+	file, err := os.CreateTemp(folder, "."+filepath.Base(out)+".*.part")
 	if err != nil {
-		return nil, badInput("-o %s: a file cannot be made in %s: %w", out, filepath.Dir(out), why(filepath.Dir(out), err))
+		return nil, badInput("-o %s: a file cannot be made in %s: %w", out, folder, why(folder, err))
 	}
 	return &target{Writer: file, name: out, file: file}, nil
 }
 
-// why is the cause of an error about a new file of a folder. File systems that hold no files of users, such as /proc, say
-// that the folder does not exist.
+// why is the cause of an error about a new file of a folder. File systems that hold no files of users, such as /proc,
+// say that the folder does not exist.
 func why(folder string, err error) error {
 	if _, there := os.Stat(folder); there == nil && errors.Is(err, fs.ErrNotExist) {
 		return errors.New("its file system takes no new files")
