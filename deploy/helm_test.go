@@ -47,7 +47,8 @@ var matrix = map[string][]string{
 		"sandbox.clientsSecret=clients", "gpu.tlsSecret=host-tls",
 		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",
 		"sandbox.tolerations[0].operator=Exists",
-		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl"},
+		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl",
+		"monitor.annotations.team=watch"},
 	"little": {"monitor.enabled=false", "networkPolicy.enabled=false", "disruptionBudget.enabled=false",
 		"queues.gpu.replicas=0", "sandbox.replicas=1"},
 	"autoscaled": {"queues.rollout.scale.enabled=true", "temporal.apiKeySecret=key"},
@@ -198,6 +199,29 @@ func TestPodsAreConfined(t *testing.T) {
 	require.Empty(t, at(manifests[i], "spec", "egress"), "nothing goes out")
 	for _, m := range manifests {
 		require.NotEqual(t, "Secret", m["kind"], "secrets are named, not made")
+	}
+}
+
+// Workers and the monitor, which only reads, have accounts of their own, so that a cloud gives each its own role.
+func TestAccountsOfTheChart(t *testing.T) {
+	manifests, err := render(t, []string{"serviceAccount.annotations.role=writes", "monitor.annotations.role=reads"})
+	require.NoError(t, err)
+	accounts := map[any]any{}
+	for _, m := range manifests {
+		if m["kind"] == "ServiceAccount" {
+			accounts[at(m, "metadata", "name")] = at(m, "metadata", "annotations", "role")
+		}
+	}
+	require.Equal(t, map[any]any{"trial-ropewalk-worker": "writes", "trial-ropewalk-monitor": "reads"}, accounts)
+	for name, spec := range pods(t, "gpu.hosts=true") {
+		switch account := spec["serviceAccountName"]; name {
+		case "trial-ropewalk-sandbox":
+			require.Nil(t, account, "sandbox nodes have no role")
+		case "trial-ropewalk-monitor":
+			require.Equal(t, "trial-ropewalk-monitor", account)
+		default:
+			require.Equal(t, "trial-ropewalk-worker", account, name)
+		}
 	}
 }
 

@@ -141,8 +141,12 @@ func TestCommitOnceClosesWhatIsPutOnce(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(text, &policy))
-	require.Len(t, policy.Statement, 1)
-	s := policy.Statement[0]
+	require.Len(t, policy.Statement, 2)
+	s, kept := policy.Statement[0], policy.Statement[1]
+	require.Equal(t, "Deny", kept.Effect)
+	require.Equal(t, []string{"s3:DeleteObject", "s3:DeleteObjectVersion"}, kept.Action)
+	require.Equal(t, s.Resource, kept.Resource, "what is deleted could be put again")
+	require.Empty(t, kept.Condition)
 	require.Equal(t, "Deny", s.Effect)
 	require.Equal(t, []string{"s3:PutObject"}, s.Action)
 	require.Equal(t, map[string]map[string]string{"Null": {"s3:if-none-match": "true"}}, s.Condition)
