@@ -228,6 +228,9 @@ func (f *forkServer) register(s *session, theirs []int) error {
 	l := s.limits
 	o := opening{id: s.id, memory: l.MemoryBytes, file: l.FileBytes, processes: int64(l.Processes),
 		room: max(leastRoom, l.FileBytes)}
+	if f.plan.tier == sandbox.TierFull {
+		o.user = sessionUser()
+	}
 	if _, _, err := f.conn.WriteMsgUnix(o.encode(), unix.UnixRights(theirs...), nil); err != nil {
 		f.kill()
 		return fmt.Errorf("ask for session: %w", err)
