@@ -25,6 +25,9 @@ var confineSource string
 //go:embed child.py
 var childSource string
 
+//go:embed folder.py
+var folderSource string
+
 //go:embed serve.py
 var serveSource string
 
@@ -126,7 +129,7 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 }
 
 func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) error {
-	script := strings.Join([]string{confineSource, childSource, serveSource, serveCalls}, "\n")
+	script := strings.Join([]string{confineSource, childSource, folderSource, serveSource, serveCalls}, "\n")
 	return z.launchScript(p, p.settings(folder, set), script, interpreterEnvironment, link)
 }
 

@@ -71,8 +71,8 @@ func (p plan) startForkServer(folder string, set PackageSet, running *atomic.Int
 	if told.Filter != "" {
 		told.Filter, told.SessionFilter = forkServerFilter(p.tier), sessionFilter(p.tier)
 	}
-	script := strings.Join([]string{confineSource, childSource, serveSource, cellsSource, sessionSource, serveSessions},
-		"\n")
+	script := strings.Join([]string{confineSource, childSource, folderSource, serveSource, cellsSource, sessionSource,
+		serveSessions}, "\n")
 	m := &forkServer{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, bounds: sessionBounds(),
 		exited: make(chan struct{})},
 		done: make(chan struct{}), sessions: map[uint64]*session{}, running: running}
