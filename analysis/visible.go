@@ -162,6 +162,22 @@ func (v *Visible) Shards(ctx context.Context, table schema.Table) ([]Shard, erro
 	return v.eachStep(ctx, table, refs)
 }
 
+// MadeBy returns all shards that a stage of the finished steps has committed, in the order of the steps, whichever
+// table they are of: a table is read behind one stage, but another stage may write rows of it too.
+func (v *Visible) MadeBy(ctx context.Context, stage string) ([]Shard, error) {
+	found := make([][]Shard, len(v.heads))
+	err := each(ctx, fetches, len(v.heads), func(ctx context.Context, i int) error {
+		manifests, err := v.record.manifests(ctx, v.chosen(v.heads[i], stage))
+		for _, m := range manifests {
+			for _, s := range m.Shards {
+				found[i] = append(found[i], Shard{ShardInfo: s, Run: m.Run, Step: placed(m), Gen: m.Gen})
+			}
+		}
+		return err
+	})
+	return slices.Concat(found...), err
+}
+
 // StepShards returns one step's shards of a table that its head leads to; the step must have a head.
 func (v *Visible) StepShards(ctx context.Context, step int, table schema.Table) ([]Shard, error) {
 	i := slices.Index(v.steps, step)

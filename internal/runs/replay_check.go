@@ -36,25 +36,6 @@ type CheckedShard struct {
 	table schema.Table
 }
 
-// checkedTable is a table that a pure stage makes.
-type checkedTable struct {
-	stage string
-	table schema.Table
-}
-
-// checkedTables are those of the pure stages.
-var checkedTables = func() (out []checkedTable) {
-	for _, stage := range stages.Pure() {
-		declared, _ := stages.Of(stage)
-		for _, table := range declared.Writes {
-			if stages.Maker(table) == stage {
-				out = append(out, checkedTable{stage, table})
-			}
-		}
-	}
-	return out
-}()
-
 // CheckedShards lists the shards that were made again; the workflow names only those that differ.
 func CheckedShards(ctx context.Context, objects store.Store, c workflows.CheckState, run string) (ReplayCheck, error) {
 	out := ReplayCheck{Run: run, Code: c.Code, RunCode: append([]string{}, c.Codes...), Checked: c.Shards,
@@ -63,9 +44,8 @@ func CheckedShards(ctx context.Context, objects store.Store, c workflows.CheckSt
 	if err != nil {
 		return out, Missing(err)
 	}
-	for _, made := range checkedTables {
-		stage := made.stage
-		shards, err := visible.Shards(ctx, made.table)
+	for _, stage := range stages.Pure() {
+		shards, err := visible.MadeBy(ctx, stage)
 		if err != nil {
 			return out, err
 		}
@@ -79,7 +59,7 @@ func CheckedShards(ctx context.Context, objects store.Store, c workflows.CheckSt
 			}
 			out.Shards = append(out.Shards, outcomeOf(c.Differs,
 				CheckedShard{Step: s.Step, Stage: stage, Shard: parts.Shard, Digest: s.Digest, Same: true,
-					table: made.table}))
+					table: s.Table}))
 		}
 	}
 	slices.SortStableFunc(out.Shards, func(x, y CheckedShard) int { return cmp.Compare(x.Step, y.Step) })
