@@ -329,6 +329,9 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepar
 	if out.NextStep == 1 || out.Plan.Steps == 0 {
 		return nil
 	}
+	if err := a.findUnfinished(ctx, run, out); err != nil {
+		return err
+	}
 	last := out.NextStep - 1
 	for step := max(1, last-out.Plan.Staleness); step <= last; step++ {
 		m, ref, found, err := a.updateOf(ctx, run, step)
@@ -348,4 +351,25 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepar
 	}
 	out.Buffer, err = a.bufferOf(ctx, run, strconv.Itoa(last))
 	return err
+}
+
+// findUnfinished finds the finished steps that lack what is made alongside the next step.
+func (a PrepareRun) findUnfinished(ctx context.Context, run string, out *api.Prepared) error {
+	listed, err := a.Store.List(ctx, schema.ManifestsPrefix(run))
+	if err != nil {
+		return fmt.Errorf("list manifests of run %s: %w", run, err)
+	}
+	there := map[string]bool{}
+	for _, o := range listed {
+		there[o.Key] = true
+	}
+	for step := 1; step < out.NextStep; step++ {
+		if !there[schema.At(run, step, timingsStep).ManifestKey()] {
+			out.Untimed = append(out.Untimed, step)
+		}
+		if out.Plan.Compact && !there[schema.At(run, step, schema.StageCompact).ManifestKey()] {
+			out.Uncompacted = append(out.Uncompacted, step)
+		}
+	}
+	return nil
 }

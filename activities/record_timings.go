@@ -32,7 +32,12 @@ type RecordTimings struct{ *Deps }
 func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (api.TimingsRecorded, error) {
 	out := api.TimingsRecorded{}
 	timing := api.Timing{Stage: api.StageTimings, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, _ *progress) error {
+	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, _ *progress) (err error) {
+		if in.Lost {
+			if in.Timings, err = a.adoptedTimes(ctx, in, timing); err != nil {
+				return err
+			}
+		}
 		rows := make([]schema.TimingRow, len(in.Timings))
 		for i, t := range in.Timings {
 			rows[i] = schema.TimingRow{
@@ -55,7 +60,6 @@ func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (
 		if in.Shard != nil {
 			s.shard = *in.Shard
 		}
-		var err error
 		if s.inputs, err = a.earlier(ctx, in); err != nil {
 			return err
 		}
@@ -87,7 +91,7 @@ func (d *Deps) isSuperseded(ctx context.Context) bool {
 
 // traceStep records the span of a whole step: from the first of its executions to the end of the last.
 func (a RecordTimings) traceStep(in api.RecordTimingsInput) {
-	if in.Part != "step" || in.Shard != nil || in.Step == api.InitStep || len(in.Timings) == 0 {
+	if in.Lost || in.Part != "step" || in.Shard != nil || in.Step == api.InitStep || len(in.Timings) == 0 {
 		return
 	}
 	begin, end := in.Timings[0].Start, in.Timings[0].End

@@ -1,31 +1,36 @@
 package workflows
 
 import (
+	"slices"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// compact starts to merge the small shards of a finished step, once its measured times are recorded, alongside the next
-// steps. Only the end of a history waits for it. A failure is only logged, because nothing but the number of files
+// compact starts to merge the small shards of finished steps, one step after the other, once their measured times are
+// recorded, alongside the next steps. Only the end of a history waits for it. A failure is only logged, because nothing but the number of files
 // depends on it, and `ropewalk compact` makes up for it.
-func (r *trainRun) compact(ctx workflow.Context, step int) {
+func (r *trainRun) compact(ctx workflow.Context, steps ...int) {
 	if !r.prepared.Plan.Compact {
 		return
 	}
-	recorded, scope := r.recording, scoped(r.run, step, r.prepared)
+	recorded, prepared := slices.Clone(r.recording), r.prepared
 	done, set := workflow.NewFuture(ctx)
 	r.compacting = append(r.compacting, done)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for _, one := range recorded {
 			_ = one.future.Get(ctx, nil) // the end of the run reports it
 		}
-		err := start(ctx, api.CompactStep, "the step's small files", api.CompactInput{Scope: scope}).Get(ctx, nil)
-		if err != nil {
-			_, why := failure(err)
-			workflow.GetLogger(ctx).Warn("compact step", "run", r.run, "step", step, "error", why)
+		for _, step := range steps {
+			in := api.CompactInput{Scope: scoped(r.run, step, prepared)}
+			err := start(ctx, api.CompactStep, "the step's small files", in).Get(ctx, nil)
+			if err != nil {
+				_, why := failure(err)
+				workflow.GetLogger(ctx).Warn("compact step", "run", r.run, "step", step, "error", why)
+			}
 		}
-		set.Set(nil, err)
+		set.Set(nil, nil)
 	})
 }
 

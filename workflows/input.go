@@ -31,6 +31,9 @@ type TrainRunInput struct {
 	Steps *int     `json:"steps,omitempty"`
 	// Resume continues a run whose recipe is already committed; then no recipe is given.
 	Resume bool `json:"resume,omitempty"`
+	// Unrecorded are the measured times that the run had not recorded when it was ended; a command that resumes it asks
+	// the ended workflow for them.
+	Unrecorded []api.RecordTimingsInput `json:"unrecorded,omitempty"`
 
 	// Continued carries the state over a continue-as-new; no one else sets it.
 	Continued *Continued `json:"continued,omitempty"`

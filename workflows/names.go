@@ -78,6 +78,9 @@ func Register(r Registry) {
 // QueryProgress is the query that returns the state of TrainRun, ReprocessRun and EvaluateRun.
 const QueryProgress = "progress"
 
+// QueryUnrecorded is the query for the measured times that a TrainRun has not recorded, also if it was ended.
+const QueryUnrecorded = "unrecorded"
+
 // Search attributes, declared in temporal.yaml.
 var (
 	attrRunID       = temporal.NewSearchAttributeKeyKeyword("RunID")

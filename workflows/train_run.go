@@ -39,7 +39,7 @@ type trainRun struct {
 	buffer    schema.Ref      // the replay buffer after the previous step; zero where it is empty
 	next      int             // the current step, or the next one if none runs
 	progress  Progress
-	recording []recording // of measured times, alongside the next steps
+	recording []*recording // of measured times, alongside the next steps
 	pruner    pruner
 	ahead     ahead
 	due       *Due      // the evaluation that runs alongside the next step; nil: none
@@ -96,6 +96,9 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := r.parking.register(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
+	if err := workflow.SetQueryHandler(ctx, QueryUnrecorded, r.unrecorded); err != nil {
+		return TrainRunResult{}, fmt.Errorf("register query %s: %w", QueryUnrecorded, err)
+	}
 	result, err := r.execute(ctx)
 	if err != nil && !workflow.IsContinueAsNewError(err) {
 		return result, r.fail(ctx, err)
@@ -143,6 +146,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
+	r.makeUp(ctx)
 	init := scoped(r.run, api.InitStep, r.prepared)
 	timings := []api.Timing{r.prepared.Timing}
 	if r.prepared.Plan.Needs.Data { // a history of an earlier version has a plan without it
@@ -284,8 +288,9 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	r.advance(out.Policy)
 	r.buffer, r.home, r.stepping = out.Buffer, out.Home, false
 	r.progress.add(out.Line)
-	times := r.timesOf(step, "step", out.Timings...)
-	r.alongside(ctx, func(ctx workflow.Context) { r.start(ctx, times) })
+	times := &recording{in: r.timesOf(step, "step", out.Timings...)}
+	r.recording = append(r.recording, times)
+	r.alongside(ctx, times.start)
 	if err := r.tookAlongside(ctx, out.Evaluated); err != nil {
 		return err
 	}
@@ -329,64 +334,6 @@ func (r *trainRun) evaluate(ctx workflow.Context, in api.EvaluateInput) (out api
 		return err
 	})
 	return out, done, err
-}
-
-// recording is the recording of a step's measured times while it runs.
-type recording struct {
-	in     api.RecordTimingsInput
-	future workflow.Future
-}
-
-// record starts to record measured times alongside the next steps. Only the end of the run waits for it.
-func (r *trainRun) record(ctx workflow.Context, step int, part string, timings ...api.Timing) {
-	r.start(ctx, r.timesOf(step, part, timings...))
-}
-
-func (r *trainRun) timesOf(step int, part string, timings ...api.Timing) api.RecordTimingsInput {
-	return api.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
-}
-
-func (r *trainRun) start(ctx workflow.Context, in api.RecordTimingsInput) {
-	r.recording = append(r.recording, recording{in, start(ctx, api.RecordTimings, "measured times", in)})
-}
-
-// noteBuild makes the run hand over if a recording that is done reports that another build is current. It waits for
-// none: what the times of the last step say holds before the step after the next one.
-func (r *trainRun) noteBuild(ctx workflow.Context) {
-	for _, one := range r.recording {
-		if !one.future.IsReady() {
-			continue
-		}
-		var out api.TimingsRecorded
-		if err := one.future.Get(ctx, &out); err == nil && out.Superseded { // recorded deals with errors
-			r.handsOver = true
-		}
-	}
-}
-
-// recorded waits until all measured times are recorded.
-func (r *trainRun) recorded(ctx workflow.Context) error {
-	skip := func([]StageFailure) skipping {
-		return skipping{words: "these measured times are not kept; no stage reads them"}
-	}
-	for _, one := range r.recording {
-		// A recording that failed alongside the steps may have failed in an outage that is over by now. So the run
-		// tries it again before it asks a person.
-		var out api.TimingsRecorded
-		err := one.future.Get(ctx, &out)
-		if err != nil && !temporal.IsCanceledError(err) {
-			err = r.attempt(ctx, skip, func(ctx workflow.Context) (err error) {
-				out, err = call[api.TimingsRecorded](ctx, api.RecordTimings, "measured times", one.in)
-				return err
-			})
-		}
-		if err != nil {
-			return err
-		}
-		r.handsOver = r.handsOver || out.Superseded
-	}
-	r.recording = nil
-	return nil
 }
 
 func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
@@ -457,6 +404,7 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 		return err
 	}
 	in := r.in
+	in.Unrecorded = nil
 	in.Continued = &Continued{
 		Prepared: r.prepared, Policy: r.policy, Earlier: r.earlier, Buffer: r.buffer, Home: r.home, Next: r.next,
 		Due: r.due, Selected: r.selected, Warm: r.progress.Warm,

@@ -106,6 +106,9 @@ type RecordTimingsInput struct {
 	Part string `json:"part"` // step | run
 	// Shard is the shard of the step that the timings belong to; absent if they belong to the whole step.
 	Shard *int `json:"shard,omitempty"`
+	// Lost means that the step is done and its measured times are lost: it gets a row for each of its manifests, as if
+	// an execution had adopted them.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // TimingsRecorded is the recording of measured times.

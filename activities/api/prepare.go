@@ -46,6 +46,10 @@ type Prepared struct {
 	// NextAmendment is the first number that no amendment in the record has. Void amendments and amendments that
 	// later ones ignore also use up numbers.
 	NextAmendment int `json:"next_amendment,omitempty"`
+	// Untimed are the finished steps whose measured times are not recorded, and Uncompacted those whose shards the
+	// recipe wants merged and are not: the run ended before it got to that.
+	Untimed     []int `json:"untimed,omitempty"`
+	Uncompacted []int `json:"uncompacted,omitempty"`
 }
 
 // EvaluationPlan says how an evaluation of its own is made.

@@ -3,11 +3,14 @@ package runs
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -57,12 +60,30 @@ func (s *Session) Resumable(
 	return request, prepared, nil
 }
 
+// askWithin is how long an ended workflow may take to answer.
+const askWithin = 20 * time.Second
+
+// unrecorded asks the workflow of a training that was ended for the measured times that it has not recorded. A worker
+// answers from the workflow's history. Without an answer, the record notes that the times are lost.
+func unrecorded(ctx context.Context, c client.Client, run string) (out []api.RecordTimingsInput) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	value, err := c.QueryWorkflow(ctx, run, "", workflows.QueryUnrecorded)
+	if err == nil {
+		err = value.Get(&out)
+	}
+	if ignoreClosed(err) != nil {
+		slog.WarnContext(ctx, "ask the ended workflow for measured times", "run", run, "error", err)
+	}
+	return out
+}
+
 // StartAgain starts the workflow kind, TrainRun or EvaluateRun, under the recipe that the run has committed, or joins
 // the workflow if another command was faster.
 func StartAgain(ctx context.Context, c client.Client, kind, run string, priority temporal.Priority) error {
-	var in any = workflows.TrainRunInput{Run: run, Resume: true}
-	if kind == workflows.EvaluateRunName {
-		in = workflows.EvaluateInput{Run: run, Resume: true}
+	var in any = workflows.EvaluateInput{Run: run, Resume: true}
+	if kind == workflows.TrainRunName {
+		in = workflows.TrainRunInput{Run: run, Resume: true, Unrecorded: unrecorded(ctx, c, run)}
 	}
 	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: run, TaskQueue: workflows.QueueCPU, StaticSummary: "resume " + run, Priority: priority,
