@@ -39,7 +39,7 @@ func (a WarmStart) Execute(ctx context.Context, in api.Scope) (api.WarmStarted, 
 		}
 		// An adapter on random weights would learn little. So the adapter starts from the finished warm start.
 		recipe = recipe.WithoutAdapter()
-		made, ref, err := a.findOrMake(ctx, w, in, recipe, &out)
+		made, ref, err := a.findOrMake(ctx, w, in, recipe)
 		if err != nil {
 			return err
 		}
@@ -66,10 +66,11 @@ func (a WarmStart) Execute(ctx context.Context, in api.Scope) (api.WarmStarted, 
 	return out, err
 }
 
+// findOrMake returns the shared warm start. Nothing that it returns says whether an earlier run has made it: the run's
+// manifest follows from the inputs alone, also if the worker ends between the two manifests.
 func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
-	out *api.WarmStarted) (schema.Manifest, schema.Ref, error) {
+) (schema.Manifest, schema.Ref, error) {
 	if p := recipe.Policy.Pinned; p != nil && !recipe.Clones() {
-		out.Reused = true
 		return a.pinnedModel(ctx, p)
 	}
 	trainer, err := w.trainer(ctx, in, recipe)
@@ -99,7 +100,6 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recip
 	place := schema.AtWarmStart(inputs)
 	found, ref, ok, err := a.Record.Lookup(ctx, place)
 	if err != nil || ok {
-		out.Reused = ok
 		return found, ref, err
 	}
 	m := schema.NewManifest(place, a.Code, inputs)
@@ -121,7 +121,7 @@ func (a WarmStart) untaughtPolicy(ctx context.Context, w *draft, in api.Scope, r
 ) (*api.PolicyRef, error) {
 	untaught := *recipe
 	untaught.WarmStart.Steps, untaught.WarmStart.Demonstrations = 0, nil
-	made, ref, err := a.findOrMake(ctx, w, in, &untaught, &api.WarmStarted{})
+	made, ref, err := a.findOrMake(ctx, w, in, &untaught)
 	if err != nil {
 		return nil, fmt.Errorf("make the policy before the warm start: %w", err)
 	}

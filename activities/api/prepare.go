@@ -125,7 +125,6 @@ type Amended struct {
 type WarmStarted struct {
 	Done
 	Policy  PolicyRef `json:"policy"`
-	Reused  bool      `json:"reused"`  // another run had made it
 	Loss    float64   `json:"loss"`    // of the last optimiser step, nats per token
 	Correct float64   `json:"correct"` // share of demonstrations with a right answer
 	// Untaught is the policy before cloning; nil if the run does not measure it.
