@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -250,6 +251,10 @@ func classify(err error) error {
 		return permanent(api.FailRefused, err)
 	case errors.As(err, &device): // another device, or the same device after a reset, may work
 		return temporal.NewApplicationError(err.Error(), device.Kind)
+	case errors.Is(err, commit.ErrUnkept): // another attempt puts it again
+		return temporal.NewApplicationError(err.Error(), api.FailUnkept)
+	case errors.Is(err, store.ErrNoSpace), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return temporal.NewApplicationError(err.Error(), api.FailFull)
 	case errors.Is(err, commit.ErrDamaged), errors.Is(err, schema.ErrCorrupt):
 		return permanent(api.FailCorrupt, err)
 	case errors.Is(err, store.ErrNoBucket), errors.Is(err, store.ErrCredentials), errors.Is(err, store.ErrTooLarge):

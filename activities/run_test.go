@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/store"
 )
 
 // A stage that runs another stage within itself, as a check does, keeps that stage's classification of errors.
@@ -94,4 +97,25 @@ func TestHeartbeatsReportCapacity(t *testing.T) {
 	require.Equal(t, []any{int64(2), int64(5), want}, p.details())
 	stop()
 	require.Equal(t, []any{int64(2), int64(5)}, p.details())
+}
+
+// What may pass is tried again and has a kind of its own: a full disk, and what was lost before it was committed.
+func TestClassifyNamesWhatMayPass(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		kind string
+	}{
+		"a full store":   {fmt.Errorf("reward: put shard: %w (XMinioStorageFull)", store.ErrNoSpace), api.FailFull},
+		"a full disk":    {fmt.Errorf("reward: %w", &os.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}), api.FailFull},
+		"a full quota":   {&os.PathError{Op: "write", Path: "a", Err: syscall.EDQUOT}, api.FailFull},
+		"a lost object":  {fmt.Errorf("reward: audit: %w: a", commit.ErrUnkept), api.FailUnkept},
+		"a full, within": {fmt.Errorf("step 3: %w", classify(store.ErrNoSpace)), api.FailFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, classify(c.err), &app)
+			require.Equal(t, c.kind, app.Type())
+			require.False(t, app.NonRetryable())
+		})
+	}
 }

@@ -21,4 +21,6 @@ const (
 	// FailUnconfirmed: the recipe names programs or secrets, and no command of the user has started the run.
 	FailUnconfirmed = "unconfirmed"
 	FailPanic       = "panic" // a stage's code panicked; the worker's log has the stack
+	FailFull        = "disk_full"
+	FailUnkept      = "lost_write" // the store lost what a stage had put, before it was committed
 )

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"fmt"
+	"path"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -15,7 +16,7 @@ func (w *Writer) audit(ctx context.Context, m schema.Manifest) error {
 		s := m.Shards[i]
 		data, err := w.ReadShard(ctx, s)
 		if err != nil {
-			return err
+			return unkept(err)
 		}
 		if err := schema.AuditShard(s.Table, data, s.Rows); err != nil {
 			return fmt.Errorf("%s: %w", s.Key, err)
@@ -29,20 +30,26 @@ func (w *Writer) audit(ctx context.Context, m schema.Manifest) error {
 		return err
 	}
 	for _, c := range m.Checkpoints() {
-		if err := w.auditCheckpoint(ctx, c); err != nil {
+		made := c.Prefix == m.CheckpointPrefix(path.Base(c.Prefix))
+		if err := w.auditCheckpoint(ctx, c, made); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *Writer) auditCheckpoint(ctx context.Context, c *schema.Checkpoint) error {
+// auditCheckpoint reads a checkpoint back. If it was not made here, the manifest of its warm start lists it already.
+func (w *Writer) auditCheckpoint(ctx context.Context, c *schema.Checkpoint, made bool) error {
 	return w.each(ctx, len(c.Files), func(ctx context.Context, i int) error {
 		f := c.Files[i]
 		if f.At != "" {
 			return w.auditShared(ctx, f)
 		}
-		if err := w.CheckObject(ctx, c.Prefix+f.Name, f.Digest, f.Bytes); err != nil {
+		err := w.CheckObject(ctx, c.Prefix+f.Name, f.Digest, f.Bytes)
+		if made {
+			err = unkept(err)
+		}
+		if err != nil {
 			return fmt.Errorf("checkpoint file: %w", err)
 		}
 		return nil

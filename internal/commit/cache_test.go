@@ -127,7 +127,7 @@ func TestCacheIsFilledAfterTheAudit(t *testing.T) {
 	m := schema.NewManifest(place, code, config)
 	m.Shards = []schema.ShardInfo{info}
 	_, _, _, err = w.Commit(t.Context(), m)
-	require.ErrorIs(t, err, commit.ErrDamaged)
+	require.ErrorIs(t, err, commit.ErrUnkept)
 	require.Zero(t, cache.Stats().Objects)
 }
 

@@ -29,6 +29,10 @@ import (
 // ErrDamaged is wrapped by every error about bytes that differ from what a manifest says.
 var ErrDamaged = errors.New("record is damaged")
 
+// ErrUnkept is wrapped by errors of Commit about objects that are missing or differ from what was put, before a manifest
+// lists them. Nothing of the record is damaged: another attempt puts them again.
+var ErrUnkept = errors.New("the store did not keep what was put")
+
 // concurrent is the number of objects that are read concurrently. Each is held in memory.
 const concurrent = 4
 
@@ -175,8 +179,27 @@ func decodeManifest(place schema.Place, data []byte) (schema.Manifest, schema.Re
 	return m, schema.Ref{Key: place.ManifestKey(), Digest: schema.Digest(data)}, nil
 }
 
-func damaged(key string, err error) error {
-	return fmt.Errorf("%w: %s: %w; restore the object from a copy", ErrDamaged, key, err)
+// damagedError says what is wrong with the object under a key.
+type damagedError struct {
+	key string
+	err error
+}
+
+func damaged(key string, err error) error { return &damagedError{key, err} }
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("%s: %s: %s; restore the object from a copy", ErrDamaged, e.key, e.err)
+}
+
+func (e *damagedError) Unwrap() []error { return []error{ErrDamaged, e.err} }
+
+// unkept makes an error about a damaged object one about an object that no manifest lists yet.
+func unkept(err error) error {
+	var damage *damagedError
+	if errors.As(err, &damage) {
+		return fmt.Errorf("%w: %s: %w", ErrUnkept, damage.key, damage.err)
+	}
+	return err
 }
 
 // Head returns a step's head, if the step has one; step is a number or schema.InitStep.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -304,6 +305,53 @@ func TestAuditRefuses(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, found, "nothing is committed")
 		})
+	}
+}
+
+// What no manifest lists yet is made again by the next attempt, so its loss is no damage that someone must mend. The
+// files of a checkpoint that was committed elsewhere are listed.
+func TestALossBeforeTheCommitIsNoDamage(t *testing.T) {
+	s := mem.New()
+	w := commit.New(s)
+	info, err := commit.PutRows(t.Context(), w, place, rewards(0, 3, 1))
+	require.NoError(t, err)
+	weights := []byte("weights")
+	checkpointAt := func(at schema.Place) (string, *schema.Checkpoint) {
+		prefix := at.CheckpointPrefix("000001-0123456789abcdef")
+		digest, err := w.Blob(t.Context(), prefix+"model.safetensors", weights)
+		require.NoError(t, err)
+		return prefix + "model.safetensors", &schema.Checkpoint{Prefix: prefix, Digest: digest,
+			Files: []schema.CheckpointFile{{Name: "model.safetensors", Digest: digest, Bytes: int64(len(weights))}}}
+	}
+	own, made := checkpointAt(place)
+	other, shared := checkpointAt(schema.AtWarmStart(code))
+	for _, c := range []struct {
+		name, key  string
+		checkpoint *schema.Checkpoint
+		want, not  error
+	}{
+		{"a shard", info.Key, nil, commit.ErrUnkept, commit.ErrDamaged},
+		{"a file of its checkpoint", own, made, commit.ErrUnkept, commit.ErrDamaged},
+		{"a file of a warm start", other, shared, commit.ErrDamaged, commit.ErrUnkept},
+	} {
+		for _, lost := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, lost: %v", c.name, lost), func(t *testing.T) {
+				before, err := s.Get(t.Context(), c.key)
+				require.NoError(t, err)
+				require.NoError(t, s.Delete(t.Context(), c.key))
+				if !lost {
+					require.NoError(t, s.Put(t.Context(), c.key, append([]byte("?"), before[1:]...)))
+				}
+				m := schema.NewManifest(place, code, config)
+				m.Shards, m.Checkpoint = []schema.ShardInfo{info}, c.checkpoint
+				_, _, _, err = w.Commit(t.Context(), m)
+				require.ErrorIs(t, err, c.want)
+				require.NotErrorIs(t, err, c.not)
+				require.ErrorContains(t, err, c.key)
+				require.Equal(t, c.want == commit.ErrDamaged, strings.Contains(err.Error(), "from a copy"), err)
+				require.NoError(t, s.Put(t.Context(), c.key, before))
+			})
+		}
 	}
 }
 

@@ -23,8 +23,10 @@ func (s *supervisor) ensure(ctx context.Context, need Need) (Addresses, error) {
 	if err := ctx.Err(); err != nil {
 		return Addresses{}, fmt.Errorf("start the stack: %w", context.Cause(ctx))
 	}
-	if err := s.layout.checkSpace(); err != nil {
-		return Addresses{}, err
+	if s.starts(need) { // what runs already needs no room to begin in
+		if err := s.layout.checkSpace(); err != nil {
+			return Addresses{}, err
+		}
 	}
 	opts := s.opts
 	opts.Need = need
@@ -47,6 +49,12 @@ func (s *supervisor) ensure(ctx context.Context, need Need) (Addresses, error) {
 		}
 	}
 	return s.currentAddresses(), nil
+}
+
+// starts reports whether a part is needed that does not run yet.
+func (s *supervisor) starts(need Need) bool {
+	return need.Temporal && s.existing.temporal == "" && s.part(partTemporal) == nil ||
+		need.S3 && s.existing.s3 == "" && s.part(partS3) == nil || need.Worker && s.part(partWorker) == nil
 }
 
 // run starts a part unless it is running, and waits until it is healthy.

@@ -84,6 +84,22 @@ func TestPrivateFolder(t *testing.T) {
 	require.Error(t, privateFolder(link))
 }
 
+// A full disk refuses a command that needs another part, and not one whose parts run: it may be the one that helps.
+func TestAFullDiskLeavesARunningStackUsable(t *testing.T) {
+	s := &supervisor{layout: layout{"/proc"}, parts: map[string]*part{partTemporal: {healthy: true},
+		partS3: {healthy: true}}, addresses: Addresses{UI: "u"}}
+	got, err := s.ensure(t.Context(), Need{Temporal: true, S3: true})
+	require.NoError(t, err)
+	require.Equal(t, s.addresses, got)
+	_, err = s.ensure(t.Context(), Need{Temporal: true, S3: true, Worker: true})
+	require.ErrorContains(t, err, "disk full: 0 MiB are free")
+	s.parts = map[string]*part{}
+	for _, need := range []Need{{Temporal: true}, {S3: true}} {
+		_, err = s.ensure(t.Context(), need)
+		require.ErrorContains(t, err, "disk full: 0 MiB are free")
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	free, err := freeBytes(t.TempDir())
 	require.NoError(t, err)
