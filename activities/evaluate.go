@@ -26,9 +26,23 @@ type Evaluate struct{ *Deps }
 // statSuccess is the sampled success rate in an evaluation's manifest; keep_best compares it.
 const statSuccess = "success"
 
-// Execute commits one row for each episode, and the episodes' turns, and returns the summary.
+// Execute commits one row for each episode, and the episodes' turns, and returns the summary. After the last evaluation
+// of a run it commits the run's end, so that a reader knows that nothing comes after it.
 func (a Evaluate) Execute(ctx context.Context, in api.EvaluateInput) (api.Evaluated, error) {
-	return a.evaluate(ctx, in, api.StageEvaluate)
+	out, err := a.evaluate(ctx, in, api.StageEvaluate)
+	if err == nil && in.Tag == api.TagFinal {
+		err = ownLimit(ctx, classify(a.commitEnd(ctx, in, out.Manifest)))
+	}
+	return out, err
+}
+
+func (a Evaluate) commitEnd(ctx context.Context, in api.EvaluateInput, evaluated schema.Ref) error {
+	m, err := a.manifest(ctx, spec{scope: in.Scope, stage: schema.StageEnd, turn: -1, shard: -1,
+		inputs: []schema.Ref{in.Policy.Manifest, evaluated}})
+	if err == nil {
+		_, _, _, err = a.Record.Commit(ctx, m)
+	}
+	return err
 }
 
 // evaluate is the evaluation, as a stage of that name.

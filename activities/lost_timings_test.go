@@ -50,6 +50,10 @@ func TestAResumedRunRecordsLostTimesAndMergesShards(t *testing.T) {
 				require.True(t, got[key], key)
 			}
 			manifestAt(t, ended, schema.At("r", 1, schema.StageCompact))
+			end := manifestAt(t, ended, schema.At("r", 2, schema.StageEnd))
+			require.Equal(t, manifestAt(t, whole, schema.At("r", 2, schema.StageEnd)), end)
+			evaluated := schema.At("r", 2, schema.StageEvaluate).ManifestKey()
+			require.Equal(t, evaluated, end.Inputs[len(end.Inputs)-1].Key, "the end names the last evaluation")
 			v, err := analysis.New(ended).Verify(t.Context(), "r")
 			require.NoError(t, err)
 			require.Empty(t, v.Faults)

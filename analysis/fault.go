@@ -20,7 +20,7 @@ const (
 	FaultConfig  FaultKind = "config"  // a manifest was made under another recipe
 	FaultPruned  FaultKind = "pruned"  // a checkpoint that the run needs was pruned
 	FaultFigures FaultKind = "figures" // a manifest states a figure that does not follow from its rows
-	// FaultSignature: no trusted key has signed the bytes of a manifest or head.
+	// FaultSignature: no trusted key has signed the bytes of a manifest, head or note of pruning.
 	FaultSignature FaultKind = "signature"
 )
 

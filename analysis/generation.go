@@ -108,7 +108,8 @@ func (v *Visible) readGenerations(ctx context.Context) error {
 func (v *Visible) outside(p schema.Place) bool {
 	step, numbered := p.StepNumber()
 	i, done := slices.BinarySearch(v.steps, step)
-	if !numbered || !done || p.Shard >= 0 || visibleWithoutHead(p) {
+	if !numbered || !done || p.Shard >= 0 || visibleWithoutHead(p) || p.Stage == schema.StageCompact ||
+		p.Stage == schema.StageEnd {
 		return false
 	}
 	gen, named := v.heads[i].Generations[p.Stage]

@@ -31,6 +31,7 @@ var checks = []Check{
 		quick(checkConfig)},
 	{"figures", "evaluations and exclusions state the figures that their rows give", quick(checkFigures)},
 	{"inputs", "every input and part is there with the digest by which it is named", quick(checkRefs)},
+	{"measured", "every evaluation whose time was measured is there", quick(checkMeasured)},
 	{"heads", "no step lacks a head before a later step or evaluation, and what heads name is there",
 		quick(checkHeads)},
 	{"lineage", "every stage of a step was made from the step's own stages", eachHead(checkLineage)},
@@ -68,12 +69,14 @@ func eachHead(check func(v *evidence, step int, h schema.Head)) func(context.Con
 // Verify reads everything that a run has committed, whatever its generation and whether or not its
 // step is done, and runs all checks. An error means that the store could not be asked.
 func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
-	return r.VerifySigned(ctx, run, nil)
+	return r.VerifySigned(ctx, run, nil, true)
 }
 
-// VerifySigned is Verify, and checks that each of the run's manifests and heads has a signature by one of the keys; nil
-// keys demand none.
-func (r *Record) VerifySigned(ctx context.Context, run string, keys signing.Keys) (Verification, error) {
+// VerifySigned is Verify, and checks that each of the run's manifests, heads and notes of pruning has a signature by one
+// of the keys; nil keys demand none. With keys the run must be complete, unless unfinished allows that it is not: no
+// signature says whether something came after the last one.
+func (r *Record) VerifySigned(ctx context.Context, run string, keys signing.Keys, unfinished bool) (Verification,
+	error) {
 	if err := schema.CheckRunID(run); err != nil {
 		return Verification{}, fmt.Errorf("%w: %w", ErrNoRun, err)
 	}
@@ -92,6 +95,9 @@ func (r *Record) VerifySigned(ctx context.Context, run string, keys signing.Keys
 	}
 	if err := checkSignatures(ctx, v, keys); err != nil {
 		return Verification{}, err
+	}
+	if keys != nil && !unfinished {
+		checkEnd(v)
 	}
 	v.countUntimed()
 	v.countOrphans()

@@ -20,6 +20,7 @@ import (
 type checkpointCheck struct {
 	*evidence
 	pruned map[string]bool // of the checkpoints that are done: whether its files were deleted on purpose, by prefix
+	there  map[string]bool // the keys of the run
 
 	mu    sync.Mutex
 	files map[schema.CheckpointFile]verdict // each with its key
@@ -27,7 +28,11 @@ type checkpointCheck struct {
 
 // checkCheckpoints checks all checkpoints that the manifests name.
 func checkCheckpoints(ctx context.Context, v *evidence) error {
-	c := &checkpointCheck{evidence: v, pruned: map[string]bool{}, files: map[schema.CheckpointFile]verdict{}}
+	c := &checkpointCheck{evidence: v, pruned: map[string]bool{}, there: map[string]bool{},
+		files: map[schema.CheckpointFile]verdict{}}
+	for _, o := range v.listed {
+		c.there[o.Key] = true
+	}
 	for _, key := range v.keys() {
 		for _, named := range v.manifests[key].Checkpoints() {
 			if err := c.check(ctx, key, *named); err != nil {
@@ -77,6 +82,13 @@ func (v *checkpointCheck) prunedNote(ctx context.Context, owner string, c schema
 			c.Digest)
 	}
 	v.out.Pruned++
+	for _, f := range c.Files { // what pruning has not deleted yet is as it was
+		if f.At = c.Key(f); v.there[f.At] && strings.HasPrefix(f.At, c.Prefix) {
+			if _, err := v.checkFile(ctx, owner, f, false); err != nil {
+				return true, err
+			}
+		}
+	}
 	return true, nil
 }
 

@@ -34,6 +34,7 @@ type shardFacts struct {
 	kept      map[string]int                    // … and that were kept
 	masked    map[string]int                    // … and of these, masked
 	evaluated map[string][]schema.EvaluationRow // the rows of evaluations
+	measured  map[string]map[string]bool        // the evaluations that have measured times, by their stages
 }
 
 func newEvidence(objects store.Store, run string, listed []store.Object) *evidence {
@@ -44,6 +45,7 @@ func newEvidence(objects store.Store, run string, listed []store.Object) *eviden
 			audited: map[string]bool{}, updates: map[string]policies{}, excluded: map[string]int{},
 			kept:   map[string]int{},
 			masked: map[string]int{}, evaluated: map[string][]schema.EvaluationRow{},
+			measured: map[string]map[string]bool{},
 		},
 	}
 }

@@ -88,6 +88,18 @@ func remember(v *evidence, s schema.ShardInfo, data []byte) error {
 		defer v.mu.Unlock()
 		v.shards.evaluated[s.Key] = rows
 		return err
+	case schema.Timings:
+		rows, err := schema.Decode[schema.TimingRow](data)
+		measured := map[string]bool{}
+		for _, r := range rows {
+			if stage := schema.CanonicalStage(r.Stage); stage == schema.StageEvaluate || stage == schema.StageUntaught {
+				measured[stage] = true
+			}
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.shards.measured[s.Key] = measured
+		return err
 	case schema.EvaluationDebates:
 		rows, err := schema.Decode[schema.EvaluationDebateRow](data)
 		if err != nil || v.debating == nil {

@@ -26,7 +26,7 @@ func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error 
 	}
 	return each(ctx, fetches, len(v.listed), func(ctx context.Context, i int) error {
 		key := v.listed[i].Key
-		if schema.SignaturesPrefix(key) == "" { // no manifest or head
+		if schema.SignaturesPrefix(key) == "" { // such documents are not signed
 			return nil
 		}
 		data, err := v.get(ctx, key, "a listing")

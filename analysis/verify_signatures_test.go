@@ -62,7 +62,7 @@ func TestVerifySignatures(t *testing.T) {
 	other, others := signer(t)
 	signed := func(keys signing.Keys) []string {
 		t.Helper()
-		v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys)
+		v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys, false)
 		require.NoError(t, err)
 		return kinds(v)
 	}
@@ -104,9 +104,88 @@ func TestVerifySignatures(t *testing.T) {
 	second, theirs := other.Sign(document, get(t, objects, document))
 	put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
 	put(t, objects, second, append([]byte{theirs[0] ^ 1}, theirs[1:]...))
-	v, err := analysis.New(objects).VerifySigned(t.Context(), "r", both)
+	v, err := analysis.New(objects).VerifySigned(t.Context(), "r", both, false)
 	require.NoError(t, err)
 	require.Len(t, v.Faults, 1)
 	require.Equal(t, document, v.Faults[0].Key)
 	require.Equal(t, "has a signature that is not valid: "+min(at, second), v.Faults[0].Message)
+}
+
+// A note of pruning is what lets a checkpoint's files be away, so it is signed, too.
+func TestVerifyDemandsSignedNotesOfPruning(t *testing.T) {
+	objects := mem.New()
+	run := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1})
+	mine, keys := signer(t)
+	weights := run.Updates[1].Checkpoint.Prefix + "model.safetensors"
+	before := get(t, objects, weights)
+	run.Prune(2) // by the run
+	sign(t, objects, mine)
+	found := func() []string {
+		t.Helper()
+		v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys, false)
+		require.NoError(t, err)
+		return kinds(v)
+	}
+	require.Empty(t, found())
+	run.Prune(1) // by someone without the key
+	note := run.Updates[1].Checkpoint.Prefix + schema.PrunedFile
+	require.Equal(t, []string{"signature " + note}, found())
+	put(t, objects, weights, append([]byte("x"), before[1:]...))
+	require.ElementsMatch(t, []string{"damaged " + weights, "signature " + note}, found(),
+		"nor may other weights be next to a note")
+	require.Contains(t, kinds(verify(t, objects)), "damaged "+weights)
+	put(t, objects, weights, before)
+	require.Equal(t, []string{"signature " + note}, found(), "pruning may not have deleted a file yet")
+
+	// A signed note of another checkpoint is none of this one.
+	other := run.Updates[2].Checkpoint.Prefix + schema.PrunedFile
+	put(t, objects, note, get(t, objects, other))
+	at, signature := mine.Sign(other, get(t, objects, other))
+	require.NotEmpty(t, at)
+	moved, _ := mine.Sign(note, get(t, objects, note))
+	put(t, objects, moved, signature)
+	require.Contains(t, found(), "signature "+note)
+}
+
+// Signatures hold for what is there. So that the end of a run cannot be cut off, a complete one is demanded: the run
+// commits its end, which names its last evaluation.
+func TestVerifyDemandsTheEndOfASignedRun(t *testing.T) {
+	mine, keys := signer(t)
+	end := func(step int) string { return schema.At("r", step, schema.StageEnd).ManifestKey() }
+	for name, c := range map[string]struct {
+		options recordtest.Options
+		cut     int // remove what comes after this step
+		want    []string
+	}{
+		"complete": {recordtest.Options{Steps: 3}, 3, nil},
+		"stopped":  {recordtest.Options{Steps: 3, Planned: 5, Stopped: true}, 3, nil},
+		"goes on":  {recordtest.Options{Steps: 3, Planned: 5}, 3, []string{"missing " + end(3)}},
+		"cut":      {recordtest.Options{Steps: 4}, 2, []string{"missing " + end(2)}},
+		"cut at the evaluation after a step": {recordtest.Options{Steps: 4, EvaluateAt: map[int]int{2: 1}}, 2,
+			[]string{"missing " + end(2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := mem.New()
+			c.options.Run, c.options.Seed = "r", 1
+			recordtest.Train(t, objects, c.options)
+			sign(t, objects, mine)
+			listed, err := objects.List(t.Context(), "")
+			require.NoError(t, err)
+			for _, o := range listed {
+				place, err := schema.ParseManifestKey(o.Key)
+				if _, step, notHead := schema.ParseHeadKey(o.Key); notHead == nil {
+					place, err = schema.Place{Step: step}, nil
+				}
+				if n, numbered := place.StepNumber(); err == nil && numbered && n > c.cut {
+					require.NoError(t, objects.Delete(t.Context(), o.Key))
+				}
+			}
+			v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys, false)
+			require.NoError(t, err)
+			require.Equal(t, append([]string{}, c.want...), kinds(v))
+			v, err = analysis.New(objects).VerifySigned(t.Context(), "r", keys, true)
+			require.NoError(t, err)
+			require.Empty(t, v.Faults)
+		})
+	}
 }

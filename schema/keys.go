@@ -123,6 +123,9 @@ func sharable(key, name string) bool {
 	return m != nil && m[2] == name
 }
 
+// prunedForm matches the keys of PrunedKey.
+var prunedForm = regexp.MustCompile(`^runs/run=[a-z0-9][a-z0-9._-]*/checkpoints/[^/]+/pruned\.json$`)
+
 // PrunedKey is the key of the note that a checkpoint was pruned. It has the prefix of the deleted files.
 func PrunedKey(run, version string) string { return CheckpointPrefix(run, version) + PrunedFile }
 

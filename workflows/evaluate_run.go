@@ -12,7 +12,7 @@ import (
 
 // tagOwn is the tag of the rows of an evaluation of its own: that of a training's last evaluation, so that both have
 // the same rows. The manifest that prepares the run tells them apart.
-const tagOwn = "final"
+const tagOwn = api.TagFinal
 
 // EvaluateRunResult is the result of an evaluation of its own.
 type EvaluateRunResult struct {

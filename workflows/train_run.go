@@ -347,7 +347,7 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	if err := r.settleDue(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
-	evaluated, _, err := r.evaluate(ctx, r.dueAfter(last, "final", r.prepared).Input)
+	evaluated, _, err := r.evaluate(ctx, r.dueAfter(last, api.TagFinal, r.prepared).Input)
 	if err != nil {
 		return TrainRunResult{}, err
 	}

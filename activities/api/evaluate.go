@@ -10,7 +10,7 @@ import (
 type EvaluateInput struct {
 	Scope
 	Policy PolicyRef `json:"policy"`
-	Tag    string    `json:"tag"` // untaught | warm_start | step | final
+	Tag    string    `json:"tag"` // untaught | warm_start | step | TagFinal
 	// Positions is the longest sequence that the model is to read, where that is more than its checkpoint says.
 	Positions int `json:"positions,omitempty"`
 	// Parts are the manifests of the shards of an evaluation that has shards, in their order.
@@ -32,6 +32,9 @@ type EvaluatedShard struct {
 	Solved   int `json:"solved"` // sampled episodes that solved their problem
 	Sampled  int `json:"sampled"`
 }
+
+// TagFinal is the tag of the last evaluation of a run.
+const TagFinal = "final"
 
 // Rate is a success rate with its bootstrap 95% interval over problems.
 type Rate struct {

@@ -120,6 +120,7 @@ func Train(t testing.TB, objects store.Store, o Options) *Run {
 		r.step(step)
 		if right, ok := o.EvaluateAt[step]; ok {
 			r.evaluate(step, "step", right)
+			r.recordTimings(step, "timings_run")
 		}
 	}
 	if o.Stopped {
@@ -127,6 +128,7 @@ func Train(t testing.TB, objects store.Store, o Options) *Run {
 	}
 	if (o.Steps == r.Planned || o.Stopped) && !o.Open {
 		r.evaluate(o.Steps, "final", 3)
+		r.commit(r.manifest(r.place(o.Steps, schema.StageEnd), append([]schema.Ref{r.policy}, r.evaluated...)...))
 		r.recordTimings(o.Steps, "timings_run")
 	}
 	return r

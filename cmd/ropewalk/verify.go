@@ -14,32 +14,33 @@ import (
 
 func verifyCommand(con *console) *cobra.Command {
 	var keys []string
-	asJSON, gen := false, generationFlag{Generation: analysis.AllGenerations}
+	asJSON, unfinished, gen := false, false, generationFlag{Generation: analysis.AllGenerations}
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "check everything that a run has committed",
 		Long: "verify reads every manifest, shard and checkpoint of a run, in all generations, and checks:\n\n" +
 			checksHelp() +
 			"\nIt prints each fault and exits with 1 if there is one. Without --keys, a consistent change of an " +
-			"object\nand of everything that follows from it is not found. With --keys, each manifest and head must " +
-			"have\na signature by one of these public keys; " + signing.Variable + " names the key that workers sign " +
-			"with.\n" +
+			"object\nand of everything that follows from it is not found. With --keys, each manifest, head and " +
+			"note\nof pruning must have a signature by one of these public keys (" + signing.Variable + " names the " +
+			"key that workers\nsign with), and the run must be complete; --unfinished allows that it is not.\n" +
 			"--gen N prints only the faults of that generation.",
 		Example: "  ropewalk verify quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verifyRun(cmd.Context(), con, args[0], gen.Generation, keys, asJSON)
+			return verifyRun(cmd.Context(), con, args[0], gen.Generation, keys, unfinished, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the counts and faults")
 	cmd.Flags().StringSliceVar(&keys, "keys", nil, "`FILES` with public keys (Ed25519, PEM) that must have signed the "+
-		"run's manifests and heads")
+		"run's manifests, heads and notes of pruning")
+	cmd.Flags().BoolVar(&unfinished, "unfinished", false, "with --keys, accept a run that is not complete")
 	gen.add(cmd)
 	return cmd
 }
 
 func verifyRun(ctx context.Context, con *console, run string, gen analysis.Generation, files []string,
-	asJSON bool) error {
+	unfinished, asJSON bool) error {
 	var keys signing.Keys
 	if len(files) > 0 {
 		var err error
@@ -52,7 +53,7 @@ func verifyRun(ctx context.Context, con *console, run string, gen analysis.Gener
 		return err
 	}
 	defer s.Close()
-	found, err := analysis.New(s.Store).VerifySigned(ctx, run, keys)
+	found, err := analysis.New(s.Store).VerifySigned(ctx, run, keys, unfinished)
 	if err != nil {
 		return runs.Missing(err)
 	}

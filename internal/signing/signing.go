@@ -1,4 +1,5 @@
-// Package signing signs the manifests and heads of the record, and checks their signatures (Ed25519, RFC 8032).
+// Package signing signs the manifests, heads and notes of pruning of the record, and checks their signatures (Ed25519,
+// RFC 8032).
 //
 // A *signature* is an object next to the document, under a key that names the digest of the document's bytes and the
 // public key. It is put before the document: one that no document follows says nothing. A head names all manifests of
