@@ -106,14 +106,11 @@ func failures(err error, stage string) []StageFailure {
 	return []StageFailure{f}
 }
 
-// joint lists the activities that run several stages.
-var joint = []string{api.RunEpisodes, api.MakeBatch, api.UpdateAndPublish}
-
 // failedPart reads which stage failed within an activity that runs several.
 func failedPart(err error) (api.FailedPart, bool) {
 	var part api.FailedPart
 	var app *temporal.ApplicationError
-	if !slices.Contains(joint, activityOf(err)) || !errors.As(err, &app) || !app.HasDetails() {
+	if !activitiesByName[activityOf(err)].Joint || !errors.As(err, &app) || !app.HasDetails() {
 		return part, false
 	}
 	return part, app.Details(&part) == nil && part.Stage != ""

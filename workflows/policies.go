@@ -72,6 +72,21 @@ var activitiesByName = func() map[string]stages.Activity {
 // retries holds the retry policies of the classes that activities declare.
 var retries = map[stages.Retry]*temporal.RetryPolicy{stages.Transient: retryTransient, stages.WhileWanted: retryRanks}
 
+// LongestStage is how long an attempt of a stage may take from its first put to its commit, unless a person has set
+// another limit (`unpark --timeout`).
+func LongestStage() (longest time.Duration) {
+	for _, a := range activitiesByName {
+		limit := a.Limit
+		if a.Queue == stages.Rollout || a.Queue == stages.GPU { // they may run at home
+			limit += waitAtHome
+		}
+		if !a.Joint && a.Retry != stages.WhileWanted {
+			longest = max(longest, limit)
+		}
+	}
+	return longest
+}
+
 // maxTimeout bounds the time limit that a person can set for an attempt.
 const maxTimeout = 7 * 24 * time.Hour
 

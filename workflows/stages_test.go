@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,4 +39,20 @@ func TestActivitiesHavePolicies(t *testing.T) {
 		require.Positive(t, a.Limit, a.Name)
 		require.NotNil(t, retries[a.Retry], a.Name)
 	}
+}
+
+// The least age that gc accepts while workers are there covers every stage: each commits within its own limit, also
+// within an activity that runs several.
+func TestTheLongestStageIsDeclared(t *testing.T) {
+	require.Equal(t, 6*time.Hour, LongestStage())
+	for _, a := range stages.Activities() {
+		if a.Joint || a.Name == api.ServeRanks {
+			require.Greater(t, a.Limit, LongestStage(), "%s holds others, or commits nothing", a.Name)
+			continue
+		}
+		require.LessOrEqual(t, a.Limit, LongestStage(), a.Name)
+	}
+	require.Equal(t, []bool{true, true, true, false}, []bool{activitiesByName[api.RunEpisodes].Joint,
+		activitiesByName[api.MakeBatch].Joint, activitiesByName[api.UpdateAndPublish].Joint,
+		activitiesByName[api.UpdatePolicy].Joint})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/gc"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
 )
 
 func gcCommand(con *console) *cobra.Command {
@@ -20,10 +22,11 @@ func gcCommand(con *console) *cobra.Command {
 		Long: "gc lists orphans: data shards and checkpoint files that no manifest names, and uploads that were not\n" +
 			"completed. With --delete it deletes them. It never deletes what a manifest names, and it can run\n" +
 			"while workers do: it keeps what is younger than --min-age, and what a stage that is not committed\n" +
-			"yet may name. The minimum age should exceed the time limits of stages: an hour, unless `unpark\n" +
-			"--timeout` gave more. --unfinished also collects old orphans of steps that are not done, such as\n" +
-			"those of runs that were given up; stop all workers first.",
-		Example: "  ropewalk gc\n  ropewalk gc --delete\n  ropewalk gc --delete --min-age 2h --json",
+			"yet may name. The minimum age must exceed the time limits of stages: " + hours(workflows.LongestStage()) +
+			", or what `unpark\n--timeout` gave. --unfinished also collects old orphans of steps that are not done, such " +
+			"as\nthose of runs that were given up. While workers are there, --delete refuses a lower age and\n" +
+			"--unfinished.",
+		Example: "  ropewalk gc\n  ropewalk gc --delete\n  ropewalk gc --delete --min-age 48h --json",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.MinAge < 0 {
@@ -41,11 +44,20 @@ func gcCommand(con *console) *cobra.Command {
 }
 
 func collectGarbage(ctx context.Context, con *console, o gc.Options, asJSON bool) error {
-	s, err := con.connector().Join(ctx, runs.NeedStore) // a server knows its uploads, a folder does not
+	need, alone := runs.NeedStore, o.Delete && (o.MinAge < workflows.LongestStage() || o.Unfinished)
+	if alone {
+		need = runs.NeedTemporal // it knows the workers
+	}
+	s, err := con.connector().Join(ctx, need) // a server knows its uploads, a folder does not
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if alone {
+		if err := withoutWorkers(ctx, s, o); err != nil {
+			return err
+		}
+	}
 	if o.Delete {
 		if err := s.Note(ctx, schema.NoRun, "gc", map[string]any{"min_age": o.MinAge.String(),
 			"unfinished": o.Unfinished}); err != nil {
@@ -72,6 +84,23 @@ func collectGarbage(ctx context.Context, con *console, o gc.Options, asJSON bool
 		collected(found, o.Delete), len(found.Keep), found.Manifests, found.Unknown)
 	return err
 }
+
+// withoutWorkers refuses what could delete objects that a worker is about to commit.
+func withoutWorkers(ctx context.Context, s *runs.Session, o gc.Options) error {
+	there, err := s.Workers(ctx)
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	what := "--unfinished: must be left out"
+	if least := workflows.LongestStage(); o.MinAge < least {
+		what = fmt.Sprintf("--min-age: must be at least %s, the longest time limit of a stage,", hours(least))
+	}
+	return badInput("%s while workers are there, which may still commit what gc would delete; stop them first: %s", what,
+		strings.Join(there, ", "))
+}
+
+// hours writes a duration as the flag takes it, such as 6h.
+func hours(d time.Duration) string { return fmt.Sprintf("%gh", d.Hours()) }
 
 func printItem(con *console, kind string, item gc.Item) {
 	key := item.Key

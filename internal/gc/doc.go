@@ -31,8 +31,8 @@
 // fails if its place is taken. If the place is not taken (a step that was retried in another generation), its objects
 // are as young as the attempt, because every writer puts its objects again even if they exist, and Store.Put renews
 // their age. The minimum age must therefore exceed the longest time that an attempt takes from its first put to its
-// commit. Stages have an hour (workflows/policies.go) unless a person allowed more, and the default minimum age is a
-// day. The age is read a second time directly before a delete. Any time may pass between the plan and the second
+// commit (workflows.LongestStage), unless a person allowed more. The default minimum age is a day, and the command
+// refuses less than that longest time while workers are there. The age is read a second time directly before a delete. Any time may pass between the plan and the second
 // listing: what is committed between them is read.
 //
 // Unfinished also collects places that are not settled, by age alone. An attempt of a resumed run could put the bytes

@@ -143,8 +143,7 @@ var all = []Stage{
 		Doc: "has the policy generate",
 		Activities: []Activity{
 			on(Rollout, "GenerateRollouts", 30*time.Minute),
-			// The stages within it have the limits of their own activities.
-			on(Rollout, "RunEpisodes", 7*24*time.Hour),
+			joint(Rollout, "RunEpisodes"),
 		},
 		Reads:   []Read{from(schema.StagePrompts, schema.Prompts)},
 		Also:    "earlier turns and their tool calls, the policy",
@@ -226,8 +225,7 @@ var all = []Stage{
 		Doc: "commits the stage manifests of all sharded stages of the step",
 		Activities: []Activity{
 			on(CPU, "CommitStages", 30*time.Minute), // It reads every turn of every shard.
-			// The stages within it have the limits of their own activities.
-			on(CPU, "MakeBatch", 7*24*time.Hour),
+			joint(CPU, "MakeBatch"),
 		},
 		Also: "shard manifests",
 	},
@@ -285,8 +283,7 @@ var all = []Stage{
 		Doc: "trains the policy, and its critic where there is one",
 		Activities: []Activity{
 			on(GPU, "UpdatePolicy", time.Hour),
-			// The stages within it have the limits of their own activities.
-			on(GPU, "UpdateAndPublish", 7*24*time.Hour),
+			joint(GPU, "UpdateAndPublish"),
 		},
 		Reads:  []Read{from(schema.StageAdvantage, schema.Batch), from(schema.StageBuffer, schema.ReplayBatch)},
 		Also:   "the checkpoint before the step",

@@ -80,6 +80,8 @@ type Activity struct {
 	// Limit bounds one attempt, from its start to its end: several times what the largest one took.
 	Limit time.Duration
 	Retry Retry
+	// Joint activities run several stages, which have the limits of their own activities.
+	Joint bool
 }
 
 // Retry says which failures are worth another attempt.
@@ -187,6 +189,11 @@ func Maker(table schema.Table) string {
 // on is an activity with the usual retries.
 func on(queue, name string, limit time.Duration) Activity {
 	return Activity{Name: name, Queue: queue, Limit: limit}
+}
+
+// joint is an activity that runs several stages.
+func joint(queue, name string) Activity {
+	return Activity{Name: name, Queue: queue, Limit: 7 * 24 * time.Hour, Joint: true}
 }
 
 // from is a stage that another is made from.

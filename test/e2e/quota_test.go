@@ -153,9 +153,12 @@ func TestQueuesAreShared(t *testing.T) {
 	rollout.Stop()
 
 	h.run(t, "gc").ok(t)
-	h.run(t, "gc", "--delete", "--min-age", "2h").ok(t)
+	refused := h.run(t, "gc", "--delete", "--min-age", "2h") // the worker has just asked for work
+	require.Equal(t, 2, refused.code, refused.err)
+	require.Contains(t, refused.err, "--min-age: must be at least 6h, the longest time limit of a stage, while workers")
+	h.run(t, "gc", "--delete", "--min-age", "6h").ok(t)
 	deeds := h.run(t, "audit").ok(t).out
-	require.Regexp(t, `(?m)^\S+ +ada +\S+ +gc +{"min_age":"2h0m0s","unfinished":false}$`, deeds)
+	require.Regexp(t, `(?m)^\S+ +ada +\S+ +gc +{"min_age":"6h0m0s","unfinished":false}$`, deeds)
 	require.Regexp(t, `(?m)^\S+ +ada +\S+ +quota +{"key_rate":{"per_second":0.25},"queue":"rollout",`+
 		`"rate":{"per_second":0}}$`, deeds)
 	require.Len(t, strings.Split(strings.TrimSpace(deeds), "\n"), 1+3+1, deeds)
