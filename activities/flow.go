@@ -86,7 +86,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 	kept.committed(turns, results)
 	trees, applied := (*rollout.Kept)(nil), 0
 	if recipe.Rollout.Tree == nil {
-		applied = loop.Resume(episodes, kept.read(ctx))
+		applied = loop.Resume(ctx, episodes, kept.read(ctx))
 	} else {
 		kept.mark = rollout.MarkOf(episodes)
 		trees = rollout.KeptOfTrees(kept.read(ctx))

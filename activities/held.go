@@ -124,7 +124,7 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 		if err != nil {
 			return nil, nil, err
 		}
-		if episodes, err = loop.Episodes(rows, recipe.Rollout.SamplesPerPrompt, rollout.Rows{}); err != nil {
+		if episodes, err = loop.Episodes(ctx, rows, recipe.Rollout.SamplesPerPrompt, rollout.Rows{}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -144,6 +144,6 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 		ofStage(later, api.StageSandbox)...); err != nil {
 		return nil, nil, err
 	}
-	episodes, err = loop.Advance(episodes, rows)
+	episodes, err = loop.Advance(ctx, episodes, rows)
 	return loop, episodes, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
 // A step of search_qa searches the library of the recipe's environment. The record is the same whether or not the
@@ -64,6 +65,11 @@ func TestToolsReadTheLibrary(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, strings.Split(got[0].Stdout, "\n"), 2, "environment.settings.results is 2")
 	require.Equal(t, "Index of names: city\nA register.", got[1].Stdout)
+	world, err := b.deps.world(&recipe)
+	require.NoError(t, err)
+	host := tools.Host{}
+	require.NoError(t, b.deps.library(&recipe, &host))
+	require.Same(t, world, host.Library, "a world is opened once, and not for each batch of calls")
 	recipe.Environment.Name = "calc"
 	recipe.Environment.Settings = nil
 	box, err = b.deps.toolbox(&recipe, nil)

@@ -25,7 +25,8 @@ func timedIn(t *testing.T, objects store.Store, step int) map[string]bool {
 	for _, r := range rows {
 		require.Positive(t, r.StartMicros)
 		require.NotEmpty(t, r.Host)
-		out[schema.At("r", step, r.Stage).WithTurn(int(r.Turn)).WithShard(int(r.Shard)).ManifestKey()] = r.Adopted != nil
+		at := schema.At("r", step, r.Stage).WithTurn(int(r.Turn)).WithShard(int(r.Shard))
+		out[at.ManifestKey()] = r.Adopted != nil
 	}
 	return out
 }

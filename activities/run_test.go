@@ -106,7 +106,8 @@ func TestClassifyNamesWhatMayPass(t *testing.T) {
 		kind string
 	}{
 		"a full store":   {fmt.Errorf("reward: put shard: %w (XMinioStorageFull)", store.ErrNoSpace), api.FailFull},
-		"a full disk":    {fmt.Errorf("reward: %w", &os.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}), api.FailFull},
+		"a full disk": {fmt.Errorf("reward: %w", &os.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}),
+			api.FailFull},
 		"a full quota":   {&os.PathError{Op: "write", Path: "a", Err: syscall.EDQUOT}, api.FailFull},
 		"a lost object":  {fmt.Errorf("reward: audit: %w: a", commit.ErrUnkept), api.FailUnkept},
 		"a full, within": {fmt.Errorf("step 3: %w", classify(store.ErrNoSpace)), api.FailFull},

@@ -68,7 +68,7 @@ func (d *Deps) openTools(recipe *recipes.Recipe, host tools.Host) (tool.Toolbox,
 
 // library gives a host the documents of the recipe's environment, and the tokens of the recipe's policy.
 func (d *Deps) library(recipe *recipes.Recipe, host *tools.Host) error {
-	world, err := recipe.Open()
+	world, err := d.world(recipe)
 	if err != nil {
 		return err
 	}

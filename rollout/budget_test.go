@@ -58,7 +58,7 @@ func answerAll(t *testing.T, l *Loop, e *Episode, response, text string) []CallR
 	turn := l.scripted(response)
 	turn.LogProbs, turn.Entropies = make([]float32, len(turn.Response)), make([]float32, len(turn.Response))
 	turn.Finish = policy.FinishStop
-	l.absorb(e, turn)
+	l.absorb(t.Context(), e, turn)
 	calls, _ := l.PendingCalls([]*Episode{e}, tool.Scope{})
 	outcomes := make([]tool.Outcome, len(calls))
 	for i := range outcomes {
@@ -78,7 +78,7 @@ func rebuilt(t *testing.T, l *Loop, e *Episode) {
 	}
 	prompt, err := l.PromptRow(context.Background(), e.Step, e.Group, e.Task)
 	require.NoError(t, err)
-	again, err := l.Episodes([]schema.PromptRow{prompt}, 1, rows)
+	again, err := l.Episodes(t.Context(), []schema.PromptRow{prompt}, 1, rows)
 	require.NoError(t, err)
 	require.Equal(t, e.Prefix(), again[0].Prefix())
 	for i := range e.Turns {

@@ -84,7 +84,7 @@ func TestATurnThatCallsSeveralTools(t *testing.T) {
 	require.EqualValues(t, 5, *TurnRows([]*Episode{e}, 0)[0].ParsedCalls)
 
 	rebuilt := start(l)
-	_, err := l.Advance([]*Episode{rebuilt}, Rows{Turns: TurnRows([]*Episode{e}, 0), Calls: rows})
+	_, err := l.Advance(t.Context(), []*Episode{rebuilt}, Rows{Turns: TurnRows([]*Episode{e}, 0), Calls: rows})
 	require.NoError(t, err)
 	require.Equal(t, e, rebuilt)
 }

@@ -66,7 +66,7 @@ func TestWhatThePolicyWroteIsNeverTokenisedAgain(t *testing.T) {
 			want = append(want, response...)
 			mask = append(mask, slices.Repeat([]int32{1}, len(response))...)
 			numbers := make([]float32, len(response))
-			require.NoError(t, l.Absorb([]*Episode{e}, rows, policy.Generated{Tokens: [][]int32{response},
+			require.NoError(t, l.Absorb(t.Context(), []*Episode{e}, rows, policy.Generated{Tokens: [][]int32{response},
 				LogProbs: [][]float32{numbers}, Entropies: [][]float32{numbers},
 				Finish: []policy.Finish{policy.FinishStop}}, "v"))
 			calls, _ := l.PendingCalls([]*Episode{e}, tool.Scope{})

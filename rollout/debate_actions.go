@@ -28,7 +28,7 @@ func (l *Loop) DebateActions(ctx context.Context, sampler policy.Sampler, versio
 		}
 		for _, d := range held {
 			record(d)
-			l.take(d)
+			l.take(ctx, d)
 		}
 		if err := l.Step(ctx, episodes); err != nil {
 			return err
@@ -41,7 +41,7 @@ func (l *Loop) DebateActions(ctx context.Context, sampler policy.Sampler, versio
 }
 
 // take makes the chosen response the next turn of the debated episode.
-func (l *Loop) take(d *Debated) {
+func (l *Loop) take(ctx context.Context, d *Debated) {
 	e, turn := d.Decides, d.Winner().Turn
 	if len(turn.Response) == 0 { // no agent's prompt left room for a response
 		e.Context, e.Observation, e.Finish = nil, "", FinishLength
@@ -49,7 +49,7 @@ func (l *Loop) take(d *Debated) {
 	}
 	e.Context, e.Observation = turn.Context, turn.Observation
 	turn.Context, turn.Observation = nil, ""
-	l.absorb(e, turn)
+	l.absorb(ctx, e, turn)
 }
 
 // debateTurn holds one debate for each episode, round by round, until all are decided.
@@ -83,7 +83,7 @@ func (l *Loop) propose(ctx context.Context, sampler policy.Sampler, version stri
 	var seats []seat
 	out := make([][]Contribution, len(open))
 	for i, d := range open {
-		prompt, text, err := l.debatePrompt(d)
+		prompt, text, err := l.debatePrompt(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -135,13 +135,13 @@ func (l *Loop) propound(c *Contribution) {
 
 // debatePrompt returns what an agent reads in the next round of a debate: the first of the prompts with and without the
 // others' reasoning that leaves room for a response.
-func (l *Loop) debatePrompt(d *Debated) (prompt []int32, text string, err error) {
+func (l *Loop) debatePrompt(ctx context.Context, d *Debated) (prompt []int32, text string, err error) {
 	e := d.Decides
 	if d.asks(true) == "" {
 		return e.Context, e.Observation, nil
 	}
 	for _, reasoning := range []bool{true, false} {
-		if text, err = l.renderWith(e, d.asks(reasoning)); err != nil {
+		if text, err = l.renderWith(ctx, e, d.asks(reasoning)); err != nil {
 			return nil, "", err
 		}
 		if prompt = l.tok.Encode(text); l.roomFor(len(prompt)) {

@@ -178,7 +178,7 @@ func (l *Loop) expertly(ctx context.Context, rng *rand.Rand, s Script, index int
 	var plan []string
 	for e.AwaitsResponse() {
 		if e.IsSummary(len(e.Turns)) {
-			l.absorb(e, l.scriptedSummary(e))
+			l.absorb(ctx, e, l.scriptedSummary(e))
 			continue
 		}
 		action := ""
@@ -208,7 +208,7 @@ func (l *Loop) expertly(ctx context.Context, rng *rand.Rand, s Script, index int
 			return Demonstration{}, fmt.Errorf("demonstrate: protocol %s cannot write an action",
 				l.protocol.Spec().Name)
 		}
-		l.absorb(e, l.scripted(response))
+		l.absorb(ctx, e, l.scripted(response))
 		if err := l.Step(ctx, []*Episode{e}); err != nil {
 			return Demonstration{}, err
 		}
@@ -240,11 +240,11 @@ func (l *Loop) act(ctx context.Context, box tool.Toolbox, e *Episode, m env.Move
 			l.protocol.Spec().Name)
 	}
 	if e.IsSummary(len(e.Turns)) {
-		if l.absorb(e, l.scriptedSummary(e)); !e.AwaitsResponse() {
+		if l.absorb(ctx, e, l.scriptedSummary(e)); !e.AwaitsResponse() {
 			return env.Shown{}, nil
 		}
 	}
-	l.absorb(e, l.scripted(response))
+	l.absorb(ctx, e, l.scripted(response))
 	one := []*Episode{e}
 	if err := NewTools(box, tool.Scope{}).answer(ctx, l, one); err != nil {
 		return env.Shown{}, fmt.Errorf("run the teacher's call: %w", err)

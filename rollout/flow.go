@@ -257,7 +257,7 @@ func (f *Flow) respond(ctx context.Context, x *flowing) error {
 	f.tokens.Add(int64(len(got.Tokens[0])))
 	return x.change(turn, func(w *worked) error {
 		w.asked = began
-		return f.loop.Absorb(one, rows, got, version)
+		return f.loop.Absorb(ctx, one, rows, got, version)
 	})
 }
 
@@ -311,7 +311,7 @@ func (f *Flow) run(ctx context.Context, x *flowing) (absorb func(w *worked) erro
 		done := time.Now()
 		return func(w *worked) error {
 			w.ran, w.done = began, done
-			return f.loop.absorbTransition(x.e, t)
+			return f.loop.absorbTransition(ctx, x.e, t)
 		}, err
 	}
 	one := []*Episode{x.e}

@@ -149,7 +149,7 @@ func (f *Flow) fromKept(ctx context.Context, x *flowing) (found bool) {
 		return false
 	}
 	err := x.change(turn, func(*worked) error {
-		more, err := f.loop.takeUp(x.e, k)
+		more, err := f.loop.takeUp(ctx, x.e, k)
 		if err == nil && !more {
 			err = errNothingKept
 		}

@@ -76,7 +76,7 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 		if t.Fork != nil { // without the decision, which is made again
 			own.Fork = &Fork{Entropy: t.Fork.Entropy}
 		}
-		f.loop.absorb(e, own)
+		f.loop.absorb(ctx, e, own)
 		began = earlier(began, w.asked)
 	}
 	return remaining, began, nil
@@ -148,7 +148,7 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (began time.Tim
 			continue
 		}
 		if t.Transition != nil {
-			if err := f.loop.absorbTransition(e, *t.Transition); err != nil {
+			if err := f.loop.absorbTransition(ctx, e, *t.Transition); err != nil {
 				return began, nil, nil, err
 			}
 		} else {

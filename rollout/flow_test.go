@@ -146,7 +146,7 @@ func TestFlowOfInteractiveEpisodes(t *testing.T) {
 			require.NoError(t, err)
 			prompts = append(prompts, row)
 		}
-		episodes, err := l.Episodes(prompts, 4, Rows{})
+		episodes, err := l.Episodes(t.Context(), prompts, 4, Rows{})
 		require.NoError(t, err)
 		return episodes
 	}
@@ -188,7 +188,7 @@ func TestFlowsResumeFromWhatTheyKept(t *testing.T) {
 		require.Len(t, beyond, len(own))
 
 		resumed, _ := fresh(t, l, 16)
-		l.Resume(resumed, []Rows{{}, kept})
+		l.Resume(t.Context(), resumed, []Rows{{}, kept})
 		turns, calls := 0, 0
 		for _, e := range resumed {
 			turns += len(e.Turns)
@@ -300,7 +300,7 @@ func TestFlowsTurnsFollowTheCommittedOnes(t *testing.T) {
 		}
 	}
 	require.Positive(t, left)
-	l.Resume(got, []Rows{kept})
+	l.Resume(t.Context(), got, []Rows{kept})
 	for i, e := range got {
 		require.True(t, !other(i) || len(e.Turns) == 1)
 	}

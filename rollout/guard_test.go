@@ -26,7 +26,7 @@ func acting(t *testing.T, l *Loop, actions ...string) []*Episode {
 		require.NoError(t, err)
 		text, ok := l.protocol.Write(env.Move{Action: a})
 		require.True(t, ok)
-		l.absorb(e, l.scripted(text))
+		l.absorb(t.Context(), e, l.scripted(text))
 		out = append(out, e)
 	}
 	return out
@@ -117,6 +117,32 @@ func callsThatNeverReturn(t *testing.T) {
 	require.NotEmpty(t, episodes[0].Turns[0].Transition.Seen.Parts)
 }
 
+// mute is an environment whose instruction never comes.
+type mute struct {
+	env.Environment
+	held chan struct{}
+}
+
+func (m mute) Instruction(env.Task) (string, error) {
+	<-m.held
+	return "", nil
+}
+
+// A stage that ends does not wait for the environment's instruction until the limit of one call.
+func TestAnInstructionEndsWithItsStage(t *testing.T) {
+	held := make(chan struct{})
+	defer close(held)
+	l := actingLoop(t, mute{rooms(t), held}, 0)
+	l.guard.limit = time.Minute
+	task, err := rooms(t).Task(t.Context(), env.Draw{Split: env.Train, Seed: 1, Step: 1})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = l.Begin(ctx, Identity{}, task)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrEnvironment)
+}
+
 // ending is an environment whose episodes never end, and whose Reset can break.
 type ending struct {
 	env.Environment
@@ -147,7 +173,7 @@ func TestEpisodesThatNeverEnd(t *testing.T) {
 			break
 		}
 		text, _ := protocol.ThinkAction{}.Write(env.Move{Action: "up"})
-		l.absorb(e, l.scripted(text))
+		l.absorb(t.Context(), e, l.scripted(text))
 	}
 	require.Equal(t, FinishMaxTurns, e.Finish)
 	require.False(t, e.Success())

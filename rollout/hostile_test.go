@@ -100,7 +100,7 @@ func played(t *testing.T, l *Loop, p protocol.Protocol, action string) (text str
 	require.NoError(t, err)
 	text = l.tok.Decode(e.Context)
 	for range 3 {
-		l.absorb(e, l.scripted("<think></think><action>"+action+"</action>"+p.Spec().EndOfTurn))
+		l.absorb(t.Context(), e, l.scripted("<think></think><action>"+action+"</action>"+p.Spec().EndOfTurn))
 		require.NoError(t, l.Step(t.Context(), []*Episode{e}))
 		require.Empty(t, e.Excluded)
 		text += l.tok.Decode(e.Context)

@@ -68,7 +68,7 @@ func (l *Loop) open(ctx context.Context, task env.Task) (env.Task, env.State, en
 	}
 	task.Text, _ = seen.Text()
 	e := &Episode{Task: task, Seen: seen}
-	context, err := l.render(e)
+	context, err := l.render(ctx, e)
 	return task, state, seen, l.tok.Encode(context), err
 }
 
@@ -114,11 +114,13 @@ func readable(o env.Observation) (string, error) {
 }
 
 // render renders the whole prompt of the episode's next turn.
-func (l *Loop) render(e *Episode) (string, error) { return l.renderWith(e, "") }
+func (l *Loop) render(ctx context.Context, e *Episode) (string, error) {
+	return l.renderWith(ctx, e, "")
+}
 
 // renderWith is render with a text after what the environment shows; "" adds nothing.
-func (l *Loop) renderWith(e *Episode, more string) (string, error) {
-	words, err := l.instruct(e.Task)
+func (l *Loop) renderWith(ctx context.Context, e *Episode, more string) (string, error) {
+	words, err := l.instruct(ctx, e.Task)
 	if err != nil {
 		return "", fmt.Errorf("instruct on task %s: %w", e.Task.ID, err)
 	}
@@ -150,8 +152,8 @@ func (l *Loop) described(e *Episode) int {
 }
 
 // instruct asks for the instruction within the limits of one call.
-func (l *Loop) instruct(task env.Task) (string, error) {
-	return bounded(context.Background(), l.guard, func(context.Context) (string, error) {
+func (l *Loop) instruct(ctx context.Context, task env.Task) (string, error) {
+	return bounded(ctx, l.guard, func(context.Context) (string, error) {
 		words, err := l.settings.Environment.Instruction(task)
 		if err == nil {
 			err = checkText("instruction", len(words))
@@ -209,7 +211,7 @@ func (l *Loop) StepLeft(ctx context.Context, episodes []*Episode, works bool) er
 				first = err
 			}
 		}
-		if err := l.absorbTransition(e, t); err != nil {
+		if err := l.absorbTransition(ctx, e, t); err != nil {
 			return err
 		}
 	}
@@ -283,7 +285,7 @@ func digest16(text string) string {
 
 // absorbTransition sets the last turn's transition. It sets the next context or ends the episode. An error leaves the
 // episode as it was.
-func (l *Loop) absorbTransition(e *Episode, t Transition) error {
+func (l *Loop) absorbTransition(ctx context.Context, e *Episode, t Transition) error {
 	state, seen := e.State, e.Seen
 	e.Turns[len(e.Turns)-1].Transition = &t
 	if t.Excluded != "" {
@@ -299,7 +301,7 @@ func (l *Loop) absorbTransition(e *Episode, t Transition) error {
 		e.Finish = FinishMaxTurns
 		return nil
 	}
-	text, err := l.render(e)
+	text, err := l.render(ctx, e)
 	if err != nil {
 		e.Turns[len(e.Turns)-1].Transition, e.State, e.Seen = nil, state, seen
 		return err

@@ -83,11 +83,11 @@ func TestInteractiveEpisodesAreRebuilt(t *testing.T) {
 			prompts = append(prompts, row)
 		}
 		rows := Rows{}
-		live, err := l.Episodes(prompts, 4, rows)
+		live, err := l.Episodes(t.Context(), prompts, 4, rows)
 		require.NoError(t, err)
 		check := func() {
 			t.Helper()
-			again, err := l.Episodes(prompts, 4, rows)
+			again, err := l.Episodes(t.Context(), prompts, 4, rows)
 			require.NoError(t, err)
 			if d := difference(live, again); d != "" {
 				t.Fatalf("-memory +rows:\n%s", d)
@@ -128,12 +128,12 @@ func TestInteractiveEpisodesAreRebuilt(t *testing.T) {
 		for _, r := range rows.Turns {
 			require.NoError(t, r.Validate())
 		}
-		_, err = l.Episodes(prompts, 4,
+		_, err = l.Episodes(t.Context(), prompts, 4,
 			Rows{Turns: rows.Turns, Transitions: append(rows.Transitions, rows.Transitions[0])})
 		require.ErrorIs(t, err, ErrRows)
 		changed := append([]schema.TransitionRow{}, rows.Transitions...)
 		changed[0].Action = "jump"
-		_, err = l.Episodes(prompts, 4, Rows{Turns: rows.Turns, Transitions: changed})
+		_, err = l.Episodes(t.Context(), prompts, 4, Rows{Turns: rows.Turns, Transitions: changed})
 		require.ErrorIs(t, err, ErrRows)
 	}
 }
@@ -188,7 +188,7 @@ func TestBrokenStepsExclude(t *testing.T) {
 					require.NoError(t, err)
 					text, ok := l.protocol.Write(env.Move{Action: a})
 					require.True(t, ok)
-					l.absorb(e, l.scripted(text))
+					l.absorb(t.Context(), e, l.scripted(text))
 					out = append(out, e)
 				}
 				return out

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -211,7 +212,7 @@ func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, row
 }
 
 // Absorb appends the responses to the request over rows. version identifies the policy that wrote them.
-func (l *Loop) Absorb(episodes []*Episode, rows []int, g policy.Generated, version string) error {
+func (l *Loop) Absorb(ctx context.Context, episodes []*Episode, rows []int, g policy.Generated, version string) error {
 	if err := l.checkResponses(g, len(rows)); err != nil {
 		return err
 	}
@@ -227,17 +228,17 @@ func (l *Loop) Absorb(episodes []*Episode, rows []int, g policy.Generated, versi
 			}
 			t.Fork = &Fork{Entropy: &h}
 		}
-		l.absorb(episodes[i], t)
+		l.absorb(ctx, episodes[i], t)
 	}
 	return nil
 }
 
 // absorb appends one turn with the given response and decides whether the episode continues.
-func (l *Loop) absorb(e *Episode, t Turn) {
+func (l *Loop) absorb(ctx context.Context, e *Episode, t Turn) {
 	t.Context, t.Observation = e.Context, e.Observation
 	t.Text = strings.ToValidUTF8(l.tok.Decode(t.Response), "\uFFFD")
 	if e.IsSummary(len(e.Turns)) {
-		l.absorbSummary(e, t)
+		l.absorbSummary(ctx, e, t)
 		return
 	}
 	t.Parsed = l.protocol.Parse(t.Text, l.prompted)

@@ -33,7 +33,7 @@ func feed(t *testing.T, l *Loop, e *Episode, text string, finish policy.Finish) 
 	ids := l.tok.Encode(text)
 	zeros := [][]float32{make([]float32, len(ids))}
 	g := policy.Generated{Tokens: [][]int32{ids}, LogProbs: zeros, Entropies: zeros, Finish: []policy.Finish{finish}}
-	if err := l.Absorb(one, rows, g, "v"); err != nil {
+	if err := l.Absorb(t.Context(), one, rows, g, "v"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -170,7 +170,7 @@ func TestAbsorbRefusesWhatDoesNotFit(t *testing.T) {
 		"unknown token":        {Tokens: [][]int32{{1 << 20}}, LogProbs: one, Entropies: one, Finish: stop},
 	} {
 		e := start(l)
-		if err := l.Absorb([]*Episode{e}, []int{0}, g, "v"); err == nil || len(e.Turns) != 0 {
+		if err := l.Absorb(t.Context(), []*Episode{e}, []int{0}, g, "v"); err == nil || len(e.Turns) != 0 {
 			t.Errorf("%s: absorbed (%v)", name, err)
 		}
 	}
@@ -192,7 +192,7 @@ func TestAPromptLongerThanTheContext(t *testing.T) {
 	var err error
 	rows[1], err = l.PromptRow(t.Context(), 4, 1, task)
 	require.NoError(t, err)
-	episodes, err := l.Episodes(rows, 2, Rows{})
+	episodes, err := l.Episodes(t.Context(), rows, 2, Rows{})
 	require.NoError(t, err)
 	require.NoError(t, l.Respond(t.Context(), &babbler{tok: l.tok}, "v", episodes))
 	for i, e := range episodes {
@@ -208,11 +208,11 @@ func TestAPromptLongerThanTheContext(t *testing.T) {
 func TestStreamsDependOnCoordinatesAlone(t *testing.T) {
 	l := newLoop(t, settings, 7)
 	rows := prompts(l, 6)
-	all, err := l.Episodes(rows, 4, Rows{})
+	all, err := l.Episodes(t.Context(), rows, 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := l.Episodes(rows[3:], 4, Rows{})
+	part, err := l.Episodes(t.Context(), rows[3:], 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestStreamsDependOnCoordinatesAlone(t *testing.T) {
 func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 	l := newLoop(t, settings, 3)
 	rows := prompts(l, 80)
-	staged, err := l.Episodes(rows, 4, Rows{})
+	staged, err := l.Episodes(t.Context(), rows, 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole, err := l.Episodes(rows, 4, Rows{})
+	whole, err := l.Episodes(t.Context(), rows, 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 
 func TestBreakageStopsARun(t *testing.T) {
 	l := newLoop(t, settings, 3)
-	episodes, err := l.Episodes(prompts(l, 8), 2, Rows{})
+	episodes, err := l.Episodes(t.Context(), prompts(l, 8), 2, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestBreakageStopsARun(t *testing.T) {
 		nil); !errors.Is(err, policy.ErrLost) {
 		t.Errorf("a lost engine gives %v", err)
 	}
-	episodes, err = l.Episodes(prompts(l, 8), 2, Rows{})
+	episodes, err = l.Episodes(t.Context(), prompts(l, 8), 2, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,13 +115,13 @@ func TestNotebooksOfRunEpisodesAreTheStagedLoops(t *testing.T) {
 	l := newLoop(t, s, 3)
 	engine := caller{&babbler{tok: l.tok}, []string{"x", "y", "exit"}}
 	rows := prompts(l, 60)
-	staged, err := l.Episodes(rows, 4, Rows{})
+	staged, err := l.Episodes(t.Context(), rows, 4, Rows{})
 	require.NoError(t, err)
 	for active(staged) > 0 {
 		pool := poolOf(t, &tallies{}, 7)
 		require.NoError(t, l.advance(t.Context(), engine, cellsOf(pool, 3, "staged"), "v", staged))
 	}
-	whole, err := l.Episodes(rows, 4, Rows{})
+	whole, err := l.Episodes(t.Context(), rows, 4, Rows{})
 	require.NoError(t, err)
 	open := &tallies{}
 	pool := poolOf(t, open, StatefulEpisodes)
@@ -165,14 +165,14 @@ func TestStatefulToolsGetTheEarlierCalls(t *testing.T) {
 	s.MaxTurns, s.MaxTokens, s.MaxTurnTokens = 4, 1200, 200
 	l := newLoop(t, s, 5)
 	engine := caller{&babbler{tok: l.tok}, []string{"x", "y"}}
-	episodes, err := l.Episodes(prompts(l, 10), 2, Rows{})
+	episodes, err := l.Episodes(t.Context(), prompts(l, 10), 2, Rows{})
 	require.NoError(t, err)
 	pool := poolOf(t, &tallies{}, 100)
 	for range 3 {
 		req, rows := l.NextRequest(episodes)
 		g, err := engine.Generate(t.Context(), req)
 		require.NoError(t, err)
-		require.NoError(t, l.Absorb(episodes, rows, g, "v"))
+		require.NoError(t, l.Absorb(t.Context(), episodes, rows, g, "v"))
 		calls, refs := l.PendingCalls(episodes, tool.Scope{})
 		var got []tool.Call
 		python := recorded{tools.NewNotebooks(pool, 2, sandbox.Limits{}), &got}
@@ -204,7 +204,7 @@ func codeOf(t *testing.T, c tool.Call) string {
 
 func TestBreakageOfANotebookStopsAnEvaluation(t *testing.T) {
 	l := newLoop(t, settings, 3)
-	episodes, err := l.Episodes(prompts(l, 8), 2, Rows{})
+	episodes, err := l.Episodes(t.Context(), prompts(l, 8), 2, Rows{})
 	require.NoError(t, err)
 	err = l.RunEpisodes(t.Context(), caller{&babbler{tok: l.tok}, []string{"x", "break"}},
 		cellsOf(poolOf(t, &tallies{}, 64), 2, ""), "v", episodes, nil)

@@ -26,7 +26,7 @@ func (l *Loop) Recorded(ctx context.Context, task env.Task, moves []RecordedMove
 		if err := ctx.Err(); err != nil {
 			return Demonstration{}, err
 		}
-		if err := l.recorded(e, m); err != nil {
+		if err := l.recorded(ctx, e, m); err != nil {
 			return Demonstration{}, fmt.Errorf("response %d: %w", i, err)
 		}
 	}
@@ -39,7 +39,7 @@ func (l *Loop) Recorded(ctx context.Context, task env.Task, moves []RecordedMove
 }
 
 // recorded appends one move.
-func (l *Loop) recorded(e *Episode, m RecordedMove) error {
+func (l *Loop) recorded(ctx context.Context, e *Episode, m RecordedMove) error {
 	if !e.AwaitsResponse() {
 		return fmt.Errorf("the episode has ended (%s): rollout.max_turns is %d, rollout.max_tokens is %d", e.Finish,
 			l.settings.MaxTurns, l.settings.MaxTokens)
@@ -64,7 +64,7 @@ func (l *Loop) recorded(e *Episode, m RecordedMove) error {
 		return fmt.Errorf("has %d tokens after %d, beyond rollout.max_turn_tokens %d or rollout.max_tokens %d", n,
 			e.Tokens(), l.settings.MaxTurnTokens, l.settings.MaxTokens)
 	}
-	l.absorb(e, turn)
+	l.absorb(ctx, e, turn)
 	parsed := e.Turns[len(e.Turns)-1].Parsed
 	calls := 0
 	if m.IsCall() {

@@ -55,7 +55,7 @@ func (l *Loop) RespondLeft(ctx context.Context, sampler policy.Sampler, version 
 		whole = append(whole, i)
 		answers = appendRows(answers, r.out, j, j+1)
 	}
-	return l.Absorb(left, whole, answers, version)
+	return l.Absorb(ctx, left, whole, answers, version)
 }
 
 // responder collects the responses and failures of one request.

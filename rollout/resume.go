@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // episode goes on to the last turn, or the last results, up to which its rows are whole.
 //
 // Resume returns how many turns, and results of turns, it has applied.
-func (l *Loop) Resume(episodes []*Episode, attempts []Rows) (applied int) {
+func (l *Loop) Resume(ctx context.Context, episodes []*Episode, attempts []Rows) (applied int) {
 	by := make([]map[string]*kept, len(attempts))
 	for i, rows := range attempts {
 		by[i] = rows.byTrajectory()
@@ -32,7 +33,7 @@ func (l *Loop) Resume(episodes []*Episode, attempts []Rows) (applied int) {
 			}
 			own := *e
 			own.Turns = slices.Clone(e.Turns)
-			if n := l.takeUpAll(&own, k); n > furthest {
+			if n := l.takeUpAll(ctx, &own, k); n > furthest {
 				best, furthest = own, n
 			}
 		}
@@ -102,9 +103,9 @@ func (k *kept) hasResults(turn int32) bool {
 }
 
 // takeUpAll applies rows to the episode as far as they continue it, and counts the turns and the results of turns.
-func (l *Loop) takeUpAll(e *Episode, k *kept) (steps int) {
+func (l *Loop) takeUpAll(ctx context.Context, e *Episode, k *kept) (steps int) {
 	for {
-		more, err := l.takeUp(e, k)
+		more, err := l.takeUp(ctx, e, k)
 		if err != nil {
 			slog.Debug("an episode does not go on to all that was kept of it", "trajectory", e.TrajectoryID, "turns",
 				len(e.Turns), "error", err)
@@ -117,7 +118,7 @@ func (l *Loop) takeUpAll(e *Episode, k *kept) (steps int) {
 }
 
 // takeUp applies one turn, or the results of one. An error leaves the episode as it was.
-func (l *Loop) takeUp(e *Episode, k *kept) (more bool, err error) {
+func (l *Loop) takeUp(ctx context.Context, e *Episode, k *kept) (more bool, err error) {
 	switch turn := int32(len(e.Turns)); {
 	case e.AwaitsResponse():
 		row, ok := k.turns[turn]
@@ -127,21 +128,21 @@ func (l *Loop) takeUp(e *Episode, k *kept) (more bool, err error) {
 		if row.AnchorHash != anchorOf(e.Prefix()) {
 			return false, fmt.Errorf("the policy saw other turns before turn %d: %w", turn, ErrRows)
 		}
-		return true, l.replayTurn(e, row)
+		return true, l.replayTurn(ctx, e, row)
 	case e.AwaitsResults():
-		return l.takeResults(e, k, turn-1)
+		return l.takeResults(ctx, e, k, turn-1)
 	}
 	return false, nil
 }
 
-func (l *Loop) takeResults(e *Episode, k *kept, turn int32) (more bool, err error) {
+func (l *Loop) takeResults(ctx context.Context, e *Episode, k *kept, turn int32) (more bool, err error) {
 	key := callKey{e.TrajectoryID, turn}
 	if row, ok := k.transitions[turn]; ok {
 		steps, err := groupTransitions([]schema.TransitionRow{row})
 		if err != nil {
 			return false, err
 		}
-		return true, l.replayTransition(e, steps, key)
+		return true, l.replayTransition(ctx, e, steps, key)
 	}
 	calls := k.calls[turn]
 	if len(calls) == 0 {

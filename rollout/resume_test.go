@@ -32,7 +32,7 @@ func TestResumeTakesRowsThatContinue(t *testing.T) {
 	gap := Rows{Turns: own.Turns[1:]}
 	other := Rows{Turns: append([]schema.TurnRow{own.Turns[0]}, own.Turns[1:]...), Calls: own.Calls}
 	episodes, _ := fresh(t, l, 16)
-	l.Resume(episodes, []Rows{gap, short, own})
+	l.Resume(t.Context(), episodes, []Rows{gap, short, own})
 	require.Empty(t, cmp.Diff(live[long], episodes[long]))
 
 	// Another worker has committed another first turn.
@@ -42,10 +42,10 @@ func TestResumeTakesRowsThatContinue(t *testing.T) {
 	changed.Turns[0].ContextTokens++
 	changed.Turns[0].TokenIDs = changed.Turns[0].TokenIDs[:len(changed.Turns[0].TokenIDs)-1]
 	committed, _ := fresh(t, l, 16)
-	committed, err := l.Advance(committed, Rows{Turns: rows.Turns[:len(live)]})
+	committed, err := l.Advance(t.Context(), committed, Rows{Turns: rows.Turns[:len(live)]})
 	require.NoError(t, err)
 	before := len(committed[long].Turns)
-	l.Resume(committed, []Rows{changed})
+	l.Resume(t.Context(), committed, []Rows{changed})
 	require.Len(t, committed[long].Turns, before)
 }
 
@@ -117,9 +117,9 @@ func TestResumeAcrossTurnsThatWereCommittedMeanwhile(t *testing.T) {
 	require.Zero(t, kept.only(func(_ string, turn int32) bool { return turn == 1 }).size())
 
 	resumed, _ := fresh(t, l, 16)
-	resumed, err = l.Advance(resumed, rows.until(2))
+	resumed, err = l.Advance(t.Context(), resumed, rows.until(2))
 	require.NoError(t, err)
-	l.Resume(resumed, []Rows{kept})
+	l.Resume(t.Context(), resumed, []Rows{kept})
 	require.Empty(t, cmp.Diff(want, resumed))
 }
 
@@ -171,7 +171,7 @@ func TestResumeGoesOnAsFarAsRowsAreWhole(t *testing.T) {
 		kept := Rows{}.and(rows)
 		c.lost(&kept)
 		got, _ := fresh(t, l, 16)
-		l.Resume(got, []Rows{kept})
+		l.Resume(t.Context(), got, []Rows{kept})
 		for i, e := range got {
 			if c.all || e.TrajectoryID != torn.TrajectoryID {
 				require.Empty(t, cmp.Diff(want[i], e), name)
@@ -181,7 +181,7 @@ func TestResumeGoesOnAsFarAsRowsAreWhole(t *testing.T) {
 			require.Equal(t, c.results, e.hasResults(c.turns-1), name)
 			require.Equal(t, c.results, e.AwaitsResponse(), name)
 		}
-		got, err := l.Advance(got, rest(rows, got))
+		got, err := l.Advance(t.Context(), got, rest(rows, got))
 		require.NoError(t, err, name)
 		require.Empty(t, cmp.Diff(want, got), name)
 	}

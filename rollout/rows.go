@@ -50,7 +50,7 @@ type Rows struct {
 
 // Episodes rebuilds the episodes of the prompts, with the given number of samples for each prompt, from the committed
 // rows. Without rows, the episodes are new. With a tree, a prompt begins with one episode; the tree starts the others.
-func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, rows Rows) ([]*Episode, error) {
+func (l *Loop) Episodes(ctx context.Context, prompts []schema.PromptRow, samples int, rows Rows) ([]*Episode, error) {
 	episodes := make([]*Episode, 0, len(prompts)*samples)
 	byID := make(map[string]*Episode, cap(episodes))
 	if l.settings.Tree != nil {
@@ -74,15 +74,15 @@ func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, rows Rows) ([]*
 			episodes = append(episodes, e)
 		}
 	}
-	return l.Advance(episodes, rows)
+	return l.Advance(ctx, episodes, rows)
 }
 
 // Advance applies rows that were committed after the present state of the episodes, in the order of their creation. It
 // returns the episodes, with those that the rows of a tree have started. After an error, the episodes are in a state
 // that was never committed.
-func (l *Loop) Advance(episodes []*Episode, rows Rows) ([]*Episode, error) {
+func (l *Loop) Advance(ctx context.Context, episodes []*Episode, rows Rows) ([]*Episode, error) {
 	all := &advancing{loop: l, episodes: episodes, forks: forks(rows.Branches)}
-	err := all.apply(rows)
+	err := all.apply(ctx, rows)
 	return inOrder(all.episodes), err
 }
 
@@ -94,7 +94,7 @@ type advancing struct {
 	forks    map[callKey]*schema.BranchRow
 }
 
-func (a *advancing) apply(rows Rows) error {
+func (a *advancing) apply(ctx context.Context, rows Rows) error {
 	l := a.loop
 	turns := slices.Clone(rows.Turns)
 	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Turn < turns[j].Turn })
@@ -114,7 +114,7 @@ func (a *advancing) apply(rows Rows) error {
 			return fmt.Errorf("rebuild %s at turn %d: %w", e.TrajectoryID, key.turn, err)
 		}
 		delete(results, key)
-		if err := l.replayTransition(e, steps, key); err != nil {
+		if err := l.replayTransition(ctx, e, steps, key); err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", e.TrajectoryID, key.turn, err)
 		}
 	}
@@ -122,7 +122,7 @@ func (a *advancing) apply(rows Rows) error {
 		key := callKey{row.TrajectoryID, row.Turn}
 		e, err := a.episode(key)
 		if err == nil {
-			err = l.replayTurn(e, row)
+			err = l.replayTurn(ctx, e, row)
 		}
 		if err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
@@ -132,7 +132,7 @@ func (a *advancing) apply(rows Rows) error {
 			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
 		}
 		delete(results, key)
-		if err := l.replayTransition(e, steps, key); err != nil {
+		if err := l.replayTransition(ctx, e, steps, key); err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
 		}
 	}
@@ -186,7 +186,7 @@ func groupCalls(calls []schema.ToolCallRow) (map[callKey][]CallResult, error) {
 	return results, nil
 }
 
-func (l *Loop) replayTurn(e *Episode, row schema.TurnRow) error {
+func (l *Loop) replayTurn(ctx context.Context, e *Episode, row schema.TurnRow) error {
 	n := int(row.ContextTokens)
 	switch {
 	case !e.AwaitsResponse() || int(row.Turn) != len(e.Turns):
@@ -202,7 +202,7 @@ func (l *Loop) replayTurn(e *Episode, row schema.TurnRow) error {
 	if err := l.tok.Check(row.TokenIDs); err != nil {
 		return err
 	}
-	l.absorb(e, Turn{
+	l.absorb(ctx, e, Turn{
 		Response: slices.Clone(row.TokenIDs[n:]), LogProbs: withoutContext(n, row.LogProbs),
 		Entropies: withoutContext(n, row.Entropies), Finish: policy.Finish(row.Finish),
 		PolicyVersion: row.PolicyVersion,

@@ -17,7 +17,7 @@ type committed struct {
 
 func (c committed) rebuild(t *testing.T, l *Loop, samples int) []*Episode {
 	t.Helper()
-	episodes, err := l.Episodes(c.prompts, samples, Rows{Turns: c.turns, Calls: c.calls})
+	episodes, err := l.Episodes(t.Context(), c.prompts, samples, Rows{Turns: c.turns, Calls: c.calls})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestRebuiltStateIsTheStateInMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Absorb(live, rows, g, "v"); err != nil {
+		if err := l.Absorb(t.Context(), live, rows, g, "v"); err != nil {
 			t.Fatal(err)
 		}
 		c.turns = append(c.turns, TurnRows(live, turn)...)
@@ -131,7 +131,7 @@ func TestEpisodesRefuseRowsThatDoNotFit(t *testing.T) {
 	} {
 		broken := committed{slices.Clone(c.prompts), slices.Clone(c.turns), slices.Clone(c.calls)}
 		change(&broken)
-		if _, err := l.Episodes(broken.prompts, 4, Rows{Turns: broken.turns, Calls: broken.calls}); err == nil {
+		if _, err := l.Episodes(t.Context(), broken.prompts, 4, Rows{Turns: broken.turns, Calls: broken.calls}); err == nil {
 			t.Errorf("%s: rebuilt", name)
 		}
 	}

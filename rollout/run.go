@@ -66,7 +66,7 @@ func (l *Loop) advance(ctx context.Context, sampler policy.Sampler, tools Tools,
 		if err := l.checkAnswers(req, generated); err != nil {
 			return err
 		}
-		if err := l.Absorb(batch, rows, generated, version); err != nil {
+		if err := l.Absorb(ctx, batch, rows, generated, version); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,20 +86,20 @@ func (l *Loop) limit(e *Episode) int {
 
 // absorbSummary appends a summary. It is text and nothing else: calls, actions and answers in it do not count. One that
 // was cut at its limit, or that is empty, is what the next prompts hold.
-func (l *Loop) absorbSummary(e *Episode, t Turn) {
+func (l *Loop) absorbSummary(ctx context.Context, e *Episode, t Turn) {
 	e.Turns = append(e.Turns, t)
 	e.Context, e.Observation = nil, ""
-	if err := l.goOn(e); err != nil {
+	if err := l.goOn(ctx, e); err != nil && ctx.Err() == nil { // else the stage ends, and nothing broke
 		e.exclude(Reason("environment", err.Error()))
 	}
 }
 
 // goOn sets the context of the turn after a summary.
-func (l *Loop) goOn(e *Episode) error {
+func (l *Loop) goOn(ctx context.Context, e *Episode) error {
 	text := ""
 	if l.settings.Environment != nil {
 		var err error
-		if text, err = l.render(e); err != nil {
+		if text, err = l.render(ctx, e); err != nil {
 			return err
 		}
 	} else {

@@ -164,11 +164,11 @@ func TestQuestionsWithSummariesAreRebuilt(t *testing.T) {
 			prompts = append(prompts, row)
 		}
 		rows := Rows{}
-		live, err := l.Episodes(prompts, 8, rows)
+		live, err := l.Episodes(t.Context(), prompts, 8, rows)
 		require.NoError(t, err)
 		check := func() {
 			t.Helper()
-			again, err := l.Episodes(prompts, 8, rows)
+			again, err := l.Episodes(t.Context(), prompts, 8, rows)
 			require.NoError(t, err)
 			require.Empty(t, difference(live, again))
 		}
@@ -289,11 +289,11 @@ func TestActionsWithSummaries(t *testing.T) {
 			"<|im_start|>user\nhi<|im_end|>"}}
 		prompts := promptsOfRooms(t, l)
 		rows := Rows{}
-		live, err := l.Episodes(prompts, 4, rows)
+		live, err := l.Episodes(t.Context(), prompts, 4, rows)
 		require.NoError(t, err)
 		check := func() {
 			t.Helper()
-			again, err := l.Episodes(prompts, 4, rows)
+			again, err := l.Episodes(t.Context(), prompts, 4, rows)
 			require.NoError(t, err)
 			require.Empty(t, difference(live, again))
 		}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -62,7 +63,7 @@ func groupTransitions(rows []schema.TransitionRow) (map[callKey]*Transition, err
 
 // replayTransition absorbs a turn's committed transition and removes it from steps. If there is none, the action has
 // not been applied yet.
-func (l *Loop) replayTransition(e *Episode, steps map[callKey]*Transition, key callKey) error {
+func (l *Loop) replayTransition(ctx context.Context, e *Episode, steps map[callKey]*Transition, key callKey) error {
 	t := steps[key]
 	if t == nil {
 		return nil
@@ -71,5 +72,5 @@ func (l *Loop) replayTransition(e *Episode, steps map[callKey]*Transition, key c
 	if l.settings.Environment == nil || !e.AwaitsResults() || e.Turns[len(e.Turns)-1].Parsed.Action != t.Action {
 		return fmt.Errorf("a transition for a response that asked for another action: %w", ErrRows)
 	}
-	return l.absorbTransition(e, *t)
+	return l.absorbTransition(ctx, e, *t)
 }

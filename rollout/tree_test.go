@@ -69,7 +69,7 @@ func planted(t *testing.T, tree *Tree, groups int) *grown {
 // rebuilt rebuilds the episodes from what is committed.
 func (g *grown) rebuilt(t *testing.T) []*Episode {
 	t.Helper()
-	episodes, err := g.loop.Episodes(g.prompts, 8, g.rows)
+	episodes, err := g.loop.Episodes(t.Context(), g.prompts, 8, g.rows)
 	require.NoError(t, err)
 	return episodes
 }
@@ -151,7 +151,7 @@ func TestTreesAreRebuiltFromRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			engine := &babbler{tok: newLoop(t, settings, 11).tok}
 			grow(t, treeOf(change), engine, 12, func(g *grown) {
-				again, err := g.loop.Episodes(g.prompts, 8, g.rows)
+				again, err := g.loop.Episodes(t.Context(), g.prompts, 8, g.rows)
 				require.NoError(t, err)
 				again, err = g.loop.Grow(again)
 				require.NoError(t, err)
@@ -259,7 +259,7 @@ func TestTreesDoNotDependOnTheBatch(t *testing.T) {
 	s.Tree = treeOf(nil)
 	l := newLoop(t, s, 11)
 	for i := range 12 {
-		episodes, err := l.Episodes(all.prompts[i:i+1], 8, Rows{})
+		episodes, err := l.Episodes(t.Context(), all.prompts[i:i+1], 8, Rows{})
 		require.NoError(t, err)
 		for active(episodes) > 0 {
 			episodes, _, err = l.Round(t.Context(), engine, "v", episodes)
@@ -286,10 +286,10 @@ func TestTreesNeedTheLikeliestTokens(t *testing.T) {
 	for name, top := range map[string][][][]float32{
 		"none": nil, "no position": {{}}, "one above 0": {{{0.5}}},
 	} {
-		e, err := l.Episodes(prompts(l, 1), 8, Rows{})
+		e, err := l.Episodes(t.Context(), prompts(l, 1), 8, Rows{})
 		require.NoError(t, err)
 		g := policy.Generated{Tokens: [][]int32{{l.stops[0]}}, Finish: []policy.Finish{policy.FinishStop}, Top: top}
-		require.Error(t, l.Absorb(e, []int{0}, g, "v"), name)
+		require.Error(t, l.Absorb(t.Context(), e, []int{0}, g, "v"), name)
 	}
 	for name, bad := range map[string]func(*Tree){
 		"no rule": func(t *Tree) { t.Rule = nil }, "too many roots": func(t *Tree) { t.Roots = 9 },
@@ -315,7 +315,7 @@ func TestTreesGoOnWithoutBadRows(t *testing.T) {
 	}}
 	excluded := map[string]int{}
 	g := grow(t, treeOf(nil), engine, 30, func(g *grown) {
-		again, err := g.loop.Episodes(g.prompts, 8, g.rows)
+		again, err := g.loop.Episodes(t.Context(), g.prompts, 8, g.rows)
 		require.NoError(t, err)
 		again, err = g.loop.Grow(again)
 		require.NoError(t, err)
@@ -346,7 +346,7 @@ func TestTreesOfActions(t *testing.T) {
 	require.NoError(t, err)
 	prompts := promptsOfRooms(t, l)
 	rows := Rows{}
-	live, err := l.Episodes(prompts, 8, rows)
+	live, err := l.Episodes(t.Context(), prompts, 8, rows)
 	require.NoError(t, err)
 	for {
 		var wrote []*Episode
@@ -362,7 +362,7 @@ func TestTreesOfActions(t *testing.T) {
 		made, err := LastTransitionRows(acting)
 		require.NoError(t, err)
 		rows.Transitions = append(rows.Transitions, made...)
-		again, err := l.Episodes(prompts, 8, rows)
+		again, err := l.Episodes(t.Context(), prompts, 8, rows)
 		require.NoError(t, err)
 		for i, e := range again { // new episodes have no state before their first action
 			require.Equal(t, live[i].TrajectoryID, e.TrajectoryID)

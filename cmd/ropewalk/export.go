@@ -45,7 +45,8 @@ func exportCommand(con *console) *cobra.Command {
 			"  gguf         one file for llama.cpp, with the tokenizer.\n\n" +
 			"MODEL is a model that belongs to no run: hf://OWNER/NAME, s3://BUCKET/KEY, a folder (./model) or a\n" +
 			"GGUF file. It is written with the flags of --checkpoint, without that flag.\n\n" +
-			"The file or folder appears when it is complete. One that is there is replaced only with --force.",
+			"The file or folder appears when it is complete. A file of trajectories or metrics replaces one that is\n" +
+			"there; a checkpoint, and a model that belongs to no run, only with --force.",
 		Example: "  ropewalk export quickstart-s1-20260102-030405 --format openai --step 3 -o step3.jsonl\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format sft --steps 60-85 -o - | head -1\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format parquet -o episodes.parquet\n" +

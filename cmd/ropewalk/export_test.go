@@ -125,6 +125,11 @@ func TestExportModelOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, export.ModelOptions{Run: "r", Checkpoint: "best", Form: export.HuggingFace, Merge: true,
 		Dtype: checkpoint.BF16}, got)
+	force := exportOptions{format: "openai", out: "x", model: modelFlags{force: true}}
+	_, err = force.modelOptions("r", given("force"))
+	require.EqualError(t, err, "--force: belongs to --checkpoint; a file of trajectories or metrics is replaced without it")
+	_, err = force.modelOptions("r", given("force", "merge"))
+	require.EqualError(t, err, "--checkpoint: name latest, best or a step")
 	o.format = "gguf"
 	require.True(t, o.isModel(given("format")))
 	got, err = o.modelOptions("r", given("format", "checkpoint"))

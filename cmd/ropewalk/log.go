@@ -27,10 +27,13 @@ func (con *console) logFlags(f *pflag.FlagSet) {
 // log makes the log of a command, which logs from a level on unless a flag or a variable names another. It conceals
 // the secrets.
 func (con *console) log(level slog.Level, secrets ...string) (slog.Handler, error) {
+	name := con.logLevel
 	if con.verbose {
 		level = slog.LevelDebug
+	} else {
+		name = cmp.Or(name, os.Getenv(logLevelVariable))
 	}
-	if name := cmp.Or(con.logLevel, os.Getenv(logLevelVariable)); name != "" {
+	if name != "" {
 		if err := level.UnmarshalText([]byte(name)); err != nil {
 			return nil, badInput("--log-level, %s: %q is not one of debug, info, warn, error", logLevelVariable, name)
 		}

@@ -62,7 +62,7 @@ func scheduleCreateCommand(con *console) *cobra.Command {
 		Long: "create makes a schedule that starts a training by RECIPE at its times, or with --evaluate an\n" +
 			"evaluation. RUN is evaluated as it is when the time has come: its latest policy. RUN@STEP stays the\n" +
 			"policy after that step. A recipe file is read now, and its text becomes part of the schedule.",
-		Example: "  ropewalk schedule create nightly quickstart --cron '0 2 * * *' --time-zone Europe/Berlin\n" +
+		Example: "  ropewalk schedule create nightly quickstart --cron '0 4 * * *' --time-zone Europe/Berlin\n" +
 			"  ropewalk schedule create measure --evaluate quickstart-s1-20260102-030405 --every 6h\n" +
 			"  ropewalk schedule create nightly recipes/quickstart.yaml --cron '0 2 * * *' --run-id nightly-{date}",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -132,7 +132,11 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 	if err := s.CreateSchedule(ctx, a); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.out, "schedule %s starts runs such as %s\n", a.Name, a.Start.RunAt(time.Now()))
+	fmt.Fprintf(con.out, "schedule %s starts runs such as %s\n", a.Name, a.Start.RunAt(time.Now()))
+	left, err := s.LeftOut(ctx, a, time.Now())
+	if left != "" {
+		fmt.Fprintf(con.err, "warning: no run starts on %s; a time that the clock never leaves out avoids this\n", left)
+	}
 	return err
 }
 

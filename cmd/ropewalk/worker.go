@@ -96,6 +96,12 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	if o.sessions < 1 {
 		return badInput("--sandbox-sessions: must be ≥ 1, got %d", o.sessions)
 	}
+	if err := o.checkHost(); err != nil {
+		return err
+	}
+	if _, err := o.cacheBytes(); err != nil {
+		return err
+	}
 	conf, err := temporalconf.Load("")
 	if err != nil {
 		return badinput.Of(err)
@@ -144,7 +150,7 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 		return err
 	}
 	defer c.Close()
-	if err := o.nameHost(options.HostPort); err != nil {
+	if err := o.findAddress(options.HostPort); err != nil {
 		return err
 	}
 	local := stack.IsLocal(options.HostPort)

@@ -39,8 +39,8 @@ const hostStages = 256
 // hostNames matches host names that can be part of a queue's name.
 var hostNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// nameHost determines this host's name and the address at which others reach it.
-func (o *workerOptions) nameHost(temporal string) error {
+// checkHost determines this host's name, and checks what flags and variables say about it. It asks no server.
+func (o *workerOptions) checkHost() error {
 	if o.host = cmp.Or(o.host, os.Getenv(hostVariable)); o.host == "" {
 		name, err := os.Hostname()
 		if err != nil {
@@ -55,11 +55,6 @@ func (o *workerOptions) nameHost(temporal string) error {
 		return badInput("--update-devices is %d, it must be at least 1", o.updateDevices)
 	}
 	if o.address = cmp.Or(o.address, os.Getenv(addressVariable)); o.address == "" {
-		address, err := gang.AddressTo(temporal)
-		if err != nil {
-			return err
-		}
-		o.address = address
 		return nil
 	}
 	if net.ParseIP(o.address) == nil {
@@ -69,6 +64,14 @@ func (o *workerOptions) nameHost(temporal string) error {
 		return badInput("--host-address, %s: %w", addressVariable, err)
 	}
 	return nil
+}
+
+// findAddress determines the address at which others reach this host, if nothing names it: that of the way to Temporal.
+func (o *workerOptions) findAddress(temporal string) (err error) {
+	if o.address == "" {
+		o.address, err = gang.AddressTo(temporal)
+	}
+	return err
 }
 
 // addHostTLS adds the flags for connections between hosts.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,16 +16,17 @@ func TestHostOfAWorker(t *testing.T) {
 	t.Setenv(hostVariable, "")
 	t.Setenv(addressVariable, "")
 	o := workerOptions{updateDevices: 1}
-	require.NoError(t, o.nameHost("127.0.0.1:7233"))
+	require.NoError(t, o.checkHost())
+	require.NoError(t, o.findAddress("127.0.0.1:7233"))
 	require.NotEmpty(t, o.host)
 	require.Equal(t, "127.0.0.1", o.address, "the way to the server is this host's own")
 
 	t.Setenv(hostVariable, "node-7")
 	o = workerOptions{updateDevices: 1}
-	require.NoError(t, o.nameHost("127.0.0.1:7233"))
+	require.NoError(t, o.checkHost())
 	require.Equal(t, "node-7", o.host)
 	o = workerOptions{updateDevices: 1, host: "b", address: "127.0.0.1"}
-	require.NoError(t, o.nameHost("127.0.0.1:7233"))
+	require.NoError(t, o.checkHost())
 	require.Equal(t, "b", o.host, "the flag goes first")
 
 	for want, o := range map[string]workerOptions{
@@ -35,10 +37,24 @@ func TestHostOfAWorker(t *testing.T) {
 		"--host-address, ROPEWALK_HOST_ADDRESS: no network interface of this h": {updateDevices: 1, host: "a",
 			address: "192.0.2.1"},
 	} {
-		err := o.nameHost("127.0.0.1:7233")
+		err := o.checkHost()
 		var bad badinput.Error
 		require.ErrorAs(t, err, &bad)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// What no worker can do is refused before a server is asked: there is none here.
+func TestAWorkersFlagsAreCheckedFirst(t *testing.T) {
+	for _, name := range []string{"TEMPORAL_ADDRESS", "AWS_ENDPOINT_URL_S3"} {
+		t.Setenv(name, "127.0.0.1:1")
+	}
+	for want, o := range map[string]workerOptions{
+		"--update-devices is 0":             {sessions: 1, host: "a", cache: -1},
+		"--host, ROPEWALK_HOST: must match": {sessions: 1, updateDevices: 1, host: "a b", cache: -1},
+		"--cache-mb is":                     {sessions: 1, updateDevices: 1, host: "a", cache: 1 << 30},
+	} {
+		require.ErrorContains(t, o.run(t.Context(), &console{err: io.Discard}), want)
 	}
 }
 

@@ -115,6 +115,30 @@ func mostAtOnce(t *testing.T, a *fake, s *servers.Sampler, want int64) int64 {
 	return a.most.Load()
 }
 
+// A sequence that only a lost server takes is no fault of the request or of its rows: the server may come back. One that
+// no server takes is refused.
+func TestASequenceForALostServer(t *testing.T) {
+	dir := policyDir(t, 1)
+	long, short := newFake(t, servers.KindRopewalk), newFake(t, servers.KindRopewalk)
+	short.context = 32
+	s := open(t, all(long, short)...)
+	require.NoError(t, s.Load(t.Context(), policy.RolePolicy, dir, false))
+	_, err := s.Generate(t.Context(), rows(2, 64))
+	require.NoError(t, err)
+	_, err = s.Generate(t.Context(), rows(2, shape.Positions))
+	require.ErrorIs(t, err, policy.ErrBadRequest)
+	long.kill()
+	_, err = s.Generate(t.Context(), rows(2, 65))
+	require.ErrorIs(t, err, policy.ErrLost, "the server is lost with the row")
+	require.ErrorContains(t, s.Away(), long.url)
+	_, err = s.Generate(t.Context(), rows(2, 66))
+	require.ErrorIs(t, err, policy.ErrLost)
+	require.NotErrorIs(t, err, policy.ErrBadRequest)
+	require.ErrorContains(t, err, "a prefix of 3 tokens and a budget of 66; longer ones than 32 are away")
+	_, err = s.Generate(t.Context(), rows(2, 8))
+	require.NoError(t, err, "shorter ones go on")
+}
+
 // A storm of 429 slows the sampler down, and loses nothing once it is over.
 func TestThrottledForAWhile(t *testing.T) {
 	dir := policyDir(t, 1)

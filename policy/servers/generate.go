@@ -128,6 +128,9 @@ func (s *Sampler) stuck(f *flight, err error) error {
 	case !s.dispatch.any():
 		return s.allAway("ask for a response")
 	}
+	if lost := s.checkLost(len(f.prefix), f.maxTokens); lost != nil {
+		return lost
+	}
 	return fmt.Errorf("%w: a prefix of %d tokens and a budget of %d", err, len(f.prefix), f.maxTokens)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -315,6 +314,11 @@ func (s *Sampler) Generate(ctx context.Context, req policy.GenerateRequest) (pol
 	if err := checkRequest(s.loaded.shape, s.longest(), s.can, req); err != nil {
 		return policy.Generated{}, fmt.Errorf("generate: %w", err)
 	}
+	for i, prefix := range req.Prefixes {
+		if err := s.checkLost(len(prefix), req.MaxTokens[i]); err != nil {
+			return policy.Generated{}, fmt.Errorf("generate: %w", err)
+		}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(s.closed, func() { cancel(fmt.Errorf("%w: the sampler is closed", policy.ErrLost)) })
@@ -326,16 +330,31 @@ func (s *Sampler) Generate(ctx context.Context, req policy.GenerateRequest) (pol
 	return out, nil
 }
 
-// longest is the longest sequence that a server in use takes.
+// longest is the longest sequence that a server takes, also one that is away and may come back.
 func (s *Sampler) longest() int {
 	most := 0
 	for _, v := range s.servers {
-		most = max(most, v.known.Positions)
-	}
-	if most == 0 {
-		return math.MaxInt
+		most = max(most, v.longest())
 	}
 	return most
+}
+
+// checkLost returns an error if servers are in use and none of them takes a row of that prefix and budget. A server that
+// is away does, so a later attempt may succeed.
+func (s *Sampler) checkLost(prefix, budget int) error {
+	s.dispatch.mu.Lock()
+	defer s.dispatch.mu.Unlock()
+	most := 0
+	for _, v := range s.servers {
+		if v.load.up {
+			most = max(most, v.longest())
+		}
+	}
+	if most == 0 || prefix+budget <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: %w: a prefix of %d tokens and a budget of %d; longer ones than %d are away", policy.ErrLost,
+		errStuck, prefix, budget, most)
 }
 
 // Capabilities are what all servers can do that answered when the sampler was opened.
