@@ -105,7 +105,7 @@ func TestClassifyNamesWhatMayPass(t *testing.T) {
 		err  error
 		kind string
 	}{
-		"a full store":   {fmt.Errorf("reward: put shard: %w (XMinioStorageFull)", store.ErrNoSpace), api.FailFull},
+		"a full store": {fmt.Errorf("reward: put shard: %w (XMinioStorageFull)", store.ErrNoSpace), api.FailFull},
 		"a full disk": {fmt.Errorf("reward: %w", &os.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}),
 			api.FailFull},
 		"a full quota":   {&os.PathError{Op: "write", Path: "a", Err: syscall.EDQUOT}, api.FailFull},
