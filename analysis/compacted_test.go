@@ -241,3 +241,13 @@ assert sum(m.place.stage == "compact" for m in b._visible.manifests("turns", Non
 assert all(m.place.stage != "compact" for m in a._visible.manifests("turns", None))
 print("same", opened)
 `
+
+// Neither merged copies nor the run's end are replays of a step.
+func TestACompactedRunHasNoReplays(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Created: "2026-01-02T03:04:05Z"})
+	compact(t, objects)
+	v, err := analysis.New(objects).WithGeneration(analysis.AllGenerations).Visible(t.Context(), "r")
+	require.NoError(t, err)
+	require.Empty(t, v.Replays(analysis.NoStep))
+}

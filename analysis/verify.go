@@ -72,9 +72,9 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 	return r.VerifySigned(ctx, run, nil, true)
 }
 
-// VerifySigned is Verify, and checks that each of the run's manifests, heads and notes of pruning has a signature by one
-// of the keys; nil keys demand none. With keys the run must be complete, unless unfinished allows that it is not: no
-// signature says whether something came after the last one.
+// VerifySigned is Verify, and checks that each of the run's manifests, heads and notes of pruning has a signature by
+// one of the keys; nil keys demand none. With keys the run must be complete, unless unfinished allows that it is not:
+// no signature says whether something came after the last one.
 func (r *Record) VerifySigned(ctx context.Context, run string, keys signing.Keys, unfinished bool) (Verification,
 	error) {
 	if err := schema.CheckRunID(run); err != nil {

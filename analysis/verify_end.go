@@ -7,8 +7,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// checkMeasured checks that each evaluation that has measured times is there. Until the next step names it, nothing else
-// of an unfinished run does.
+// checkMeasured checks that each evaluation that has measured times is there. Until the next step names it, nothing
+// else of an unfinished run does.
 func checkMeasured(v *evidence) {
 	for _, m := range v.ordered() {
 		for _, s := range m.ShardsOf(schema.Timings) {

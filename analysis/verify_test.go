@@ -76,9 +76,9 @@ func TestVerifyAWholeRun(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 	v := verify(t, objects)
 	require.Empty(t, v.Faults)
-	// init: prepare, warm start, evaluate, timings; the warm start outside the run. A step: 3 single
-	// stages before and after the sharded stages, 5 sharded stages with 2 shards each, 2 timings of calls, timings. After
-	// the last: evaluate, end, timings.
+	// init: prepare, warm start, evaluate, timings; the warm start outside the run. A step: 3 single stages before and
+	// after the sharded stages, 5 sharded stages with 2 shards each, 2 timings of calls, timings. After the last:
+	// evaluate, end, timings.
 	require.Equal(t, 5+2*(5+5*3+2+1)+3, v.Manifests)
 	require.Equal(t, 2, v.Heads)
 	require.Equal(t, 3, v.Checkpoints)

@@ -131,7 +131,8 @@ func TestEpisodesRefuseRowsThatDoNotFit(t *testing.T) {
 	} {
 		broken := committed{slices.Clone(c.prompts), slices.Clone(c.turns), slices.Clone(c.calls)}
 		change(&broken)
-		if _, err := l.Episodes(t.Context(), broken.prompts, 4, Rows{Turns: broken.turns, Calls: broken.calls}); err == nil {
+		rows := Rows{Turns: broken.turns, Calls: broken.calls}
+		if _, err := l.Episodes(t.Context(), broken.prompts, 4, rows); err == nil {
 			t.Errorf("%s: rebuilt", name)
 		}
 	}

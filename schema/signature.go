@@ -5,8 +5,8 @@ import "strings"
 // signatures follows the prefix of a run, or of a warm start, in the keys of signatures.
 const signatures = "signatures/"
 
-// SignaturesPrefix is the prefix of the keys of the signatures of a manifest, a head or a note of pruning; "" if the key
-// is that of none. A document may have several: each is of some bytes, by some key.
+// SignaturesPrefix is the prefix of the keys of the signatures of a manifest, a head or a note of pruning; "" if the
+// key is that of none. A document may have several: each is of some bytes, by some key.
 func SignaturesPrefix(document string) string {
 	_, notManifest := ParseManifestKey(document)
 	_, _, notHead := ParseHeadKey(document)
@@ -17,8 +17,8 @@ func SignaturesPrefix(document string) string {
 	return parts[0] + "/" + parts[1] + "/" + signatures + parts[2] + "/"
 }
 
-// SignatureKey is the key of the signature of a document whose bytes have the digest; "" if documents under that key are
-// not signed. signer identifies the public key.
+// SignatureKey is the key of the signature of a document whose bytes have the digest; "" if documents under that key
+// are not signed. signer identifies the public key.
 func SignatureKey(document, digest, signer string) string {
 	prefix := SignaturesPrefix(document)
 	if prefix == "" {

@@ -9,8 +9,8 @@ import (
 )
 
 // compact starts to merge the small shards of finished steps, one step after the other, once their measured times are
-// recorded, alongside the next steps. Only the end of a history waits for it. A failure is only logged, because nothing but the number of files
-// depends on it, and `ropewalk compact` makes up for it.
+// recorded, alongside the next steps. Only the end of a history waits for it. A failure is only logged, because nothing
+// but the number of files depends on it, and `ropewalk compact` makes up for it.
 func (r *trainRun) compact(ctx workflow.Context, steps ...int) {
 	if !r.prepared.Plan.Compact {
 		return

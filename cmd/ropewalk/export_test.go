@@ -127,7 +127,8 @@ func TestExportModelOptions(t *testing.T) {
 		Dtype: checkpoint.BF16}, got)
 	force := exportOptions{format: "openai", out: "x", model: modelFlags{force: true}}
 	_, err = force.modelOptions("r", given("force"))
-	require.EqualError(t, err, "--force: belongs to --checkpoint; a file of trajectories or metrics is replaced without it")
+	require.EqualError(t, err, "--force: belongs to --checkpoint; a file of trajectories or metrics is replaced "+
+		"without it")
 	_, err = force.modelOptions("r", given("force", "merge"))
 	require.EqualError(t, err, "--checkpoint: name latest, best or a step")
 	o.format = "gguf"

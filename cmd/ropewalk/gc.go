@@ -23,9 +23,9 @@ func gcCommand(con *console) *cobra.Command {
 			"completed. With --delete it deletes them. It never deletes what a manifest names, and it can run\n" +
 			"while workers do: it keeps what is younger than --min-age, and what a stage that is not committed\n" +
 			"yet may name. The minimum age must exceed the time limits of stages: " + hours(workflows.LongestStage()) +
-			", or what `unpark\n--timeout` gave. --unfinished also collects old orphans of steps that are not done, such " +
-			"as\nthose of runs that were given up. While workers are there, --delete refuses a lower age and\n" +
-			"--unfinished.",
+			", or what `unpark\n--timeout` gave. --unfinished also collects old orphans of steps that are not done,\n" +
+			"such as those of runs that were given up. While workers are there, --delete refuses a lower age\n" +
+			"and --unfinished.",
 		Example: "  ropewalk gc\n  ropewalk gc --delete\n  ropewalk gc --delete --min-age 48h --json",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -95,8 +95,8 @@ func withoutWorkers(ctx context.Context, s *runs.Session, o gc.Options) error {
 	if least := workflows.LongestStage(); o.MinAge < least {
 		what = fmt.Sprintf("--min-age: must be at least %s, the longest time limit of a stage,", hours(least))
 	}
-	return badInput("%s while workers are there, which may still commit what gc would delete; stop them first: %s", what,
-		strings.Join(there, ", "))
+	return badInput("%s while workers are there, which may still commit what gc would delete; stop them first: %s",
+		what, strings.Join(there, ", "))
 }
 
 // hours writes a duration as the flag takes it, such as 6h.

@@ -29,8 +29,8 @@ import (
 // ErrDamaged is wrapped by every error about bytes that differ from what a manifest says.
 var ErrDamaged = errors.New("record is damaged")
 
-// ErrUnkept is wrapped by errors of Commit about objects that are missing or differ from what was put, before a manifest
-// lists them. Nothing of the record is damaged: another attempt puts them again.
+// ErrUnkept is wrapped by errors of Commit about objects that are missing or differ from what was put, before a
+// manifest lists them. Nothing of the record is damaged: another attempt puts them again.
 var ErrUnkept = errors.New("the store did not keep what was put")
 
 // concurrent is the number of objects that are read concurrently. Each is held in memory.

@@ -32,8 +32,8 @@
 // are as young as the attempt, because every writer puts its objects again even if they exist, and Store.Put renews
 // their age. The minimum age must therefore exceed the longest time that an attempt takes from its first put to its
 // commit (workflows.LongestStage), unless a person allowed more. The default minimum age is a day, and the command
-// refuses less than that longest time while workers are there. The age is read a second time directly before a delete. Any time may pass between the plan and the second
-// listing: what is committed between them is read.
+// refuses less than that longest time while workers are there. The age is read a second time directly before a delete.
+// Any time may pass between the plan and the second listing: what is committed between them is read.
 //
 // Unfinished also collects places that are not settled, by age alone. An attempt of a resumed run could put the bytes
 // of an old orphan again between the second check and the delete, and commit their name. Use Unfinished only on a store

@@ -70,7 +70,8 @@ func (s *Session) dueWithin(ctx context.Context, name string, from time.Time, wi
 	error) {
 	got, err := s.Temporal.WorkflowService().ListScheduleMatchingTimes(ctx,
 		&workflowservice.ListScheduleMatchingTimesRequest{Namespace: s.Lease.Addresses().Namespace, ScheduleId: name,
-			StartTime: timestamppb.New(from.Add(-time.Second)), EndTime: timestamppb.New(from.Add(within - time.Second))})
+			StartTime: timestamppb.New(from.Add(-time.Second)),
+			EndTime:   timestamppb.New(from.Add(within - time.Second))})
 	if err != nil {
 		return nil, fmt.Errorf("look up when the schedule %s is due: %w", name, err)
 	}

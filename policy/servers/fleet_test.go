@@ -115,8 +115,8 @@ func mostAtOnce(t *testing.T, a *fake, s *servers.Sampler, want int64) int64 {
 	return a.most.Load()
 }
 
-// A sequence that only a lost server takes is no fault of the request or of its rows: the server may come back. One that
-// no server takes is refused.
+// A sequence that only a lost server takes is no fault of the request or of its rows: the server may come back. One
+// that no server takes is refused.
 func TestASequenceForALostServer(t *testing.T) {
 	dir := policyDir(t, 1)
 	long, short := newFake(t, servers.KindRopewalk), newFake(t, servers.KindRopewalk)

@@ -339,8 +339,8 @@ func (s *Sampler) longest() int {
 	return most
 }
 
-// checkLost returns an error if servers are in use and none of them takes a row of that prefix and budget. A server that
-// is away does, so a later attempt may succeed.
+// checkLost returns an error if servers are in use and none of them takes a row of that prefix and budget. A server
+// that is away does, so a later attempt may succeed.
 func (s *Sampler) checkLost(prefix, budget int) error {
 	s.dispatch.mu.Lock()
 	defer s.dispatch.mu.Unlock()
