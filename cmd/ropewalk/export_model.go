@@ -58,7 +58,7 @@ func (o exportOptions) modelOptions(run string, given func(string) bool) (export
 	}
 	switch {
 	case o.model.checkpoint == "" && o.model.force && !given("merge") && !given("untied") && !given("dtype"):
-		return out, badInput("--force: belongs to --checkpoint; a file of trajectories or metrics is replaced "+
+		return out, badInput("--force: belongs to --checkpoint; a file of trajectories or metrics is replaced " +
 			"without it")
 	case o.model.checkpoint == "":
 		return out, badInput("--checkpoint: name latest, best or a step")
