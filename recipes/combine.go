@@ -17,6 +17,7 @@ type combination struct {
 	reads []string // the other fields it reads
 	only  string   // environment, or class of them; "" = all
 	doc   string   // the rule in words, for the reference page
+	late  bool     // records break it that are older than the rule: their recipes keep what is not set anew
 	check func(*Recipe) string
 }
 
@@ -377,6 +378,15 @@ var surrounding = []combination{
 					"their rows", r.Optimizer.Minibatches)
 		},
 	},
+	{
+		at: "loss.tis", reads: []string{"rollout.top_p", "rollout.top_k", "rollout.min_p"}, only: trained,
+		doc: "off with rollout.top_p, top_k or min_p", late: true,
+		check: func(r *Recipe) string {
+			return unless(r.Loss.TIS() == nil || !r.Rollout.Truncation().Active(), "weighs by equal distributions "+
+				"alone, and with rollout.top_p, top_k or min_p the sampler's log-probabilities are those of the tokens "+
+				"that are left: each weight would be smaller by their share of the whole; use one of the two")
+		},
+	},
 	truncates("rollout.top_p", func(r *Recipe) bool { return r.Rollout.TopP == 0 || r.Rollout.TopP == 1 }),
 	truncates("rollout.top_k", func(r *Recipe) bool { return r.Rollout.TopK == 0 }),
 	truncates("rollout.min_p", func(r *Recipe) bool { return r.Rollout.MinP == 0 }),
@@ -547,13 +557,18 @@ func (d *decoder) combinations(r *Recipe) {
 	faulty := slices.Clone(d.problems)
 	for _, c := range combinations {
 		if c.only != "" && !slices.Contains(members([]string{c.only}), d.scope.environment) || !d.scope.places(c.at) ||
-			!sound(faulty, append([]string{c.at}, c.reads...)) {
+			!sound(faulty, append([]string{c.at}, c.reads...)) || c.late && d.kept(c) {
 			continue
 		}
 		if fault := c.check(r); fault != "" {
 			d.fail(d.blame(c.at), c.at, "%s", fault)
 		}
 	}
+}
+
+// kept reports whether a recipe comes from a record and sets none of the rule's fields anew.
+func (d *decoder) kept(c combination) bool {
+	return d.committed && !slices.ContainsFunc(append([]string{c.at}, c.reads...), d.overridden)
 }
 
 // places reports whether the recipe has a place for a field and for the sections that contain the field.

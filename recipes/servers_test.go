@@ -49,3 +49,32 @@ func TestServersThatARecipeCannotHave(t *testing.T) {
 		require.NotContains(t, err.Error(), "sk-123456", "what may be a secret is not repeated")
 	}
 }
+
+// The weights of truncated importance sampling compare equal distributions, so they are refused where sampling leaves
+// tokens out: with servers and without, in pipelined runs, and whatever a schedule changes later.
+func TestNoWeightsOfCutDistributions(t *testing.T) {
+	for _, with := range [][]string{
+		{recompute}, {recompute, serverSet}, {recompute, "pipeline.max_staleness=1"},
+		{recompute, "schedule.stages=[{from_step: 2, max_tokens: 192}]"},
+	} {
+		for _, cut := range []string{"rollout.top_p=0.9", "rollout.top_k=5", "rollout.min_p=0.1"} {
+			_, err := Resolve("quickstart", "", append([]string{"loss.tis={}", cut}, with...), nil, nil)
+			require.ErrorContains(t, err, "loss.tis", "%s with %v", cut, with)
+			require.ErrorContains(t, err, "those of the tokens that are left", "%s with %v", cut, with)
+		}
+		for _, whole := range []string{"rollout.top_p=1", "rollout.top_p=0", "evaluation.top_p=0.9"} {
+			_, err := Resolve("quickstart", "", append([]string{"loss.tis={}", whole}, with...), nil, nil)
+			require.NoError(t, err, "%s with %v", whole, with)
+		}
+	}
+	old := resolved(t, "quickstart", recompute, "loss.tis={}").Recipe
+	old.Rollout.TopK = 5
+	text, err := old.Canonical()
+	require.NoError(t, err)
+	_, err = Parse("f", text)
+	require.ErrorContains(t, err, "loss.tis")
+	read, err := ParseCommitted("f", text, nil)
+	require.NoError(t, err, "a run that began before the rule can be read and resumed")
+	_, err = ResolveCommitted(read, []string{"rollout.top_k=6"})
+	require.ErrorContains(t, err, "loss.tis")
+}
