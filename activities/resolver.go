@@ -250,10 +250,14 @@ func (r *resolver) protocol(recipe *recipes.Recipe) (protocol.Protocol, error) {
 		return nil, err
 	}
 	declared, err := r.declared(recipe)
-	if err != nil || len(declared) == 0 || recipe.Rollout.MaxTurns < 2 {
+	if err != nil || len(declared) == 0 {
 		return chat, err
 	}
-	return chat, chat.CheckTools(rollout.Settings{Tools: tools.Specs(declared)}.Prompted())
+	prompted := rollout.Settings{Tools: tools.Specs(declared)}.Prompted()
+	if err := chat.CheckCalls(prompted); err != nil || recipe.Rollout.MaxTurns < 2 {
+		return chat, err
+	}
+	return chat, chat.CheckTools(prompted)
 }
 
 // loop is the recipe's agent loop.

@@ -86,12 +86,14 @@ func (l *Loop) recorded(ctx context.Context, e *Episode, m RecordedMove) error {
 }
 
 // FinalAnswer returns a final message's answer, and the text before it: the last box if there is one, else all of it.
+// What the message says in <think> is no answer.
 func FinalAnswer(text string) (thought, answer string) {
-	if box, found := protocol.LastBox(text); found {
+	spoken := protocol.Boxed{}.Spec().Spoken(text)
+	if box, found := protocol.LastBox(spoken); found {
 		at := strings.LastIndex(text, `\boxed`)
 		return strings.TrimRight(text[:max(at, 0)], " \n"), box
 	}
-	return "", strings.TrimSpace(text)
+	return "", strings.TrimSpace(spoken)
 }
 
 // SequencesOf returns the rows for cloning of a trajectory's turns in their order, as Demonstration.Sequences does.

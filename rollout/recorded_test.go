@@ -14,6 +14,8 @@ func TestFinalAnswer(t *testing.T) {
 	require.Equal(t, []string{"Add them.", "4"}, []string{thought, answer})
 	thought, answer = FinalAnswer(" Paris\n")
 	require.Equal(t, []string{"", "Paris"}, []string{thought, answer})
+	thought, answer = FinalAnswer(`<think>\boxed{3}?</think>It is 4.`)
+	require.Equal(t, []string{"", "It is 4."}, []string{thought, answer})
 }
 
 // A recorded conversation has the tokens of the rollout in which a policy writes the same, and only the responses are

@@ -23,7 +23,7 @@ type Grader struct {
 	reward recipes.Reward
 	limit  int     // maximum tokens of a trajectory
 	mu     float64 // weight of the reward's tool term at this step
-	answer protocol.AnswerForm
+	spec   protocol.Spec
 	golds  bool            // a question has several right answers, which are compared by words
 	equal  map[string]bool // trajectories whose answer a committed grading found equal to the gold
 
@@ -44,7 +44,7 @@ func New(recipe *recipes.Recipe, step int) *Grader {
 		g.criteria = recipe.Judge.Criteria
 	}
 	if p, err := recipe.Protocol(); err == nil { // imported trajectories have none
-		g.answer = p.Spec().Answer
+		g.spec = p.Spec()
 	}
 	return g
 }
@@ -129,17 +129,25 @@ func (g *Grader) base(t schema.TrajectoryRow) (reward.Outcome, float64, error) {
 	return outcome, score, err
 }
 
-// compared is the outcome of comparing strings, values and lists, without symbolic gradings.
+// compared is the outcome of comparing strings, values and lists, without symbolic gradings. An answer in the reasoning
+// of a protocol is a draft.
 func (g *Grader) compared(t schema.TrajectoryRow) reward.Outcome {
 	d, _ := reward.Declared(g.reward.Name)
-	return d.Outcome(g.trajectory(t), g.options())
+	read := g.trajectory(t)
+	if g.spec.Name != "" {
+		read.Text = g.spec.Spoken(read.Text)
+	}
+	if g.spec.Answer == protocol.AnswerText && t.HasAnswer { // the protocol has found it, and nothing marks it
+		read.Text += "<answer>" + t.FinalAnswer + "</answer>"
+	}
+	return d.Outcome(read, g.options())
 }
 
 // options say where the protocol's answers are and how strictly they are compared.
 func (g *Grader) options() reward.Options {
 	d, _ := reward.Declared(g.reward.Name)
-	o := d.Options(g.reward.Fallback || g.answer == protocol.AnswerBox)
-	o.Plain = g.answer == protocol.AnswerInTags || g.answer == protocol.AnswerText
+	o := d.Options(g.reward.Fallback || g.spec.Answer == protocol.AnswerBox)
+	o.Plain = g.spec.Answer == protocol.AnswerInTags || g.spec.Answer == protocol.AnswerText
 	return o
 }
 
@@ -148,9 +156,6 @@ func (g *Grader) trajectory(t schema.TrajectoryRow) reward.Trajectory {
 	out := reward.Trajectory{
 		Text: t.Text, Gold: t.Gold, Answer: t.FinalAnswer, Answered: t.HasAnswer, Facts: facts(t),
 		SourceReward: t.SourceReward, SourceSuccess: t.Reference, ToolWeight: g.mu,
-	}
-	if g.answer == protocol.AnswerText && t.HasAnswer { // the protocol has found it, and nothing in the text marks it
-		out.Text += "<answer>" + t.FinalAnswer + "</answer>"
 	}
 	if played, ok := g.Played[t.TrajectoryID]; ok {
 		out.Played = &played

@@ -131,3 +131,22 @@ func TestFactsFollowFromTheRow(t *testing.T) {
 	require.Equal(t, reward.Facts{Turns: 3, ToolTurns: 2, Calls: 2, ParsedCalls: 2, ExecutedCalls: 1, Answered: true},
 		f)
 }
+
+// A box that a policy writes while it thinks is no answer, in whatever protocol and for every reward that reads texts.
+func TestDraftsInReasoningScoreNothing(t *testing.T) {
+	for _, c := range []struct{ set, text string }{
+		{"reward={name: rstar2_outcome}", `<reason>maybe <answer>\boxed{7}</answer></reason>no idea<|im_end|>`},
+		{"rollout.protocol=hermes", `<think>maybe \boxed{7}</think>no idea<|im_end|>`},
+		{"rollout.protocol=hermes", `<think>maybe \boxed{7}`},
+		{"rollout.protocol=tir", `maybe \boxed{7}</think>no idea<|im_end|>`},
+		{"rollout.protocol=search", `<think>maybe <answer>7</answer></think>no idea<|im_end|>`},
+		{"reward={name: arlarena}", `<reason>maybe \boxed{7}</reason>no idea<|im_end|>`},
+	} {
+		row := told("", "7")
+		row.HasAnswer, row.FinalAnswer, row.Text = false, "", c.text
+		got, err := New(scoring(t, c.set), 1).Score(row)
+		require.NoError(t, err)
+		require.False(t, got.Success, c.text)
+		require.Zero(t, got.Outcome, c.text)
+	}
+}

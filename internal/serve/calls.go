@@ -24,6 +24,7 @@ type call struct{ Name, Arguments string }
 // callFinder separates the text of a response from its calls. Text before the first call is passed on at once, except
 // white space and what may begin a call.
 type callFinder struct {
+	thoughts
 	space strings.Builder // white space before held
 	held  string          // a few bytes, unless a call has begun
 	rest  strings.Builder // what follows the beginning of a call
@@ -33,6 +34,12 @@ type callFinder struct {
 
 // push adds text, and returns what is certainly no part of a call.
 func (c *callFinder) push(text string) string {
+	passed, text := c.take(text)
+	return passed + c.spoken(text)
+}
+
+// spoken is push of text outside of reasoning.
+func (c *callFinder) spoken(text string) string {
 	if c.calls {
 		c.rest.WriteString(text)
 		return ""
@@ -84,6 +91,11 @@ func overlaps(text, mark string) bool {
 
 // end returns the rest of the text, and the calls. Something that looks like a call and is none is text.
 func (c *callFinder) end() (text string, calls []call) {
+	passed := c.left()
+	if !c.inside {
+		passed = c.spoken(passed)
+	}
+	defer func() { text = passed + text }()
 	text = c.space.String() + c.held + c.rest.String()
 	c.space.Reset()
 	c.held = ""

@@ -40,6 +40,7 @@ func (s *Server) chats(w http.ResponseWriter, r *http.Request) {
 		refuse(w, asAPI(err))
 		return
 	}
+	p.thinks = begun(text)
 	a := newAnswer(&p, m)
 	rows, failed := p.rows(m.encode(text, false), 0, s.context, m)
 	if failed != nil {
@@ -146,7 +147,7 @@ func chatForm(a *answer, name string) form {
 	finders := make([]*callFinder, len(a.choices))
 	for i := range finders {
 		if a.p.marks {
-			finders[i] = &callFinder{}
+			finders[i] = &callFinder{thoughts: thoughts{inside: a.p.thinks}}
 		}
 	}
 	return form{

@@ -37,6 +37,7 @@ type params struct {
 	entropies   bool
 	logProbs    bool
 	top         int
+	thinks      bool // whether the prompt has begun the reasoning of the reply
 	marks       bool // whether the marks of calls are kept in texts although they are special tokens
 }
 

@@ -150,9 +150,11 @@ func (s *researchScan) next() bool {
 	case "<python>":
 		s.call("</python>", &s.found.Python)
 	case "<answer>":
-		s.answers++
-		s.answer, ok = s.until("</answer>")
-		s.broken = !ok || s.answers > 1
+		answer, closed := s.until("</answer>")
+		if s.broken = !closed; s.thinking == 0 { // an answer in a thought is a draft
+			s.answers++
+			s.answer, s.broken = answer, !closed || s.answers > 1
+		}
 	default:
 		s.broken = true
 	}

@@ -40,10 +40,11 @@ func followUp(v View) string {
 }
 
 // Parse reads the box.
-func (Boxed) Parse(response string, _ []Tool) Parsed {
-	text, ended := strings.CutSuffix(response, EndOfTurn)
-	got := Parsed{Reasoning: thought(text), AnswerTags: boxes(text)}
-	got.Answer, got.HasAnswer = LastBox(text)
+func (p Boxed) Parse(response string, _ []Tool) Parsed {
+	response, ended := strings.CutSuffix(response, EndOfTurn)
+	text := p.Spec().reason(response)
+	got := Parsed{Reasoning: text.thought(text.rest), AnswerTags: boxes(text.rest)}
+	got.Answer, got.HasAnswer = LastBox(text.rest)
 	got.WellFormed = ended && got.HasAnswer
 	return got
 }

@@ -33,6 +33,7 @@ type chatTemplate struct {
 	special         map[string]string
 	end             string   // ends a turn of the policy
 	ends            []string // further tokens that end a response
+	opening         string   // the tag of reasoning with which the template begins each response; "" if there is none
 	marks           []string
 }
 
@@ -85,10 +86,18 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 			b.ends = append(b.ends, end)
 		}
 	}
+	// A template that refuses this conversation refuses the run's prompts too, with its reason.
+	if prompt, err := c.render([]any{message("user", probe)}, nil, true); err == nil {
+		_, begun, _ := strings.Cut(prompt, probe)
+		if at := strings.LastIndex(begun, thinkOpen); at > strings.LastIndex(begun, thinkClose) {
+			b.opening = begun[at:]
+		}
+	}
 	return c, nil
 }
 
-// CheckTools refuses a template that writes earlier turns differently once the results of calls follow.
+// CheckTools refuses a template that writes earlier turns differently once the results of calls follow. CheckCalls is
+// about the calls themselves.
 func (c Chat) CheckTools(tools []Tool) error {
 	for _, response := range []string{"<think>\na\n</think>\n\n" + probe, probe} {
 		v := View{Task: "a", Tools: tools, Turn: 1, Rounds: []Round{{Response: response, Bodies: []string{"b"}}}}
@@ -169,7 +178,8 @@ func (c Chat) Spec() Spec {
 		Source: "chat templates in Jinja, as transformers renders them",
 		Form: "it ends its turn and holds either closed <tool_call> blocks with no text after the first of them, or " +
 			"no call and a text",
-		EndOfTurn: p.end, Stops: p.ends, Tags: []string{"tool_call"}, Answer: AnswerText, Tools: true, Marks: p.marks,
+		EndOfTurn: p.end, Stops: p.ends, Tags: []string{"tool_call"}, Opening: p.opening, Answer: AnswerText,
+		Tools: true, Marks: p.marks,
 	}
 }
 
@@ -291,18 +301,14 @@ func (c Chat) cut(response string) (text string, ended bool) {
 // Parse reads calls and the answer, which counts only outside calls and reasoning.
 func (c Chat) Parse(response string, tools []Tool) Parsed {
 	text, ended := c.cut(response)
-	if ended {
-		response = text + EndOfTurn
-	}
-	got := Hermes{}.Parse(response, tools)
+	spec := c.Spec()
+	read := spec.reason(spec.Opening + text)
+	got := parseHermes(read, ended, tools)
+	got.Reasoning = strings.TrimPrefix(got.Reasoning, strings.TrimPrefix(spec.Opening, thinkOpen))
 	if len(got.Calls) > 0 || got.OpenCalls > 0 {
 		return got
 	}
-	if _, after, thinks := strings.Cut(text, thinkClose); thinks {
-		text = after
-	} else if strings.Contains(text, thinkOpen) {
-		text = "" // the reasoning has no end
-	}
+	text = read.rest
 	if got.HasAnswer = true; got.AnswerTags == 0 {
 		got.Answer, got.AnswerTags = strings.TrimSpace(text), 1
 		got.HasAnswer = got.Answer != ""
@@ -328,8 +334,12 @@ func (c Chat) Write(m env.Move) (string, bool) {
 	if m.Action != "" {
 		return "", false
 	}
+	thought := m.Thought
+	if p.opening != "" {
+		thought = m.Thought + thinkClose
+	}
 	if !m.IsCall() {
-		return written(c, m, m.Thought+boxOpen+m.Answer+"}"+p.end)
+		return written(c, m, thought+boxOpen+m.Answer+"}"+p.end)
 	}
 	name, args := arguments(m)
 	if m.Broken {
@@ -338,5 +348,5 @@ func (c Chat) Write(m env.Move) (string, bool) {
 	if !json.Valid([]byte(args)) && !m.Broken {
 		return "", false
 	}
-	return written(c, m, m.Thought+hermesCallOpen+name+hermesArguments+args+hermesCallClose+p.end)
+	return written(c, m, thought+hermesCallOpen+name+hermesArguments+args+hermesCallClose+p.end)
 }

@@ -99,11 +99,15 @@ func (p Hermes) Context(v View) string {
 // Parse reads calls and the box. The box counts only outside calls.
 func (p Hermes) Parse(response string, tools []Tool) Parsed {
 	text, ended := strings.CutSuffix(response, EndOfTurn)
+	return parseHermes(p.Spec().reason(text), ended, tools)
+}
+
+func parseHermes(text reasoned, ended bool, tools []Tool) Parsed {
 	tools = orPython(tools)
 	var got Parsed
-	first := text // text before the first call
+	first := text.rest // text before the first call
 	var after strings.Builder
-	rest := text
+	rest := text.rest
 	for {
 		before, inside, found := strings.Cut(rest, callTag)
 		block, next, closed := strings.Cut(inside, callTagClose)
@@ -126,7 +130,7 @@ func (p Hermes) Parse(response string, tools []Tool) Parsed {
 	}
 	got.AnswerTags = boxes(outside)
 	got.Answer, got.HasAnswer = LastBox(outside)
-	got.Reasoning = thought(first)
+	got.Reasoning = text.thought(first)
 	tagged := strings.Contains(outside, callTag) || strings.Contains(outside, callTagClose)
 	if len(got.Calls) > 0 {
 		got.WellFormed = ended && !tagged && strings.TrimSpace(after.String()) == ""
@@ -142,15 +146,6 @@ func hermesCall(block string, tools []Tool) env.ToolCall {
 		c.Code = unfence(c.Code)
 	}
 	return c
-}
-
-// thought returns the reasoning in the text before a call or a box: the content of its <think> pair, or all of it.
-func thought(text string) string {
-	before, _, _ := strings.Cut(text, boxOpen)
-	if inside := between(before, thinkOpen, thinkClose); len(inside) > 0 {
-		return inside[0]
-	}
-	return before
 }
 
 // Body renders the result of a call, with SPEAR's hints after a program.

@@ -2,31 +2,43 @@ package protocol
 
 import "strings"
 
-// Blocks counts the <tool_call> blocks of a response. In RStar2 and Hermes each of them is a call. Other protocols
-// write calls in other forms, which stay in the content of a message.
-func Blocks(response string) int { return len(between(response, callTag, callTagClose)) }
+// Blocks counts the <tool_call> blocks of a response outside of its reasoning. In Hermes each of them is a call. Other
+// protocols write calls in other forms, which stay in the content of a message.
+func Blocks(response string) int {
+	return len(between(Hermes{}.Spec().Spoken(response), callTag, callTagClose))
+}
 
 // Message renders a response as the content of an assistant message in a chat. The content includes the opening of the
 // response that the generation prompt holds (Spec.Opening). It leaves out the end-of-turn tag and the blocks for which
 // drop returns true, because the message lists those calls separately from its content.
 func Message(opening, response string, drop func(block int) bool) string {
-	rest := strings.TrimSuffix(response, EndOfTurn)
+	text, spec := strings.TrimSuffix(response, EndOfTurn), Hermes{}.Spec()
+	if opening == reasonOpen {
+		spec = RStar2{}.Spec()
+	}
 	var kept strings.Builder
 	kept.WriteString(opening)
-	for block := 0; ; block++ {
-		before, inside, found := strings.Cut(rest, callTag)
-		inside, after, closed := strings.Cut(inside, callTagClose)
-		if !found || !closed {
-			break
+	at, block := 0, 0
+	for _, span := range spec.reason(text).spans {
+		kept.WriteString(text[at:span[0]]) // reasoning, drafts of calls included
+		rest := text[span[0]:span[1]]
+		for {
+			before, inside, found := strings.Cut(rest, callTag)
+			inside, after, closed := strings.Cut(inside, callTagClose)
+			if !found || !closed {
+				break
+			}
+			kept.WriteString(before)
+			if !drop(block) {
+				kept.WriteString(callTag + inside + callTagClose)
+			}
+			rest = after
+			block++
 		}
-		kept.WriteString(before)
-		if !drop(block) {
-			kept.WriteString(callTag + inside + callTagClose)
-		}
-		rest = after
+		kept.WriteString(rest)
+		at = span[1]
 	}
-	kept.WriteString(rest)
-	return kept.String()
+	return kept.String() + text[at:]
 }
 
 // ToolResponse renders, for a user message, the body of a call that no assistant message can list.

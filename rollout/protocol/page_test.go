@@ -24,10 +24,10 @@ After reading this page, you know what a policy reads and writes under each prot
 ([fields](recipes.md#rollout)).
 
 A protocol is the prompt format of an episode: it renders messages, tools and observations into the text that the policy
-reads, and parses the response into reasoning, calls, answer or action. The texts below are exact, except for the
-brackets ⟦ and ⟧: they enclose what the policy samples. The loss covers these parts and no others. Text from a task, a
-tool or an environment never contains one of the protocol's tags or special tokens, because the protocol breaks such
-strings up before the policy reads them.
+reads, and parses the response into reasoning, calls, answer or action. Calls and answers inside the reasoning are
+drafts, which neither run nor count. The texts below are exact, except for the brackets ⟦ and ⟧: they enclose what the
+policy samples. The loss covers these parts and no others. Text from a task, a tool or an environment never contains one
+of the protocol's tags or special tokens, because the protocol breaks such strings up before the policy reads them.
 
 [Contributing](../CONTRIBUTING.md#add-a-protocol) says how to add a protocol.
 `

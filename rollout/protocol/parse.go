@@ -36,6 +36,7 @@ var messages = []string{
 func Parse(response string) Parsed { return parse(response, nil) }
 
 func parse(response string, tools []Tool) Parsed {
+	response = RStar2{}.Spec().Spoken(response)
 	var p Parsed
 	for _, block := range between(response, callTag, callTagClose) {
 		p.Calls = append(p.Calls, parseCall(block, func(name string) (Tool, bool) { return rstar2Tool(tools, name) }))

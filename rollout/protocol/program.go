@@ -52,11 +52,12 @@ func (p Program) Context(v View) string {
 }
 
 // Parse reads the last closed block. Its lines keep their indentation.
-func (Program) Parse(response string, _ []Tool) Parsed {
-	text, ended := strings.CutSuffix(response, EndOfTurn)
-	programs, outside, open := fenced(text)
-	first, _, _ := strings.Cut(text, fence+"py")
-	got := Parsed{Reasoning: thought(first), AnswerTags: len(programs), HasAnswer: len(programs) > 0}
+func (p Program) Parse(response string, _ []Tool) Parsed {
+	response, ended := strings.CutSuffix(response, EndOfTurn)
+	text := p.Spec().reason(response)
+	programs, outside, open := fenced(text.rest)
+	first, _, _ := strings.Cut(text.rest, fence+"py")
+	got := Parsed{Reasoning: text.thought(first), AnswerTags: len(programs), HasAnswer: len(programs) > 0}
 	if got.HasAnswer {
 		got.Answer = programs[len(programs)-1]
 	}

@@ -26,7 +26,8 @@ type Protocol interface {
 	// policy reads after its last response, or another whole prompt if Spec.Whole is set. The text ends where the
 	// response begins.
 	Context(v View) string
-	// Parse parses a response, including the string at which it stopped, if it did.
+	// Parse parses a response, including the string at which it stopped, if it did. Calls and answers inside reasoning
+	// are drafts, which it leaves out.
 	Parse(response string, tools []Tool) Parsed
 	// Body renders the result of a call for the policy. result is nil if and only if the call could not run. The body
 	// is never empty. Only protocols with tools use Body.
@@ -64,6 +65,8 @@ type Spec struct {
 	// RawPrograms means that what the policy's own programs print, and what says why a call of its cannot run, enters
 	// as it is, marks included.
 	RawPrograms bool
+	// Reasoning is the protocol's own tag for reasoning, without brackets; "" if it has none but <think>.
+	Reasoning string
 	// Opening is the beginning of each response that the generation prompt already contains. Graders read the text with
 	// it.
 	Opening string

@@ -14,7 +14,7 @@ import (
 // What the policy's own programs print enters as it is (Spec.RawPrograms), as in the release. Records hold its bytes.
 type RStar2 struct{}
 
-var rstar2Marks = tagMarks(append(slices.Clone(wrapping), "tool_response")...)
+var rstar2Marks = tagMarks(append(slices.Clone(wrapping), "tool_response", "think")...)
 
 // Spec describes the protocol.
 func (RStar2) Spec() Spec {
@@ -22,7 +22,7 @@ func (RStar2) Spec() Spec {
 		Name: "rstar2", Doc: "reasoning, JSON calls of a Python tool and a boxed answer, in tags",
 		Source:    "rStar2-Agent §3.3 and its released code",
 		Form:      "all of its text is in <reason>, <tool_call> and <answer>",
-		EndOfTurn: EndOfTurn, Tags: wrapping, Opening: reasonOpen, Answer: AnswerBoxInTags, Tools: true,
+		EndOfTurn: EndOfTurn, Tags: wrapping, Reasoning: "reason", Opening: reasonOpen, Answer: AnswerBoxInTags, Tools: true,
 		Marks: rstar2Marks, RawPrograms: true,
 	}
 }
@@ -38,7 +38,8 @@ func (RStar2) Context(v View) string {
 	return Prompt(guard(v.Task, rstar2Marks))
 }
 
-// Parse reads the reasoning, the calls and the answer from one response.
+// Parse reads the reasoning, the calls and the answer from one response. The prompt opens the reasoning, and a response
+// that never closes it is read whole, as the release reads every response.
 func (RStar2) Parse(response string, tools []Tool) Parsed {
 	p := parse(response, tools)
 	p.WellFormed = Wrapped(response)

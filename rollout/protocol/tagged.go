@@ -35,12 +35,18 @@ func (t tagged) Spec() Spec {
 	s := t.spec
 	s.Form = "it consists of <" + t.think + "> pairs and ends with one call or one answer"
 	s.EndOfTurn, s.Tools = EndOfTurn, true
+	if t.think != "think" {
+		s.Reasoning = t.think
+	}
 	s.Tags = append([]string{t.think}, t.calls...)
 	s.Tags = append(s.Tags, answerName)
 	for _, c := range t.calls {
 		s.Stops = append(s.Stops, "</"+c+">")
 	}
 	s.Marks = append(tagMarks(append(slices.Clone(s.Tags), t.result)...), boxOpen)
+	if t.think != "think" {
+		s.Marks = append(s.Marks, thinkOpen, thinkClose)
+	}
 	return s
 }
 
@@ -123,15 +129,14 @@ func (t tagged) Parse(response string, tools []Tool) Parsed {
 	text, ended := strings.CutSuffix(response, EndOfTurn)
 	blocks := reward.Blocks(text, s.Tags...)
 	var got Parsed
-	end, reasoned := 0, false
-	for _, b := range blocks {
+	if i := slices.IndexFunc(blocks, func(b reward.Block) bool { return b.Tag == t.think }); i >= 0 {
+		got.Reasoning = blocks[i].Content
+	}
+	end, spoken := 0, s.Spoken(text)
+	for _, b := range reward.Blocks(spoken, s.Tags[1:]...) {
 		end = b.End
-		switch {
-		case b.Tag == t.think:
-			if !reasoned {
-				got.Reasoning, reasoned = b.Content, true
-			}
-		case b.Tag == answerName:
+		switch b.Tag {
+		case answerName:
 			got.AnswerTags++
 			got.Answer, got.HasAnswer = t.answer(b.Content)
 		default:
@@ -142,11 +147,11 @@ func (t tagged) Parse(response string, tools []Tool) Parsed {
 	got.WellFormed = s.Ends(response) && moves == 1 && blocks[len(blocks)-1].Tag != t.think &&
 		reward.Wrapped(text, s.Tags...)
 	if !ended {
-		got.OpenCalls = t.begun(text[end:])
+		got.OpenCalls = t.begun(spoken[end:])
 		return got
 	}
 	for _, c := range t.calls {
-		if _, inside, found := strings.Cut(text[end:], "<"+c+">"); found {
+		if _, inside, found := strings.Cut(spoken[end:], "<"+c+">"); found {
 			got.Calls = append(got.Calls, refuse(inside, "", env.CallDecodeError, messageNotClosed))
 			break
 		}

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -119,10 +120,21 @@ func (ThinkAction) Parse(response string, _ []Tool) Parsed {
 	text, ended := strings.CutSuffix(response, EndOfTurn)
 	action := reward.ExtractAction(text)
 	p := Parsed{Action: action.Text, WellFormed: action.Strict && ended}
+	if drafted := strings.Contains(strings.ToLower(text), actionOpen); drafted && !action.Strict {
+		p.Action = reward.ExtractAction(outside(text, "think")).Text
+	}
 	if thoughts := between(text, thinkOpen, thinkClose); len(thoughts) > 0 {
 		p.Reasoning = thoughts[0]
 	}
 	return p
+}
+
+// outside returns a text without the closed pairs of a tag.
+func outside(text, tag string) string {
+	for _, b := range slices.Backward(reward.Blocks(text, tag)) {
+		text = text[:b.Start] + text[b.End:]
+	}
+	return text
 }
 
 // Body is empty: the protocol has no tools.

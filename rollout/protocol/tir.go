@@ -40,7 +40,7 @@ func (TIR) Spec() Spec {
 		Form: "it either stops at the output block that follows its only python block, or ends its turn with a box " +
 			"and without a block",
 		EndOfTurn: EndOfTurn, Stops: []string{fenceOutput}, Tags: []string{fence + "python", fenceOutput},
-		Answer: AnswerBox, Tools: true, Marks: []string{chatMark, fence, boxOpen},
+		Answer: AnswerBox, Tools: true, Marks: append(tagMarks("think"), fence, boxOpen),
 	}
 }
 
@@ -75,12 +75,13 @@ func (p TIR) Context(v View) string {
 }
 
 // Parse reads the program and the box. A box in a program does not count.
-func (TIR) Parse(response string, tools []Tool) Parsed {
+func (p TIR) Parse(response string, tools []Tool) Parsed {
 	text, ended := strings.CutSuffix(response, EndOfTurn)
 	text, asked := cutOutput(text, ended)
-	programs, outside, open := fenced(text)
-	first, _, _ := strings.Cut(text, fence+"py")
-	got := Parsed{Reasoning: thought(first), AnswerTags: boxes(strings.Join(outside, ""))}
+	spoken := p.Spec().reason(text)
+	programs, outside, open := fenced(spoken.rest)
+	first, _, _ := strings.Cut(spoken.rest, fence+"py")
+	got := Parsed{Reasoning: spoken.thought(first), AnswerTags: boxes(strings.Join(outside, ""))}
 	got.Answer, got.HasAnswer = LastBox(strings.Join(outside, ""))
 	last := strings.TrimSpace(outside[len(outside)-1])
 	switch {
