@@ -97,6 +97,12 @@ func Write(ctx context.Context, record *analysis.Record, out io.Writer, o Option
 	if err != nil {
 		return Progress{}, err
 	}
+	if l, ok := sink.(lines); ok && o.Format == SFT {
+		if l.tools, err = toolsOf(ctx, view, name); err != nil {
+			return Progress{}, err
+		}
+		sink = l
+	}
 	p := Progress{OfSteps: len(steps)}
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {
@@ -175,9 +181,9 @@ func opening(name string) string {
 func newSink(f Format, w io.Writer, opening string) (sink, error) {
 	switch f {
 	case OpenAI:
-		return lines{w, opening, openaiLine}, nil
+		return lines{w: w, opening: opening, line: openaiLine}, nil
 	case SFT:
-		return lines{w, opening, sftLine}, nil
+		return lines{w: w, opening: opening, line: sftLine}, nil
 	case Parquet:
 		return table{schema.NewEpisodeWriter(w), opening}, nil
 	}

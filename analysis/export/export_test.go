@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/golden"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -46,6 +47,12 @@ type line struct {
 		Role      string  `json:"role"`
 		Content   *string `json:"content"`
 		ToolCalls []any   `json:"tool_calls"`
+	}
+	Tools []struct {
+		Function struct {
+			Name       string
+			Parameters map[string]any
+		}
 	}
 	Trajectory string  `json:"trajectory_id"`
 	Reward     float64 `json:"reward"`
@@ -133,6 +140,9 @@ func TestCompletions(t *testing.T) {
 		require.Equal(t, "user", l.Prompt[0].Role)
 		require.Equal(t, "assistant", l.Completion[0].Role)
 		require.Equal(t, "assistant", l.Completion[len(l.Completion)-1].Role)
+		require.Len(t, l.Tools, 1)
+		require.Equal(t, protocol.ToolName, l.Tools[0].Function.Name, "as the calls of the protocol name it")
+		require.Contains(t, l.Tools[0].Function.Parameters, "properties")
 	}
 }
 

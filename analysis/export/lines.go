@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -34,7 +35,8 @@ type conversation struct {
 // lines writes one JSON value a line.
 type lines struct {
 	w       io.Writer
-	opening string // see messages
+	opening string          // see messages
+	tools   json.RawMessage // of a completion whose source declares none
 	line    func(run string, step int, e analysis.Episode, opening string) (any, error)
 }
 
@@ -43,6 +45,10 @@ func (l lines) write(run string, step int, episodes []analysis.Episode) error {
 		v, err := l.line(run, step, e, l.opening)
 		if err != nil {
 			return err
+		}
+		if c, ok := v.(completion); ok && c.Tools == nil && e.Trajectory.Source == rollout.SourceRollout {
+			c.Tools = l.tools
+			v = c
 		}
 		text, err := encode(v)
 		if err != nil {
@@ -112,8 +118,9 @@ func sourceOf(t schema.TrajectoryRow) (source, error) {
 	return s, nil
 }
 
-// completion is a line of the format sft: TRL's conversational prompt and completion. The prompt is
-// everything before the first response, the completion everything from there to the last response.
+// completion is a line of the format sft: TRL's conversational prompt and completion. The prompt is everything before
+// the first response, the completion everything from there to the last response. Arguments of calls are objects: chat
+// templates write them as JSON, and would write a text as JSON twice. Tools are what the prompt lists.
 type completion struct {
 	Prompt     []json.RawMessage `json:"prompt"`
 	Completion []json.RawMessage `json:"completion"`
@@ -133,6 +140,9 @@ func sftLine(_ string, _ int, e analysis.Episode, opening string) (any, error) {
 	}
 	first, last := -1, -1
 	for i, m := range list {
+		if list[i], err = withObjects(m); err != nil {
+			return nil, fmt.Errorf("read messages of trajectory %s: %w", e.Trajectory.TrajectoryID, err)
+		}
 		var role struct {
 			Role string `json:"role"`
 		}

@@ -125,6 +125,24 @@ func TestLineOfAConversation(t *testing.T) {
 	require.JSONEq(t, `[{"type":"function"}]`, string(got.Tools))
 }
 
+// Arguments in lines for fine-tuning are objects, and everything else of a message stays.
+func TestCompletionsHaveArgumentsAsObjects(t *testing.T) {
+	v, err := sftLine("r", 1, episode(), opening(""))
+	require.NoError(t, err)
+	text, err := encode(v)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"arguments":{"code":"print(5)","input":""}`)
+	e := episode()
+	e.Trajectory.Messages = new(`[{"role":"user","content":"q"},{"role":"assistant","content":null,"x":1.50,` +
+		`"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"n\": 1.50}"}},` +
+		`{"id":"b","function":{"name":"f","arguments":"oops"}},{"id":"c","function":{"name":"f","arguments":{}}}]}]`)
+	v, err = sftLine("r", 1, e, opening(""))
+	require.NoError(t, err)
+	require.Equal(t, `{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":{"n":1.50},`+
+		`"name":"f"},"id":"a"},{"id":"b","function":{"name":"f","arguments":"oops"}},{"id":"c","function":{"name":"f",`+
+		`"arguments":{}}}],"x":1.50}`, string(v.(completion).Completion[0]))
+}
+
 func TestDamagedTexts(t *testing.T) {
 	e := episode()
 	e.Trajectory.Messages = new(`{}`)

@@ -32,8 +32,9 @@ func exportCommand(con *console) *cobra.Command {
 			"           the fields task_id, trial, reward, step, … An imported conversation keeps its messages.\n" +
 			"           `ropewalk import openai` reads the lines back.\n" +
 			"  sft      JSON lines for supervised fine-tuning: prompt (the messages before the first response) and\n" +
-			"           completion (from there to the last response), as TRL's SFTTrainer expects them. Only kept\n" +
-			"           trajectories with a positive reward; --only positive adds those that resampling dropped.\n" +
+			"           completion (from there to the last response), as TRL's SFTTrainer expects them, with\n" +
+			"           tools, and arguments of calls as objects. Only kept trajectories with a positive reward;\n" +
+			"           --only positive adds those that resampling dropped.\n" +
 			"  parquet  one table with a row per trajectory: rewards, selection, advantage, token lists, messages\n" +
 			"           as JSON text, and turns with their tool_calls as nested lists.\n\n" +
 			"--format tensorboard writes the metrics of each step as an event file, in a folder of the run's name\n" +

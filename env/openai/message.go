@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -182,6 +183,10 @@ func readFunction(value json.RawMessage) (Call, error) {
 	c := Call{Answer: -1}
 	if c.Name, err = o.name("name"); err != nil {
 		return c, err
+	}
+	if raw := o["arguments"]; bytes.HasPrefix(raw, []byte("{")) { // as templates and other programs want them
+		c.Arguments = string(raw)
+		return c, nil
 	}
 	c.Arguments, err = o.text("arguments")
 	return c, err

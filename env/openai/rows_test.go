@@ -43,6 +43,18 @@ func rows(t *testing.T, file string) Tables {
 	return Rows(1, tasks, letters)
 }
 
+// Arguments may be objects, as chat templates want them, in place of texts.
+func TestArgumentsThatAreObjects(t *testing.T) {
+	const text = `"{\"x\": 2}"`
+	require.Contains(t, dialogue, text)
+	want := rows(t, strings.ReplaceAll(dialogue, text, `"{\"x\":2}"`))
+	got := rows(t, strings.ReplaceAll(strings.ReplaceAll(dialogue, text, `{"x": 2}`), `"{}"`, "{}"))
+	require.Equal(t, want.Turns, got.Turns)
+	calls, err := CallRows(got.Trajectories[0])
+	require.NoError(t, err)
+	require.Equal(t, `{"x":2}`, calls[0].Arguments)
+}
+
 func TestRows(t *testing.T) {
 	got := rows(t, dialogue)
 	require.Len(t, got.Prompts, 1)

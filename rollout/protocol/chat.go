@@ -207,7 +207,7 @@ func (c Chat) render(messages []any, tools []Tool, prompt bool) (string, error) 
 	if len(tools) > 0 {
 		list := make([]any, len(tools))
 		for i, t := range tools {
-			v, err := jinja.From([]byte(t.signature()))
+			v, err := jinja.From([]byte(t.Signature()))
 			if err != nil {
 				return "", fmt.Errorf("tool %s: %w", t.Name, err)
 			}

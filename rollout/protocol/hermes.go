@@ -80,7 +80,7 @@ func hermesOpen(tools []Tool, instruction string) string {
 	if tools = orPython(tools); len(tools) > 0 {
 		signatures := make([]string, len(tools))
 		for i, t := range tools {
-			signatures[i] = guard(t.signature(), marks)
+			signatures[i] = guard(t.Signature(), marks)
 		}
 		b.WriteString(hermesTools + strings.Join(signatures, "\n") + hermesToolsEnd)
 	}

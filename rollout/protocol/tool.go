@@ -71,8 +71,8 @@ func (t Tool) textArgument() string {
 	return ""
 }
 
-// signature renders a tool as one line of JSON, in the form that chat templates list tools.
-func (t Tool) signature() string {
+// Signature renders a tool as one line of JSON, in the form that chat templates list tools.
+func (t Tool) Signature() string {
 	parameters := t.Parameters
 	if !json.Valid(parameters) {
 		parameters = json.RawMessage(`{"type": "object", "properties": {}}`)
