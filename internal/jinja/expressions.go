@@ -65,7 +65,7 @@ func (e dictExpr) value(r *renderer, s *scope) (any, error) {
 // hashable reports whether a value can be a key.
 func hashable(v any) bool {
 	switch v.(type) {
-	case nil, bool, int, float64, string:
+	case nil, bool, int, float64, large, string:
 		return true
 	}
 	return false
@@ -417,6 +417,10 @@ func (r *renderer) arithmetic(op string, a, b any) (any, error) {
 	y, wholeY, also := asNumber(b)
 	if !ok || !also {
 		return nil, bad
+	}
+	_, largeX := a.(large)
+	if _, largeY := b.(large); largeX || largeY {
+		return nil, errLarge
 	}
 	if (op == "/" || op == "//" || op == "%") && y == 0 {
 		return nil, errors.New("division by zero")

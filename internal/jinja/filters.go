@@ -312,6 +312,8 @@ func indent(r *renderer, of any, a arguments) (any, error) {
 
 func toInt(_ *renderer, of any, a arguments) (any, error) {
 	switch v := of.(type) {
+	case int, large:
+		return v, nil
 	case string:
 		if n, err := strconv.Atoi(strings.TrimSpace(v)); err == nil {
 			return n, nil

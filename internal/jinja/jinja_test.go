@@ -286,6 +286,25 @@ func TestNestedJSON(t *testing.T) {
 	}
 }
 
+// Whole numbers of any size are written in their digits, as Python writes them.
+func TestLargeIntegers(t *testing.T) {
+	for digits, more := range map[string]string{
+		"9223372036854775807": "True", "9223372036854775808": "True", "-9223372036854775809": "False",
+		"18446744073709551615": "True", "123456789012345678901234567890": "True", "9007199254740993": "True",
+	} {
+		got, err := job{Template: "{{ x }} {{ [x] }} {{ {'maximum': x} | tojson }} {{ x | int }} {{ x is integer }} " +
+			"{{ x is number }} {{ x is float }} {{ x == x }} {{ x > 1 }} {{ {x: 1}[x] }}",
+			Values: json.RawMessage(`{"x": ` + digits + `}`)}.render(t)
+		require.NoError(t, err)
+		require.Equal(t, digits+" ["+digits+`] {"maximum": `+digits+"} "+digits+" True True False True "+more+" 1", got)
+	}
+	_, err := job{Template: "{{ x + 1 }}", Values: json.RawMessage(`{"x": 9223372036854775808}`)}.render(t)
+	require.ErrorContains(t, err, "too large for a whole number")
+	got, err := job{Template: "{{ x }}", Values: json.RawMessage(`{"x": 1e30}`)}.render(t)
+	require.NoError(t, err)
+	require.Equal(t, "1e+30", got)
+}
+
 // FuzzParse parses and renders any text: it ends, with an error or without.
 func FuzzParse(f *testing.F) {
 	for _, s := range small(f) {

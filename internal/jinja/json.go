@@ -28,6 +28,8 @@ func (l layout) dump(w *writer, v any, depth int) error {
 		w.write(strconv.Itoa(v))
 	case float64:
 		w.write(jsonNumber(v))
+	case large:
+		w.write(string(v))
 	case string:
 		l.quote(w, v)
 	case []any:

@@ -15,7 +15,7 @@ var tests = map[string]test{
 	"none":      plainTest(func(v any) bool { return v == nil }),
 	"string":    plainTest(func(v any) bool { _, ok := v.(string); return ok }),
 	"boolean":   plainTest(func(v any) bool { _, ok := v.(bool); return ok }),
-	"integer":   plainTest(func(v any) bool { _, ok := v.(int); return ok }),
+	"integer":   plainTest(isInteger),
 	"float":     plainTest(func(v any) bool { _, ok := v.(float64); return ok }),
 	"number":    plainTest(func(v any) bool { _, _, ok := asNumber(v); return ok }),
 	"mapping":   plainTest(func(v any) bool { _, ok := v.(*Dict); return ok }),
@@ -41,6 +41,14 @@ var tests = map[string]test{
 	"<=": ordered(func(c int) bool { return c <= 0 }), "gt": ordered(func(c int) bool { return c > 0 }),
 	"greaterthan": ordered(func(c int) bool { return c > 0 }), ">": ordered(func(c int) bool { return c > 0 }),
 	"ge": ordered(func(c int) bool { return c >= 0 }), ">=": ordered(func(c int) bool { return c >= 0 }),
+}
+
+func isInteger(v any) bool {
+	switch v.(type) {
+	case int, large:
+		return true
+	}
+	return false
 }
 
 // cased is the test of a text that one change leaves as it is and the other does not.

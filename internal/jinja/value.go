@@ -55,6 +55,9 @@ type namespace struct{ Dict }
 // function is a value that can be called.
 type function func(r *renderer, args []any, named *Dict) (any, error)
 
+// large is a whole number that has no place in 64 bits, in its digits. It can be written and compared.
+type large string
+
 // From decodes JSON. Mappings keep the order of their keys.
 func From(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -81,6 +84,9 @@ func decode(d *json.Decoder, depth int) (any, error) {
 	case json.Number:
 		if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
 			return int(n), nil
+		}
+		if !strings.ContainsAny(t.String(), ".eE") {
+			return large(t.String()), nil
 		}
 		return t.Float64()
 	case json.Delim:
@@ -181,6 +187,8 @@ func (w *writer) represent(v any) {
 		w.write(strconv.Itoa(v))
 	case float64:
 		w.write(floatText(v))
+	case large:
+		w.write(string(v))
 	case string:
 		w.r.spend(len(v), 1)
 		w.write(quote(v))
@@ -273,7 +281,7 @@ func typeName(v any) string {
 		return "None"
 	case bool:
 		return "a truth value"
-	case int, float64:
+	case int, float64, large:
 		return "a number"
 	case string:
 		return "text"
@@ -303,6 +311,9 @@ func asNumber(v any) (x float64, whole bool, ok bool) {
 		return float64(v), true, true
 	case float64:
 		return v, false, true
+	case large:
+		x, _ := strconv.ParseFloat(string(v), 64) // infinite beyond its range, as in comparisons of Python's floats
+		return x, false, true
 	}
 	return 0, false, false
 }
@@ -310,6 +321,11 @@ func asNumber(v any) (x float64, whole bool, ok bool) {
 // equal compares as Python's == does.
 func (r *renderer) equal(a, b any) bool {
 	r.visit(1)
+	if x, ok := a.(large); ok {
+		if y, also := b.(large); also {
+			return x == y
+		}
+	}
 	if x, _, ok := asNumber(a); ok {
 		y, _, also := asNumber(b)
 		return also && x == y

@@ -31,6 +31,11 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		release()
 		return nil, err
 	}
+	if resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "" {
+		// The session has expired, which the SDK sees only if the answer is not a JSON-RPC error too.
+		resp.Body.Close()
+		resp.Body = http.NoBody
+	}
 	resp.Body = &body{meter: meter{ReadCloser: resp.Body, most: w.most, excess: w.excess}, release: release}
 	return resp, nil
 }

@@ -116,3 +116,48 @@ func TestHeadersGoToTheAddressAlone(t *testing.T) {
 	require.NotContains(t, err.Error(), "s3cret")
 	require.Zero(t, others.Load())
 }
+
+// A session that has expired is opened anew for tools that can run twice, whatever the server's answer holds besides
+// its status.
+func TestExpiredSessionsAreOpenedAnew(t *testing.T) {
+	expired := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`)
+	})
+	var hostile atomic.Pointer[http.HandlerFunc]
+	honest := served(t, &hostile)
+	left := atomic.Int64{}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") != "" && left.Add(-1) == 0 {
+			expired(w, r)
+			return
+		}
+		to, err := http.NewRequestWithContext(r.Context(), r.Method, honest, r.Body)
+		if err != nil {
+			panic(err)
+		}
+		to.Header = r.Header.Clone()
+		resp, err := http.DefaultClient.Do(to)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer resp.Body.Close()
+		for name := range resp.Header {
+			w.Header().Set(name, resp.Header.Get(name))
+		}
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(w, resp.Body)
+	}))
+	t.Cleanup(front.Close)
+	p := newPool(t)
+	say := opened(t, p, pinned(t, p, at(front.URL)), "count_say_it")
+	first := call(0, 0, "count_say_it", `{"text": "a"}`)
+	r, err := one(t, say, first)
+	require.NoError(t, err)
+	left.Store(1)
+	second, err := one(t, say, call(0, 1, "count_say_it", `{"text": "b"}`, tool.Ran{Call: first, Result: r}))
+	require.NoError(t, err)
+	require.Negative(t, left.Load(), "the session had expired")
+	require.Equal(t, r.Status, second.Status)
+}
