@@ -35,7 +35,7 @@ func (a AnswerTasks) Execute(ctx context.Context, in api.AnswersInput) (api.Answ
 		if err != nil {
 			return err
 		}
-		sampler, err := w.sampler(ctx, in.Scope, recipe)
+		sampler, err := w.sampler(ctx, in.Scope, evaluating(recipe))
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,13 @@ func (w *draft) sampler(ctx context.Context, scope api.Scope, r *recipes.Recipe)
 	return s, w.leased(ctx, r, release, err)
 }
 
+// evaluating is a recipe for an engine that only evaluates: it needs nothing that training needs, such as new weights.
+func evaluating(r *recipes.Recipe) *recipes.Recipe {
+	out := *r
+	out.Steps = 0
+	return &out
+}
+
 // elsewhere reports whether another host could do the work as well. Work that was sent here because of the engine goes
 // to another host if the engine is gone and other runs have its devices. An engine on several hosts waits instead,
 // because it would need as many devices anywhere else.

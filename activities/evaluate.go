@@ -126,7 +126,7 @@ func (d *Deps) measure(ctx context.Context, w *draft, in api.EvaluateInput, reci
 		return nil, err
 	}
 	defer m.close()
-	sampler, err := w.sampler(ctx, in.Scope, recipe)
+	sampler, err := w.sampler(ctx, in.Scope, evaluating(recipe))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -18,6 +19,14 @@ import (
 
 // kindEvaluate is the kind of PrepareInput that asks for an evaluation of its own.
 const kindEvaluate = "evaluate"
+
+// engine chooses the engine of a run. An evaluation of its own trains nothing.
+func (a PrepareRun) engine(ctx context.Context, in api.PrepareInput, r *recipes.Recipe) (enginepool.Choice, error) {
+	if in.Kind == kindEvaluate {
+		r = evaluating(r)
+	}
+	return a.engines.Choose(ctx, r)
+}
 
 // noteEvaluates notes the measured policy in the manifest that prepares an evaluation of its own, so that a resumed
 // one measures the same policy.

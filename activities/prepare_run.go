@@ -88,14 +88,14 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 				"run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe",
 				in.Run)
 		}
-		engine, err := a.engines.Choose(ctx, &resolved.Recipe)
+		engine, err := a.engine(ctx, in, &resolved.Recipe)
 		if err != nil {
 			return err
 		}
 		if err := a.holdable(&resolved.Recipe, engine.Kind); err != nil {
 			return err
 		}
-		if err := samplesApart(&resolved.Recipe, engine.Kind); err != nil {
+		if err := samplesApart(in, &resolved.Recipe, engine.Kind); err != nil {
 			return err
 		}
 		if err := a.reads(ctx, in, &resolved.Recipe); err != nil {
@@ -139,7 +139,7 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	if out.Evaluation, err = a.planEvaluation(ctx, out.Evaluates, &c.recipe); err != nil {
 		return err
 	}
-	engine, err := a.engines.Choose(ctx, &c.recipe) // apply the committed choice to the current worker
+	engine, err := a.engine(ctx, in, &c.recipe) // apply the committed choice to the current worker
 	if err != nil {
 		return err
 	}
@@ -170,8 +170,8 @@ func apart(r *recipes.Recipe, kind string) bool {
 
 // samplesApart refuses a pipelined recipe on an engine that generates with the models that it trains: it holds one
 // version at a time.
-func samplesApart(r *recipes.Recipe, kind string) error {
-	if r.Staleness() == 0 || apart(r, kind) {
+func samplesApart(in api.PrepareInput, r *recipes.Recipe, kind string) error {
+	if in.Kind == kindEvaluate || r.Staleness() == 0 || apart(r, kind) {
 		return nil
 	}
 	return refuse(api.FailBadInput, "pipeline.max_staleness: rollouts run while the policy is updated, and an engine "+

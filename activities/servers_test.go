@@ -235,6 +235,30 @@ func TestServersThatAreTooFarApart(t *testing.T) {
 	require.ErrorContains(t, err, "engine.max_mismatch: the servers' log-probabilities are")
 }
 
+// Servers that cannot take new weights evaluate a policy that equals theirs, and one that passes text evaluates too.
+func TestServersThatOnlyEvaluate(t *testing.T) {
+	b := newBench(t, mem.New())
+	trained := trainTiny(t, b, "alone", "steps=1", "loss.old_log_probs=recompute", "rollout.top_k=20",
+		"pipeline.max_staleness=1")
+	fixed := serveFolder(t, checkpointFolder(t, b.store, "alone"))
+	fixed.Folder = ""
+	text := servers.Server{Kind: servers.KindOpenAI, URL: fixed.URL, Model: "policy"}
+	for name, server := range map[string]servers.Server{"fixed": fixed, "text": text} {
+		policy, recipe := b.policyOf(t, "alone", 1, named(t, server))
+		got, err := b.evaluate(workflows.EvaluateInput{Run: name, RecipeYAML: recipe, RecipeFile: "r", Policy: policy})
+		require.NoError(t, err, name)
+		require.Equal(t, trained.Final.Trajectories, got.Summary.Trajectories, name)
+		if name == "fixed" {
+			require.Equal(t, trained.Final, got.Summary)
+		}
+	}
+	other, recipe := b.policyOf(t, "alone", 0, named(t, fixed))
+	_, err := b.evaluate(workflows.EvaluateInput{Run: "other", RecipeYAML: recipe, RecipeFile: "r", Policy: other})
+	require.Error(t, err, "the server has other weights")
+	_, err = trainTinyError(t, b, "trains", "steps=1", "loss.old_log_probs=recompute", named(t, fixed))
+	require.ErrorContains(t, err, "does not offer new weights")
+}
+
 // A recipe that a server cannot serve is refused with the reason when the run is prepared.
 func TestServersThatCannotTrain(t *testing.T) {
 	b := newBench(t, mem.New())

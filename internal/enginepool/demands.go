@@ -10,7 +10,7 @@ import (
 
 // demands are the capabilities that a recipe needs of its sampler, each with the field that needs it. Estimators and
 // losses that read entropies get them from the trainer's forward passes, which always give those of the full
-// vocabulary.
+// vocabulary. A recipe of no steps only evaluates, so what its rollouts need is nothing to it.
 func demands(r *recipes.Recipe) []policy.Demand {
 	if r.Environment.Name != "" && r.Environment.Imported() { // nothing is sampled
 		return nil
@@ -25,12 +25,16 @@ func demands(r *recipes.Recipe) []policy.Demand {
 	need(trains, "rollout", policy.NeedTokenIDs, "updates train on the tokens that were sampled")
 	need(trains, "loss.old_log_probs", policy.NeedLogProbs, "the record keeps that of every sampled token")
 	need(trains, "steps", policy.NeedNewWeights, "each step publishes another policy")
-	need(r.Rollout.Tree != nil, "rollout.tree.rule", policy.NeedTopLogProbs, "they decide where trajectories branch")
-	need(r.Rollout.Temperature != 1, "rollout.temperature", policy.NeedTemperature, "it is not 1")
+	need(trains && r.Rollout.Tree != nil, "rollout.tree.rule", policy.NeedTopLogProbs, "they decide where trajectories branch")
+	need(trains && r.Rollout.Temperature != 1, "rollout.temperature", policy.NeedTemperature, "it is not 1")
+	rollout := r.Rollout.Truncation()
+	if !trains {
+		rollout = policy.Truncation{}
+	}
 	for _, truncated := range []struct {
 		at   string
 		what policy.Truncation
-	}{{"rollout", r.Rollout.Truncation()}, {"evaluation", e.Truncation()}} {
+	}{{"rollout", rollout}, {"evaluation", e.Truncation()}} {
 		need(policy.Truncation{TopP: truncated.what.TopP}.Active(), truncated.at+".top_p", policy.NeedTopP, "it is set")
 		need(truncated.what.TopK != 0, truncated.at+".top_k", policy.NeedTopK, "it is set")
 		need(truncated.what.MinP != 0, truncated.at+".min_p", policy.NeedMinP, "it is set")
@@ -57,7 +61,7 @@ func check(sampler string, can policy.Capabilities, r *recipes.Recipe) error {
 	if err := can.Check(sampler, all); err != nil {
 		return badinput.Of(err)
 	}
-	if t := r.Rollout.Tree; t != nil && t.EntropyTop > can.TopLogProbs {
+	if t := r.Rollout.Tree; t != nil && r.Steps > 0 && t.EntropyTop > can.TopLogProbs {
 		return badinput.Of(fmt.Errorf("rollout.tree.entropy_top: %w: %s names %d likeliest tokens, and the recipe "+
 			"asks for %d", policy.ErrIncapable, sampler, can.TopLogProbs, t.EntropyTop))
 	}

@@ -156,9 +156,15 @@ func (d *ropewalk) row(ctx context.Context, r row) (response, error) {
 	return out, err
 }
 
+// sameWeights compares the weights that a reply names with those that were published. A server that takes no new ones
+// names its own as it was found, and the probe has compared them.
 func (d *ropewalk) sameWeights(reply completionReply) error {
-	if d.digest != "" && reply.Ropewalk.Weights != d.digest {
-		return d.otherVersion("its reply is by weights %.16s, want %.16s", shorten(reply.Ropewalk.Weights), d.digest)
+	want := d.digest
+	if d.known.Capabilities.Weights == policy.WeightsFixed {
+		want = d.known.Revision
+	}
+	if d.digest != "" && reply.Ropewalk.Weights != want {
+		return d.otherVersion("its reply is by weights %.16s, want %.16s", shorten(reply.Ropewalk.Weights), want)
 	}
 	return nil
 }
