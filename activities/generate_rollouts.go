@@ -55,6 +55,12 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
 		turnwiseOf(ctx).responded(episodes, len(wrote), out.Tokens)
 		held = episodes
+		lag := int32(min(recipe.Staleness(), in.Step-1))
+		for i := range rows {
+			if rows[i].Excluded == nil {
+				rows[i].Lag = &lag
+			}
+		}
 		if recipe.InFlight() {
 			if err := a.nameSamplers(ctx, w, in, recipe, rows); err != nil {
 				return err
@@ -123,18 +129,21 @@ func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flo
 	})
 }
 
-// nameSamplers makes the policies that wrote the rows of a turn inputs of it.
+// nameSamplers makes the policies that wrote the rows of a turn inputs of it, and counts the updates since.
 func (a GenerateRollouts) nameSamplers(ctx context.Context, w *draft, in api.GenerateInput, recipe *recipes.Recipe,
 	rows []schema.TurnRow) error {
 	sampling, err := a.samplers(ctx, in.Scope, recipe, in.Policy)
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
+	for i, r := range rows {
 		by, ok := sampling.of(r.PolicyVersion)
 		if !ok {
 			return fmt.Errorf("%w: turn %d of %s is of version %s, which the run had not published before step %d",
 				commit.ErrDamaged, r.Turn, r.TrajectoryID, r.PolicyVersion, in.Step)
+		}
+		if r.Lag != nil {
+			rows[i].Lag = new(min(*r.Lag, int32(in.Step-1-by.Step)))
 		}
 		if !slices.Contains(w.manifest.Inputs, by.Manifest) {
 			w.manifest.Inputs = append(w.manifest.Inputs, by.Manifest)

@@ -125,6 +125,13 @@ func TestAnInFlightRun(t *testing.T) {
 	require.NotEqual(t, made[0], made[1])
 	for step := 1; step <= 3; step++ {
 		mixed := 0
+		for _, row := range stepRows[schema.TurnRow](t, objects, "r", step, schema.StageRollout) {
+			lag := 0
+			if row.PolicyVersion != made[step-1] {
+				lag = 1
+			}
+			require.EqualValues(t, lag, *row.Lag, "step %d: turn %d of %s", step, row.Turn, row.TrajectoryID)
+		}
 		for id, versions := range versionsIn(stepRows[schema.TurnRow](t, objects, "r", step, schema.StageRollout)) {
 			old, newest := made[max(step-2, 0)], made[step-1]
 			for i, v := range versions {

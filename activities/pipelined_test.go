@@ -37,6 +37,7 @@ func TestAPipelinedRun(t *testing.T) {
 	for step := 1; step <= 4; step++ {
 		for _, row := range stepRows[schema.TurnRow](t, objects, "r", step, schema.StageRollout) {
 			require.Equal(t, made[max(step-3, 0)], row.PolicyVersion, "step %d", step)
+			require.EqualValues(t, min(2, step-1), *row.Lag, "step %d", step)
 		}
 		for _, row := range stepRows[schema.TokenOutputsRow](t, objects, "r", step, schema.StageLogprobs) {
 			require.Equal(t, made[step-1], row.PolicyVersion, "step %d", step)

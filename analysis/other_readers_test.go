@@ -12,13 +12,13 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// pandas, DuckDB and Polars read every table's folder as it is, with the columns that the keys give. Before version 5
-// pandas could not read updates: step was a column and a part of the keys.
+// pandas, DuckDB, ClickHouse and Polars read every table's folder as it is, with the columns that the keys give. Before
+// version 5 pandas could not read updates: step was a column and a part of the keys.
 func TestOtherReadersReadATablesFolder(t *testing.T) {
 	run := func(version int) string {
 		return filepath.Join(folderOf(t, unpacked(t, version)), "runs", "run=golden")
 	}
-	python := pythontest.Need(t, "NOTEBOOK", "pandas", "duckdb", "polars")
+	python := pythontest.Need(t, "NOTEBOOK", "pandas", "duckdb", "polars", "chdb")
 	cmd := exec.Command(python, filepath.Join("testdata", "readers.py"),
 		run(schema.Version), run(4))
 	out, err := cmd.Output()

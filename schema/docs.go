@@ -36,7 +36,7 @@ type described struct {
 // descriptions describes every table of rows, in the order of the specification.
 var descriptions = []described{
 	{Prompts, 1, 8, "the prompts of a step, one row each"},
-	{Turns, 1, 8, "the turns of a step's trajectories, with their tokens. The turn at which an engine broke has only " +
+	{Turns, 1, 9, "the turns of a step's trajectories, with their tokens. The turn at which an engine broke has only " +
 		"a context"},
 	{Branches, 8, 8, "the turns of trees of samples: where trajectories branch, and why. Only runs with rollout.tree " +
 		"have the table. A branch has no rows of the turns that it shares with its parent in turns, tool_calls and " +
@@ -68,7 +68,7 @@ var descriptions = []described{
 		"sources"},
 	{Evaluations, 1, 8, "the episodes on held-out problems, one row each"},
 	{EvaluationPrompts, 5, 8, "the held-out problems of an evaluation, with the columns of prompts"},
-	{EvaluationTurns, 5, 8, "the turns of its episodes, with the columns of turns"},
+	{EvaluationTurns, 5, 9, "the turns of its episodes, with the columns of turns"},
 	{EvaluationToolCalls, 5, 5, "their tool calls, with the columns of tool_calls"},
 	{EvaluationTransitions, 5, 5, "their actions, with the columns of transitions"},
 	{EvaluationTrajectories, 5, 6, "the episodes, with the columns of trajectories"},

@@ -24,8 +24,9 @@ import (
 //	warmstarts/<digest>/table=<t>/all-<digest16>.<ext>
 //	warmstarts/<digest>/checkpoints/<version>/<file>
 //
-// <shard> is five digits, or "all" for a stage without shards; <digest16> is the first 16 digits
-// of the shard's digest; <version> is a checkpoint's digest.
+// In the keys of data shards and merged copies, <n> is 0 before the first step, so that it is a number in every table's
+// folder; in the other keys it is "init". <shard> is five digits, or "all" for a stage without shards; <digest16> is
+// the first 16 digits of the shard's digest; <version> is a checkpoint's digest.
 
 const (
 	runsPrefix  = "runs/run="
@@ -165,8 +166,24 @@ func (p Place) ManifestKey() string {
 	return b.String()
 }
 
+// dataInit is the step before the first in the keys of data shards. Until minor version 8 it was InitStep there too.
+const dataInit = "0"
+
 // DataKey is the key of a data shard that is made at this place.
 func (p Place) DataKey(table Table, digest, ext string) string {
+	step := p.Step
+	if step == InitStep {
+		step = dataInit
+	}
+	return p.dataKey(table, digest, ext, step)
+}
+
+// EarlierDataKey is DataKey as versions up to minor version 8 wrote it; the same but for what precedes the first step.
+func (p Place) EarlierDataKey(table Table, digest, ext string) string {
+	return p.dataKey(table, digest, ext, p.Step)
+}
+
+func (p Place) dataKey(table Table, digest, ext, step string) string {
 	name := "all"
 	if p.Shard != absent {
 		name = fmt.Sprintf("%05d", p.Shard)
@@ -179,7 +196,7 @@ func (p Place) DataKey(table Table, digest, ext string) string {
 	if p.Stage == StageCompact { // apart from the shards that they copy, so that no pattern matches both
 		folder += compacted
 	}
-	return fmt.Sprintf("%stable=%s/step=%s/gen=%d/%s", folder, table, p.Step, p.Gen, name)
+	return fmt.Sprintf("%stable=%s/step=%s/gen=%d/%s", folder, table, step, p.Gen, name)
 }
 
 var (
@@ -210,7 +227,7 @@ type DataKeyParts struct {
 	Run, Warm string // one of them is empty
 	Table     Table
 	Compact   bool   // a merged copy of shards
-	Step      string // empty for a warm start
+	Step      string // a number or InitStep; empty for a warm start
 	Shard     int    // −1 for a stage without shards
 	Gen       int
 	Digest16  string
@@ -225,6 +242,9 @@ func ParseDataKey(key string) (DataKeyParts, error) {
 	}
 	parts := DataKeyParts{Run: m[1], Table: Table(m[2] + m[6]), Step: m[3], Warm: m[5], Shard: absent, Digest16: m[8],
 		Ext: m[9]}
+	if parts.Step == dataInit {
+		parts.Step = InitStep
+	}
 	if m[7] != "all" {
 		parts.Shard, _ = strconv.Atoi(m[7])
 	}
@@ -240,7 +260,11 @@ func ParseDataKey(key string) (DataKeyParts, error) {
 	if parts.Warm != "" && p.Shard != absent {
 		return DataKeyParts{}, fmt.Errorf("key %s: a warm start has no shards", key)
 	}
-	return parts, checkKey(p, key, p.DataKey(parts.Table, parts.Digest16, parts.Ext))
+	want := p.DataKey(parts.Table, parts.Digest16, parts.Ext)
+	if earlier := p.EarlierDataKey(parts.Table, parts.Digest16, parts.Ext); key == earlier {
+		want = earlier
+	}
+	return parts, checkKey(p, key, want)
 }
 
 // ParseHeadKey is the inverse of HeadKey.

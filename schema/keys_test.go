@@ -39,6 +39,8 @@ func TestKeys(t *testing.T) {
 		AtInit("quick-1", StagePrepare).ManifestKey(): "runs/run=quick-1/manifests/step=init/prepare/gen=0.json",
 		at.WithShard(3).DataKey(Turns, digest, "parquet"): "runs/run=quick-1/table=turns/step=12/gen=0/00003-" +
 			digest[:16] + ".parquet",
+		AtInit("quick-1", StageData).DataKey(Tasks, digest, "parquet"): "runs/run=quick-1/table=tasks/step=0/gen=0/all-" +
+			digest[:16] + ".parquet",
 		at.DataKey(Batch, digest, Batch.Ext()): "runs/run=quick-1/table=batch/step=12/gen=0/all-" +
 			digest[:16] + ".arrow",
 		AtWarmStart(digest).ManifestKey(): "warmstarts/" + digest + "/manifest.json",
@@ -64,7 +66,7 @@ func TestKeysParseBack(t *testing.T) {
 	optional := func() int { return r.IntN(4) - 1 }
 	for range 500 {
 		p := Place{Run: pick(r, []string{"a", "quick-1", "0.x_y-z", strings.Repeat("r", 128)}),
-			Step:  pick(r, []string{"0", "7", "123456", InitStep}),
+			Step:  pick(r, []string{"1", "7", "123456", InitStep}),
 			Stage: pick(r, []string{StageRollout, StageWarmStart}), Try: optional(), Turn: optional(),
 			Shard: optional(), Gen: r.IntN(12)}
 		if r.IntN(5) == 0 {
@@ -79,6 +81,9 @@ func TestKeysParseBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, DataKeyParts{Run: p.Run, Warm: p.Warm, Table: table, Step: p.Step, Shard: p.Shard, Gen: p.Gen,
 			Digest16: digest[:16], Ext: table.Ext()}, parts)
+		earlier, err := ParseDataKey(p.EarlierDataKey(table, digest, table.Ext()))
+		require.NoError(t, err)
+		require.Equal(t, parts, earlier, "as minor versions up to 8 wrote it")
 		if n, ok := p.StepNumber(); ok {
 			require.Equal(t, p.Step, At("x", n, "y").Step)
 		}

@@ -258,7 +258,8 @@ func (s ShardInfo) validate(place Place, later bool) error {
 	if !ValidDigest(s.Digest) {
 		return fmt.Errorf("%s: want a digest, got %q", s.Key, s.Digest)
 	}
-	if want := place.DataKey(s.Table, s.Digest, ext); s.Key != want {
+	if want := place.DataKey(s.Table, s.Digest, ext); s.Key != want &&
+		s.Key != place.EarlierDataKey(s.Table, s.Digest, ext) {
 		return fmt.Errorf("%s: the key of a shard with that digest made here is %s", s.Key, want)
 	}
 	if s.Bytes <= 0 {

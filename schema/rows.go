@@ -45,6 +45,7 @@ type TurnRow struct {
 	ParsedCalls   *int32    `parquet:"parsed_calls,optional" since:"3" doc:"those of tool_calls that could be parsed; null for imported rows"`
 	Wrapped       *bool     `parquet:"wrapped,optional" since:"3" doc:"no text of the response is outside the protocol's tags; null for imported rows"`
 	Summary       *bool     `parquet:"summary,optional" since:"8" doc:"true for a turn in which the policy wrote a summary of its episode instead of acting (rollout.summary); else null"`
+	Lag           *int32    `parquet:"lag,optional" since:"9" unit:"updates" doc:"updates between the policy that wrote the response and the one that the step updates; null where no response was written, and for imported rows and evaluations"`
 }
 
 // IsSummary reports whether the turn is a summary of its episode.

@@ -37,6 +37,7 @@ func (r TurnRow) Validate() error {
 	c.mask(r.LossMask, int(r.ContextTokens))
 	r.validateOutputs(&c, n)
 	c.countOrNull("parsed_calls", r.ParsedCalls)
+	c.countOrNull("lag", r.Lag)
 	if r.ParsedCalls != nil && *r.ParsedCalls > r.ToolCalls {
 		c.fail("parsed_calls", "must be ≤ tool_calls (%d), got %d", r.ToolCalls, *r.ParsedCalls)
 	}

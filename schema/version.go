@@ -23,7 +23,8 @@ import (
 // matched to tasks; and what a world offers before training to the statistics of step 1's stage resample. The
 // manifest of an evaluation may have parts. Entropies of turns may be null where log-probabilities are not, and
 // both where the sampler gives none; entropy and grad_norm of updates may be null. It added the stage untaught, which
-// commits the rows of an evaluation with that tag. 9 added the ids of traces to timings.
+// commits the rows of an evaluation with that tag. 9 added the ids of traces to timings and the lag to turns; in the
+// keys of shards from before the first step it writes step 0 in the place of init.
 const (
 	// Major is the format's major version. Manifests and heads have it as version.
 	Major = 1

@@ -181,7 +181,7 @@ func (l *large) turn(group, id string, n int, context []int32, response, observe
 		LossMask: make([]int32, len(ids)),
 		LogProbs: make([]float32, len(ids)), Entropies: make([]float32, len(ids)), Observation: observed,
 		Response: response, Finish: "stop",
-		AnchorHash: "a", PolicyVersion: policy,
+		AnchorHash: "a", PolicyVersion: policy, Lag: new(int32(0)),
 	}
 	for i := len(context); i < len(ids); i++ {
 		row.LossMask[i] = 1

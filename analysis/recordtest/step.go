@@ -217,7 +217,7 @@ func (r *Run) episode(out *rows, step, g, k int) {
 		LossMask: []int32{0, 0, 0, 1, 1},
 		LogProbs: []float32{0, 0, 0, -0.5, -0.25}, Entropies: []float32{0, 0, 0, 0.75, 0.5},
 		Response: "<answer>\\boxed{" + answer + "}</answer>", Finish: "stop", Answered: true, AnchorHash: "a",
-		PolicyVersion: policy,
+		PolicyVersion: policy, Lag: new(int32(0)),
 	}
 	failed := int32(0)
 	if calls > 0 {

@@ -14,8 +14,8 @@ const (
 	policiesTable = "policies"
 )
 
-// madeTables are the tables that no shard holds.
-var madeTables = []schema.Table{runsTable, policiesTable}
+// madeTables are the tables that no Parquet shard holds.
+var madeTables = []schema.Table{runsTable, policiesTable, schema.Batch, schema.ReplayBatch}
 
 var words = regexp.MustCompile(`[a-z_][a-z0-9_]*`)
 
@@ -37,6 +37,12 @@ func mentioned(query string) []schema.Table {
 		}
 	}
 	return out
+}
+
+// named reports whether a query holds a table's name. A query that reaches tables without naming them sees the columns
+// of batches and no rows, so that a list of tables does not load them.
+func named(query string, table schema.Table) bool {
+	return slices.Contains(words.FindAllString(strings.ToLower(query), -1), string(table))
 }
 
 var sources = regexp.MustCompile(`\b(?:from|join)\s+([a-z_][a-z0-9_]*)`)

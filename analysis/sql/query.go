@@ -92,6 +92,12 @@ func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, 
 			}
 			continue
 		}
+		if table == schema.Batch || table == schema.ReplayBatch {
+			if err := createBatches(ctx, conn, table, visible, columns != nil || named(o.Query, table)); err != nil {
+				return err
+			}
+			continue
+		}
 		empty, err := emptyFile(table, files)
 		if err != nil {
 			return err

@@ -8,21 +8,36 @@ import os
 import pathlib
 import sys
 
+import chdb
 import duckdb
 import pandas as pd
 import polars as pl
 
 
 def duck(folder):
-    query = f"select count(*) from read_parquet('{folder}/**/*.parquet', hive_partitioning = true)"
+    query = f"select count(*), sum(step) from read_parquet('{folder}/**/*.parquet', hive_partitioning = true)"
     return duckdb.connect().execute(query).fetchall()[0][0]
 
 
-READERS = {
-    "pandas": lambda folder: len(pd.read_parquet(folder)),
-    "duckdb": duck,
-    "polars": lambda folder: pl.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True).height,
-}
+def clickhouse(folder):
+    """Reads every column: ClickHouse takes the types of step and gen from the keys."""
+    query = f"select count(), sum(step), sum(cityHash64(*)) from file('{folder}/**/*.parquet', Parquet)"
+    return int(chdb.query(query, "CSV").data().split(",")[0])
+
+
+def pandas(folder):
+    frame = pd.read_parquet(folder)
+    return len(frame["step"].astype("int64"))
+
+
+def polars(folder):
+    frame = pl.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
+    frame["step"].cast(pl.Int64)
+    return frame.height
+
+
+READERS = {"pandas": pandas, "duckdb": duck, "clickhouse": clickhouse, "polars": polars}
+"""Each counts the rows of a table, whose step must be a number."""
 
 
 def counted(read, folder):

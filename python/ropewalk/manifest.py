@@ -157,7 +157,10 @@ def check_major(major: object, minor: object) -> None:
 def _shard(place: Place, doc: dict[str, Any]) -> Shard:
     key, table, digest = _text(doc, "key"), _text(doc, "table"), _digest(doc, "digest")
     shard = Shard(key, table, digest, _number(doc, "bytes"), _number(doc, "rows"))
-    if shard.key != place.data_key(shard.table, shard.digest):
+    if shard.key not in (
+        place.data_key(shard.table, shard.digest),
+        place.earlier_data_key(shard.table, shard.digest),
+    ):
         raise ValueError(f"field shards: {shard.key} is not the key of a shard of this place")
     return shard
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 INIT = "init"
 """The step of the stages that run before the first training step."""
 
+_DATA_INIT = "0"
+"""The step before the first in the keys of data shards, so that it is a number in every table's folder."""
+
 ABSENT = -1
 """Marks a try, turn or shard that a place does not have."""
 
@@ -92,7 +95,14 @@ class Place:
         if self.warm:
             return f"{self._prefix}table={table}/{name}"
         folder = self._prefix + ("compact/" if self.stage == COMPACT else "")
-        return f"{folder}table={table}/step={self.step}/gen={self.gen}/{name}"
+        step = _DATA_INIT if self.step == INIT else self.step
+        return f"{folder}table={table}/step={step}/gen={self.gen}/{name}"
+
+    def earlier_data_key(self, table: str, digest: str) -> str:
+        """The same as minor versions up to 8 wrote it: what precedes the first step was INIT there too."""
+        if self.step != INIT:
+            return self.data_key(table, digest)
+        return self.data_key(table, digest).replace(f"/step={_DATA_INIT}/", f"/step={INIT}/")
 
     def __str__(self) -> str:
         if self.warm:

@@ -9,7 +9,7 @@ from ropewalk.errors import ColumnNotFound, DamagedError
 from ropewalk.manifest import Manifest, Shard, check_major
 from ropewalk.place import canonical_stage
 from ropewalk.reader import Reader, each
-from ropewalk.tables import COLUMNS, FRONT
+from ropewalk.tables import BATCHES, COLUMNS, FRONT
 
 
 def read_rows(reader: Reader, table: str, manifests: Iterable[Manifest], columns: Sequence[str] | None) -> pa.Table:
@@ -34,24 +34,25 @@ def read_batch(reader: Reader, manifests: Iterable[Manifest]) -> pa.Table:
 
 
 def _batch(reader: Reader, shard: Shard) -> pa.Table:
-    data = reader.shard(shard)
+    return _read(reader, shard).replace_schema_metadata(None)
+
+
+def _read(reader: Reader, shard: Shard) -> pa.Table:
+    data = pa.BufferReader(reader.shard(shard))
     try:
-        with pa.ipc.open_file(pa.BufferReader(data)) as file:
-            rows = file.read_all()
+        if shard.table in BATCHES:
+            with pa.ipc.open_file(data) as file:
+                rows = file.read_all()
+        else:
+            rows = pq.ParquetFile(data).read()
         check_version(rows.schema)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedError(shard.key, str(e)) from e
-    return _counted(rows, shard).replace_schema_metadata(None)
+    return _counted(rows, shard)
 
 
 def _piece(reader: Reader, m: Manifest, shard: Shard) -> pa.Table:
-    data = reader.shard(shard)
-    try:
-        rows = pq.ParquetFile(pa.BufferReader(data)).read()
-        check_version(rows.schema)
-    except (pa.ArrowException, OSError, ValueError) as e:
-        raise DamagedError(shard.key, str(e)) from e
-    rows = _counted(rows, shard)
+    rows = _read(reader, shard)
     if shard.table == "timings":
         rows = named_today(rows)
     n, step = rows.num_rows, m.place.step_number
@@ -90,7 +91,7 @@ def _counted(rows: pa.Table, shard: Shard) -> pa.Table:
 
 def _schema(table: str, pieces: Sequence[pa.Table]) -> pa.Schema:
     """Returns the columns that this package knows, then further columns of shards of a later schema version."""
-    own = [f for f in COLUMNS[table] if f.name not in FRONT.names]
+    own = [f for f in (COLUMNS | BATCHES)[table] if f.name not in FRONT.names]
     fields = {f.name: f for f in [*FRONT, *own]}
     for piece in pieces:
         for f in piece.schema:

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+
 from ropewalk.checkpoint import Checkpoint
-from ropewalk.errors import DamagedError, ManifestNotFound, StepNotFound, TableNotFound, URLError
+from ropewalk.errors import ColumnNotFound, DamagedError, ManifestNotFound, StepNotFound, TableNotFound, URLError
 from ropewalk.location import locate
 from ropewalk.manifest import Manifest
 from ropewalk.place import ABSENT, INIT, Place, canonical_stage
 from ropewalk.reader import Reader
 from ropewalk.rows import read_batch, read_rows
 from ropewalk.table import Table
-from ropewalk.tables import TABLES
+from ropewalk.tables import BATCHES, POLICIES, TABLES
 from ropewalk.visible import Generation, Visible
 
 
@@ -42,7 +44,7 @@ class Run:
     @property
     def tables(self) -> tuple[str, ...]:
         """The names that `table` accepts."""
-        return TABLES
+        return (*TABLES, *BATCHES, "policies")
 
     def __repr__(self) -> str:
         return f"Run({self.name!r}, {len(self.steps)} steps)"
@@ -73,9 +75,14 @@ class Run:
         selects that generation of each stage of a step, or the one that the head names if the stage has
         none with that number. `steps` keeps the rows of these steps. `columns` keeps these columns, in
         addition to the first three.
+
+        `policies`, which no shard holds, has the checkpoint digest of the policy after each step, and of the
+        first one at step 0. It has no generations.
         """
-        if name not in TABLES:
-            raise TableNotFound(f"no table {name!r} in the record; it has {', '.join(TABLES)}")
+        if name not in self.tables:
+            raise TableNotFound(f"no table {name!r} in the record; it has {', '.join(self.tables)}")
+        if name == "policies":
+            return Table(self._policies(steps, columns))
         manifests = self._visible.manifests(name, _checked(gen))
         if steps is not None:
             manifests = self._of_steps(manifests, steps)
@@ -129,6 +136,22 @@ class Run:
         """Returns the bytes of any object of the record, unchecked, or None if there is no such object."""
         return self._reader.bucket.get(key)
 
+    def _policies(self, steps: int | Iterable[int] | None, columns: Sequence[str] | None) -> pa.Table:
+        made: dict[int, Manifest | None] = {}
+        if steps is None:
+            made[0], steps = self._reader.lookup(Place(self.name, INIT, "warm_start")), self.steps
+        for step in sorted(self._finished(steps)):
+            if "update" in self._visible.heads[step].stages:
+                made[step] = self.manifest(step, "update")
+        found = [(step, m.checkpoint.digest) for step, m in made.items() if m and m.checkpoint]
+        rows = [{"run": self.name, "step": step, "policy_version": digest} for step, digest in found]
+        table = pa.Table.from_pylist(rows, POLICIES)
+        if columns is None:
+            return table
+        if missing := [c for c in columns if c not in POLICIES.names]:
+            raise ColumnNotFound(f"table policies has no column {missing[0]!r}; it has {', '.join(POLICIES.names)}")
+        return table.select([c for c in POLICIES.names if c in {*columns, "run", "step"}])
+
     def _generation(self, step: int | str, stage: str) -> int:
         head = self._visible.heads.get(step) if isinstance(step, int) else None
         return head.generation(stage) if head else 0
@@ -144,10 +167,14 @@ class Run:
         return ManifestNotFound(f"nothing is committed at {place}; the step has the stages {', '.join(stages)}")
 
     def _of_steps(self, manifests: list[Manifest], steps: int | Iterable[int]) -> list[Manifest]:
+        wanted = self._finished(steps)
+        return [m for m in manifests if m.place.step_number in wanted]
+
+    def _finished(self, steps: int | Iterable[int]) -> set[int]:
         wanted = {steps} if isinstance(steps, int) else set(steps)
         for step in sorted(wanted - set(self.steps)):
             raise StepNotFound(f"run {self.name} has no finished step {step}; {self._known_steps()}")
-        return [m for m in manifests if m.place.step_number in wanted]
+        return wanted
 
     def _known_steps(self) -> str:
         if not self.steps:

@@ -33,3 +33,29 @@ COLUMNS: dict[str, pa.Schema] = _read()
 
 TABLES: tuple[str, ...] = tuple(COLUMNS)
 """The tables, in the order in which a step fills them."""
+
+_INTS, _FLOATS = _TYPES["list<int32>"], _TYPES["list<float>"]
+
+_BATCH = pa.schema(
+    [
+        pa.field("group_id", pa.string(), nullable=False),
+        pa.field("trajectory_id", pa.string(), nullable=False),
+        pa.field("count", pa.int32(), nullable=False),
+        pa.field("weight", pa.float64(), nullable=False),
+        pa.field("token_ids", _INTS, nullable=False),
+        pa.field("loss_mask", _INTS, nullable=False),
+        pa.field("old_logprobs", _FLOATS),
+        pa.field("advantages", _FLOATS, nullable=False),
+        pa.field("rollout_logprobs", _FLOATS),
+        pa.field("reference_logprobs", _FLOATS),
+        pa.field("turn", pa.int32()),
+        pa.field("values", _FLOATS),
+        pa.field("returns", _FLOATS),
+    ]
+)
+
+BATCHES: dict[str, pa.Schema] = {"batch": _BATCH, "replay_batch": _BATCH}
+"""The tables whose shards are Arrow files, with their columns."""
+
+POLICIES = pa.schema([("run", pa.string()), ("step", pa.int32()), ("policy_version", pa.string())])
+"""The columns of the table policies, which no shard holds: the policy after each step, 0 for the first one."""

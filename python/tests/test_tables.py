@@ -8,7 +8,7 @@ import pytest
 from conftest import Answer, Facts
 
 import ropewalk
-from ropewalk.tables import COLUMNS
+from ropewalk.tables import COLUMNS, POLICIES
 
 
 def close(value: Any) -> Any:
@@ -70,6 +70,27 @@ def test_declared_columns_are_the_shards(facts: Facts, table: str) -> None:
     assert shards
     got = pq.read_schema(shards[0])
     assert got.remove_metadata().equals(COLUMNS[table]), got
+
+
+def test_policies_are_those_of_the_checkpoints(run: ropewalk.Run, facts: Facts) -> None:
+    rows = run.table("policies").arrow.to_pylist()
+    assert [row["step"] for row in rows] == [0, *run.steps]
+    assert rows[-1] == {"run": facts.run, "step": run.steps[-1], "policy_version": facts.checkpoint}
+    assert run.table("policies", steps=2, columns=["policy_version"]).column_names == [*POLICIES.names]
+    with pytest.raises(ropewalk.StepNotFound, match="no finished step 99"):
+        run.table("policies", steps=99)
+    with pytest.raises(ropewalk.ColumnNotFound, match="table policies has no column 'digest'"):
+        run.table("policies", columns=["digest"])
+
+
+def test_batches_are_tables(run: ropewalk.Run, facts: Facts) -> None:
+    batch = run.table("batch")
+    assert batch.column_names == facts.columns["batch"]
+    assert batch.num_rows == sum(run.batch(step).num_rows for step in run.steps) > 0
+    one = run.table("batch", steps=1, columns=["advantages"])
+    assert one.column_names == ["run", "step", "gen", "advantages"]
+    assert one["advantages"].to_pylist() == run.batch(1)["advantages"].to_pylist()
+    assert run.table("replay_batch").column_names == batch.column_names
 
 
 def test_steps(run: ropewalk.Run) -> None:
