@@ -70,7 +70,8 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in api.TokenOu
 	k := &keptTokens{trainer: trainer, recipe: recipe, progress: w.progress, kept: batch.Unmasked(selection, turns),
 		versions: versionsOf(turns)}
 	for _, t := range k.kept {
-		k.rows = append(k.rows, schema.TokenOutputsRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID})
+		k.rows = append(k.rows, schema.TokenOutputsRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID,
+			LossMask: t.LossMask})
 	}
 	k.pieces = batch.CutPieces(k.kept, turns, batch.History(recipe))
 	w.manifest.Inputs = append(w.manifest.Inputs, in.Policy.Manifest)
@@ -170,7 +171,8 @@ func (k *keptTokens) fromSampler(ctx context.Context, in api.TokenOutputsInput) 
 		out, err := k.ask(ctx, trainer, policy.RoleReference, policy.OutLogProb)
 		for i, probs := range out.LogProbs {
 			k.sampled = append(k.sampled, schema.BehaviourRow{GroupID: k.rows[i].GroupID,
-				TrajectoryID: k.rows[i].TrajectoryID, LogProbs: probs, PolicyVersion: in.Sampling.Digest})
+				TrajectoryID: k.rows[i].TrajectoryID, LogProbs: probs, PolicyVersion: in.Sampling.Digest,
+				LossMask: k.rows[i].LossMask})
 		}
 		return err
 	})

@@ -150,7 +150,7 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 		OldLogProbs: []float32{0, 0, -2, 0, 0, -5}, Entropies: []float32{0, 0, 2, 0, 0, 5},
 		ReferenceLogProbs: []float32{0, 0, -4, 0, 0, -10},
 		Values:            []float32{0, 0, 1, 0, 0, 2.5}, PolicyVersion: b.policy.Digest, ReferenceVersion: reference,
-		CriticVersion: critic,
+		CriticVersion: critic, LossMask: []int32{0, 0, 1, 0, 0, 1},
 	}}, rowsAt[schema.TokenOutputsRow](b, out.Manifest))
 	require.Empty(t, o.loaded)
 	require.Len(t, o.asked, 3, "one pass of each model")

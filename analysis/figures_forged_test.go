@@ -147,7 +147,7 @@ func TestTheNextStepVouchesForAnEvaluation(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
 	place := schema.AtInit("r", schema.StageEvaluate)
 	rows, err := schema.Decode[schema.EvaluationRow](get(t, objects,
-		first(t, objects, "runs/run=r/table=evaluations/step=init/")))
+		first(t, objects, "runs/run=r/table=evaluations/step=0/")))
 	require.NoError(t, err)
 	for i := range rows {
 		rows[i].Success = false // a worse start makes a better gain

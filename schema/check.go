@@ -206,6 +206,16 @@ func (c *checks) outputs(field string, xs []float32, low, high float64) {
 	}
 }
 
+// zeroOutside checks that the entries of tokens outside a mask are 0.
+func (c *checks) zeroOutside(field string, xs []float32, mask []int32) {
+	for i := range min(len(mask), len(xs)) {
+		if mask[i] == 0 && xs[i] != 0 {
+			c.fail(field, "entry %d: must be 0 where the loss mask is 0, got %g", i, xs[i])
+			return
+		}
+	}
+}
+
 // zeroContext checks that the entries of context tokens are 0.
 func (c *checks) zeroContext(field string, xs []float32, context int) {
 	for i := 0; i < min(context, len(xs)); i++ {

@@ -31,6 +31,46 @@ type field struct {
 	optional bool // a pointer
 	read     reading
 	kind     reflect.Type
+	holes    holes
+}
+
+// holes says which elements of a list are null in a file, and 0 in a row: the tag holes names the column that tells.
+// Context tokens have no log-probability, and 0 would be one.
+type holes struct {
+	any  bool
+	list bool // the column is a mask, whose 0 is a hole; otherwise it is the number of the first elements that are
+	from int  // bytes from the list's field to the column's
+}
+
+func holesOf(row reflect.Type, f reflect.StructField) holes {
+	name := f.Tag.Get("holes")
+	for i := range row.NumField() {
+		if tells := row.Field(i); name != "" && fieldName(tells) == name {
+			return holes{any: true, list: tells.Type.Kind() == reflect.Slice, from: int(tells.Offset) - int(f.Offset)}
+		}
+	}
+	return holes{}
+}
+
+// run returns where the elements of a list end that are null, or are not, like the one at an index.
+func (h holes) run(field unsafe.Pointer, at, n int) (end int, null bool) {
+	if !h.any {
+		return n, false
+	}
+	tells := unsafe.Add(field, h.from)
+	if !h.list {
+		if first := min(int(*(*int32)(tells)), n); at < first {
+			return first, true
+		}
+		return n, false
+	}
+	mask := *(*[]int32)(tells)
+	if mask == nil { // of an earlier version
+		return n, false
+	}
+	for end = at + 1; end < n && (mask[end] == 0) == (mask[at] == 0); end++ {
+	}
+	return end, mask[at] == 0
 }
 
 // at returns the address of a row's field, which is of type T.
@@ -44,6 +84,7 @@ type reading func(c *chunk, at func(row int) unsafe.Pointer) (rows int, err erro
 type chunk struct {
 	pages  parquet.Pages
 	full   byte               // the definition level of a value that is there
+	holes  bool               // elements of lists may be null
 	grow   func(rows int)     // called before a page is set, with how many rows it brings the group to
 	dict   parquet.Dictionary // the last one
 	values any                // its values, a []T
@@ -63,7 +104,7 @@ func planOf[R Row]() []field {
 		f := t.Field(i)
 		plan[i] = field{name: strings.Join(columns[i], "."), offset: f.Offset, size: int(f.Type.Size()),
 			text: f.Type.Kind() == reflect.String, optional: f.Type.Kind() == reflect.Pointer, read: readingOf(f.Type),
-			kind: f.Type}
+			kind: f.Type, holes: holesOf(t, f)}
 		switch f.Type.Kind() {
 		case reflect.Slice:
 			plan[i].element = int(f.Type.Elem().Size())
@@ -118,7 +159,7 @@ func readGroup[R Row](rows []R, plan []field, file *parquet.File, group parquet.
 			continue
 		}
 		pages := group.ColumnChunks()[leaf.ColumnIndex].Pages()
-		c := &chunk{pages: pages, full: byte(leaf.MaxDefinitionLevel), grow: func(n int) {
+		c := &chunk{pages: pages, full: byte(leaf.MaxDefinitionLevel), holes: leaf.Node.Optional(), grow: func(n int) {
 			// Rows are made as the pages of the first column are read, so that a wrong count allocates nothing.
 			if i == 0 {
 				rows = append(rows, make([]R, start+n-len(rows))...)
@@ -200,12 +241,21 @@ func readLists[T cell](c *chunk, at func(int) unsafe.Pointer) (int, error) {
 			return 0, err
 		}
 		starts, levels := page.RepetitionLevels(), page.DefinitionLevels()
+		empty := c.full - 1 // the level of an empty list; a list that is null is below
+		if c.holes {
+			empty--
+			if values, err = filled(values, levels, c.full); err != nil {
+				return 0, err
+			}
+		}
 		used, rows := 0, 0
 		for i, end := 0, 0; i < len(starts); i = end {
 			end = listEnd(starts, i)
 			list := values[used:used:used]
-			if levels[i] == c.full {
+			if levels[i] > empty {
 				list = values[used : used+end-i : used+end-i]
+			}
+			if levels[i] > empty || c.holes { // with holes, each level has its place
 				used += end - i
 			}
 			switch {
@@ -213,13 +263,31 @@ func readLists[T cell](c *chunk, at func(int) unsafe.Pointer) (int, error) {
 				last := (*[]T)(at(before + rows - 1))
 				*last = append(*last, list...)
 				continue
-			case levels[i]+1 >= c.full: // one level below is the empty list, two are null
+			case levels[i] >= empty:
 				*(*[]T)(at(before + rows)) = list
 			}
 			rows++
 		}
 		return rows, checkUsed(used, len(values))
 	})
+}
+
+// filled puts the values of a page at the places of their levels, with 0 where there is none.
+func filled[T cell](values []T, levels []byte, full byte) ([]T, error) {
+	out, used := make([]T, len(levels)), 0
+	for i := 0; i < len(levels); {
+		if levels[i] != full {
+			i++
+			continue
+		}
+		end := i
+		for end < len(levels) && levels[end] == full {
+			end++
+		}
+		used += copy(out[i:end], values[min(used, len(values)):])
+		i = end
+	}
+	return out, checkUsed(bytes.Count(levels, []byte{full}), len(values))
 }
 
 // listEnd returns where the list ends whose first repetition level is at i.

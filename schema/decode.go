@@ -225,11 +225,15 @@ func leaves(s *parquet.Schema) map[string]column {
 		if !ok {
 			continue
 		}
-		// The leaf of a list is repeated; that the list may be null takes one more definition level.
-		lists := leaf.MaxRepetitionLevel
+		// The leaf of a list is repeated; that the list may be null takes one more definition level, and so does that
+		// its elements may.
+		lists, levels := leaf.MaxRepetitionLevel, leaf.MaxDefinitionLevel
+		if lists > 0 && leaf.Node.Optional() {
+			levels--
+		}
 		out[strings.Join(path, ".")] = column{
 			kind:     leaf.Node.Type().String() + strings.Repeat(" list", lists),
-			nullable: leaf.MaxDefinitionLevel > lists,
+			nullable: levels > lists,
 		}
 	}
 	return out

@@ -164,7 +164,7 @@ func fieldsOf[T any](rows []T) [][]Field {
 		v := reflect.ValueOf(&rows[i]).Elem()
 		row := make([]Field, v.NumField())
 		for f := range row {
-			row[f] = Field{Name: fieldName(v.Type().Field(f)), Value: plainValue(v.Field(f))}
+			row[f] = Field{Name: fieldName(v.Type().Field(f)), Value: valueInFile(v, f)}
 		}
 		out = append(out, row)
 	}
@@ -178,6 +178,24 @@ func fieldName(f reflect.StructField) string {
 		return name
 	}
 	return batchSchema().Field(f.Index[0]).Name
+}
+
+// valueInFile returns the value of a row's field; null is nil, as a value and as an element of a list.
+func valueInFile(row reflect.Value, f int) any {
+	h, field := holesOf(row.Type(), row.Type().Field(f)), row.Field(f)
+	if !h.any || field.IsNil() {
+		return plainValue(field)
+	}
+	out := make([]any, field.Len())
+	for at := 0; at < len(out); {
+		end, null := h.run(field.Addr().UnsafePointer(), at, len(out))
+		for ; at < end; at++ {
+			if !null {
+				out[at] = field.Index(at).Interface()
+			}
+		}
+	}
+	return out
 }
 
 // plainValue returns a field's value; null is nil.

@@ -56,9 +56,9 @@ var descriptions = []described{
 	{Selection, 1, 4, "what became of every sampled trajectory, also in skipped shards: kept, how often, and why " +
 		"not. The stage reward commits rows of this table only for trajectories without a reward; read those " +
 		"of resample"},
-	{TokenOutputs, 3, 4, "what models compute for the tokens of kept trajectories that are not masked, if the recipe " +
+	{TokenOutputs, 3, 9, "what models compute for the tokens of kept trajectories that are not masked, if the recipe " +
 		"needs it"},
-	{Behaviour, 8, 8, "what the trainer gives for the tokens of kept trajectories under the version that sampled " +
+	{Behaviour, 8, 9, "what the trainer gives for the tokens of kept trajectories under the version that sampled " +
 		"them. Only pipelined runs whose rollouts come from inference servers have the table"},
 	{Batch, 1, 4, "the training batch: a row for each trajectory, or for each turn in layout turns"},
 	{Replay, 3, 4, "the replay buffer after the step"},
@@ -131,6 +131,9 @@ func columnDoc(f reflect.StructField, since int) ColumnDoc {
 	out := ColumnDoc{
 		Name: fieldName(f), Type: arrowNames[strings.TrimPrefix(f.Type.String(), "*")], Nullable: nullable(f),
 		Unit: f.Tag.Get("unit"), Since: since, Doc: f.Tag.Get("doc"),
+	}
+	if f.Tag.Get("holes") != "" {
+		out.Type = "list<float?>"
 	}
 	if n, err := strconv.Atoi(f.Tag.Get("since")); err == nil {
 		out.Since = max(since, n)

@@ -278,6 +278,10 @@ func behaviourRows(r *rand.Rand, n int) []BehaviourRow {
 			LogProbs: make([]float32, r.IntN(9))}
 		for j := range rows[i].LogProbs {
 			rows[i].LogProbs[j] = -float32(r.ExpFloat64())
+			if i%2 == 0 {
+				rows[i].LossMask = append(rows[i].LossMask, int32(j%2))
+				rows[i].LogProbs[j] *= float32(j % 2)
+			}
 		}
 	}
 	return rows
@@ -289,10 +293,18 @@ func tokenOutputsRows(r *rand.Rand, n int) []TokenOutputsRow {
 		group, trajectory := ids(i)
 		row := TokenOutputsRow{GroupID: group, TrajectoryID: trajectory}
 		count := r.IntN(30)
+		if r.IntN(5) > 0 { // earlier versions had no mask
+			row.LossMask = make([]int32, count)
+			for j := range row.LossMask {
+				row.LossMask[j] = r.Int32N(2)
+			}
+		}
 		list := func(sign float64) []float32 {
 			out := make([]float32, count)
 			for j := range out {
-				out[j] = float32(sign * r.ExpFloat64())
+				if row.LossMask == nil || row.LossMask[j] == 1 {
+					out[j] = float32(sign * r.ExpFloat64())
+				}
 			}
 			return out
 		}

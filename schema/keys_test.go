@@ -39,8 +39,8 @@ func TestKeys(t *testing.T) {
 		AtInit("quick-1", StagePrepare).ManifestKey(): "runs/run=quick-1/manifests/step=init/prepare/gen=0.json",
 		at.WithShard(3).DataKey(Turns, digest, "parquet"): "runs/run=quick-1/table=turns/step=12/gen=0/00003-" +
 			digest[:16] + ".parquet",
-		AtInit("quick-1", StageData).DataKey(Tasks, digest, "parquet"): "runs/run=quick-1/table=tasks/step=0/gen=0/all-" +
-			digest[:16] + ".parquet",
+		AtInit("quick-1", StageData).DataKey(Tasks, digest, "parquet"): "runs/run=quick-1/table=tasks/step=0/gen=0/" +
+			"all-" + digest[:16] + ".parquet",
 		at.DataKey(Batch, digest, Batch.Ext()): "runs/run=quick-1/table=batch/step=12/gen=0/all-" +
 			digest[:16] + ".arrow",
 		AtWarmStart(digest).ManifestKey(): "warmstarts/" + digest + "/manifest.json",

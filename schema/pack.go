@@ -36,7 +36,9 @@ func levelOf(column string) int {
 //
 // They are written column by column (encodePacked). At one level for all columns the files are the same, byte for byte,
 // as those of parquet-go's writer with the options of packing, which takes twice as long.
-func (t Table) Packed() bool { return t == Turns || t == TokenOutputs || t == EvaluationTurns }
+func (t Table) Packed() bool {
+	return t == Turns || t == TokenOutputs || t == EvaluationTurns || t == Behaviour
+}
 
 func packing() []parquet.WriterOption {
 	return []parquet.WriterOption{

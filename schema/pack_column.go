@@ -188,6 +188,10 @@ func (c *packedChunk) record(p page) {
 	if c.deepest[1] > 0 {
 		levels := make([]int64, c.deepest[1]+1)
 		levels[0] += int64(p.void)
+		if c.field.holes.any {
+			levels[c.deepest[1]-2] += int64(p.none)
+			levels[c.deepest[1]-1] -= int64(p.none)
+		}
 		levels[c.deepest[1]-1] += int64(p.nulls - p.void)
 		levels[c.deepest[1]] += int64(p.entries - p.nulls)
 		c.index.DefinitionLevelHistogram = append(c.index.DefinitionLevelHistogram, levels...)

@@ -49,9 +49,10 @@ var compact = new(thrift.CompactProtocol)
 
 // collected is what columns have in common that one gatherer can collect, one column after the other.
 type collected struct {
-	kind reflect.Type
-	dict bool
-	full byte
+	kind  reflect.Type
+	dict  bool
+	full  byte
+	holes holes
 }
 
 func newPackedWriter(form *packedForm) *packedWriter {
@@ -59,9 +60,9 @@ func newPackedWriter(form *packedForm) *packedWriter {
 	gatherers := map[collected]gatherer{}
 	for i := range form.columns {
 		c := &form.columns[i]
-		what := collected{c.field.kind, c.dict, byte(c.deepest[1])}
+		what := collected{c.field.kind, c.dict, byte(c.deepest[1]), c.field.holes}
 		if gatherers[what] == nil {
-			gatherers[what] = gatheringOf(what.kind)(what.dict, what.full)
+			gatherers[what] = gatheringOf(what.kind)(what.dict, what.full, what.holes)
 		}
 		w.chunks = append(w.chunks, packedChunk{packedColumn: c, values: gatherers[what]})
 	}

@@ -8,7 +8,9 @@ import (
 // lists collects a slice.
 type lists[T cell] struct {
 	gathered[T]
-	full byte // the definition level of an element: one below is the empty list, and two are null
+	full  byte // the definition level of an element
+	empty byte // that of the empty list: the one below, or with holes two; null is below, if a list can be null
+	holes holes
 }
 
 func (g *lists[T]) expect(field unsafe.Pointer, n int, size uintptr) {
@@ -30,25 +32,40 @@ func (g *lists[T]) add(field unsafe.Pointer, n int, size uintptr) {
 		switch {
 		case len(list) > 0:
 			g.repetition = repeat(g.repetition, 1, len(list)-1)
-			g.definition = repeat(g.definition, g.full, len(list))
-			g.values = append(g.values, list...)
-		case list == nil && g.full == 2:
+			g.addElements(unsafe.Add(field, uintptr(i)*size), list)
+		case list == nil && g.empty > 0:
 			g.definition = append(g.definition, 0)
 			g.nulls++
 			g.void++
 		default:
-			g.definition = append(g.definition, g.full-1)
+			g.definition = append(g.definition, g.empty)
 			g.nulls++
+			g.none++
 		}
 	}
 	g.rows += n
 	g.entries = len(g.definition)
 }
 
+// addElements adds those that are not null.
+func (g *lists[T]) addElements(field unsafe.Pointer, list []T) {
+	for at := 0; at < len(list); {
+		end, null := g.holes.run(field, at, len(list))
+		if null {
+			g.definition = repeat(g.definition, g.full-1, end-at)
+			g.nulls += end - at
+		} else {
+			g.definition = repeat(g.definition, g.full, end-at)
+			g.values = append(g.values, list[at:end]...)
+		}
+		at = end
+	}
+}
+
 func (g *lists[T]) bytes() int { return 8*g.rows + 2*len(g.definition) + g.valueBytes() }
 
 // runs holds long runs of the levels.
-var runs = func() (runs [3][512]byte) {
+var runs = func() (runs [4][512]byte) {
 	for level := range runs {
 		for i := range runs[level] {
 			runs[level][i] = byte(level)

@@ -2,11 +2,12 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 )
@@ -26,7 +27,7 @@ func packsAsTheLibrary[R Row](t *testing.T, rows []R, groupBytes int) {
 			at++
 		}
 		t.Fatalf("%d rows, groups of %d bytes: byte %d of %d differs (-library +packed):\n%s", len(rows), groupBytes,
-			at, len(want), cmp.Diff(metadataOf(t, want), metadataOf(t, got)))
+			at, len(want), diff.Diff(metadataOf(t, want), metadataOf(t, got)))
 	}
 }
 
@@ -38,10 +39,103 @@ func metadataOf(t *testing.T, data []byte) any {
 
 func TestPackedFilesAreTheLibrarys(t *testing.T) {
 	t.Run("turns", func(t *testing.T) { packAll(t, turnRows) })
-	t.Run("token_outputs", func(t *testing.T) { packAll(t, tokenOutputsRows) })
+	t.Run("token_outputs", func(t *testing.T) { packAll(t, whole) })
 	t.Run("evaluation_turns", func(t *testing.T) {
 		packAll(t, like(turnRows, func(r TurnRow) EvaluationTurnRow { return EvaluationTurnRow(r) }))
 	})
+}
+
+// whole are rows of lists without nulls: of lists with several runs of them the library writes some as 0.
+func whole(r *rand.Rand, n int) []TokenOutputsRow {
+	rows := tokenOutputsRows(r, n)
+	for i := range rows {
+		for _, list := range [][]float32{rows[i].OldLogProbs, rows[i].Entropies, rows[i].ReferenceLogProbs,
+			rows[i].Values} {
+			for j := range list {
+				list[j] = cmp.Or(list[j], -0.5)
+			}
+		}
+		for j := range rows[i].LossMask {
+			rows[i].LossMask[j] = 1
+		}
+		for j := range rows[i].Entropies {
+			rows[i].Entropies[j] = max(rows[i].Entropies[j], 0.5)
+		}
+	}
+	return rows
+}
+
+// TestTokensWithoutNumbersAreNull: elements of context tokens, and of tokens outside the loss mask, are null in a file,
+// and 0 in the rows that are read. A token whose number is 0 keeps it.
+func TestTokensWithoutNumbersAreNull(t *testing.T) {
+	why := "x"
+	turns := []TurnRow{
+		{Turn: 0, ContextTokens: 2, TokenIDs: []int32{1, 2, 3, 4}, LossMask: []int32{0, 0, 1, 1},
+			LogProbs: []float32{0, 0, 0, -1}, Entropies: []float32{0, 0, 0, 2}, Finish: "stop", PolicyVersion: "v"},
+		{Turn: 1, ContextTokens: 1, TokenIDs: []int32{1}, LossMask: []int32{0}, LogProbs: []float32{0},
+			Entropies: []float32{0}, PolicyVersion: "v", Excluded: &why},
+		{Turn: 2, TokenIDs: []int32{}, LossMask: []int32{}, LogProbs: []float32{}, Entropies: []float32{},
+			Finish: "stop", PolicyVersion: "v"},
+		{Turn: 3, ContextTokens: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 1}, Finish: "stop"},
+	}
+	for i := range turns {
+		turns[i].GroupID, turns[i].TrajectoryID = ids(0)
+	}
+	requireNumbers(t, turns, "logprobs.list.element", []float32{0, -1}, 7)
+	requireNumbers(t, turns, "entropies.list.element", []float32{0, 2}, 7)
+	outputs := []TokenOutputsRow{
+		{LossMask: []int32{0, 1, 1, 0, 0, 1}, OldLogProbs: []float32{0, -1, 0, 0, 0, -2}, PolicyVersion: Digest(nil)},
+		{LossMask: []int32{0, 0}, OldLogProbs: []float32{0, 0}, PolicyVersion: Digest(nil)},
+		{LossMask: []int32{}, OldLogProbs: []float32{}, PolicyVersion: Digest(nil)},
+		{LossMask: []int32{1}},
+		{OldLogProbs: []float32{0, -3}, PolicyVersion: Digest(nil)}, // as earlier versions wrote it
+	}
+	for i := range outputs {
+		outputs[i].GroupID, outputs[i].TrajectoryID = ids(i)
+	}
+	requireNumbers(t, outputs, "old_logprobs.list.element", []float32{-1, 0, -2, 0, -3}, 12)
+	long := turns[:1:1]
+	long[0].ContextTokens = 3000
+	for range 8996 {
+		long[0].TokenIDs = append(long[0].TokenIDs, 1)
+	}
+	long[0].LossMask, long[0].LogProbs, long[0].Entropies = make([]int32, 9000), make([]float32, 9000), nil
+	want := make([]float32, 6000)
+	for i := range want {
+		want[i] = -float32(i)
+		long[0].LogProbs[3000+i] = want[i]
+	}
+	requireNumbers(t, long, "logprobs.list.element", want, 9000)
+}
+
+// requireNumbers requires that a column of a file holds these numbers and entries, and that the rows are read back.
+func requireNumbers[R Row](t *testing.T, rows []R, column string, want []float32, entries int) {
+	t.Helper()
+	data, err := Encode(rows)
+	require.NoError(t, err)
+	read, err := Decode[R](data)
+	require.NoError(t, err)
+	require.Equal(t, rows, read)
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	leaf, ok := file.Schema().Lookup(strings.Split(column, ".")...)
+	require.True(t, ok)
+	chunk := file.RowGroups()[0].ColumnChunks()[leaf.ColumnIndex]
+	require.EqualValues(t, entries, chunk.NumValues())
+	var got []float32
+	pages := chunk.Pages()
+	defer pages.Close()
+	page, err := pages.ReadPage()
+	require.NoError(t, err)
+	values := make([]parquet.Value, entries)
+	n, _ := page.Values().ReadValues(values)
+	require.Equal(t, entries, n)
+	for _, v := range values {
+		if !v.IsNull() {
+			got = append(got, v.Float())
+		}
+	}
+	require.Equal(t, want, got)
 }
 
 func packAll[R Row](t *testing.T, rows func(r *rand.Rand, n int) []R) {

@@ -41,10 +41,11 @@ type levels struct {
 	entries                int // values, nulls and empty lists
 	nulls                  int // null values, and lists that are null or empty
 	void                   int // lists that are null
+	none                   int // lists that are empty
 }
 
 // gathering makes what collects a field. full is the definition level of a value that is there.
-type gathering func(dict bool, full byte) gatherer
+type gathering func(dict bool, full byte, of holes) gatherer
 
 // gatheringOf returns how a field of a type is collected.
 func gatheringOf(t reflect.Type) gathering {
@@ -60,16 +61,20 @@ func gatheringOf(t reflect.Type) gathering {
 		newRequired[float64], newRequired[string])
 }
 
-func newRequired[T cell](dict bool, _ byte) gatherer {
+func newRequired[T cell](dict bool, _ byte, _ holes) gatherer {
 	return &required[T]{gathered: gatheredOf[T](dict)}
 }
 
-func newOptional[T cell](dict bool, _ byte) gatherer {
+func newOptional[T cell](dict bool, _ byte, _ holes) gatherer {
 	return &optional[T]{gathered: gatheredOf[T](dict)}
 }
 
-func newLists[T cell](dict bool, full byte) gatherer {
-	return &lists[T]{gathered: gatheredOf[T](dict), full: full}
+func newLists[T cell](dict bool, full byte, of holes) gatherer {
+	g := &lists[T]{gathered: gatheredOf[T](dict), full: full, empty: full - 1, holes: of}
+	if of.any {
+		g.empty--
+	}
+	return g
 }
 
 // required collects a field that is always there.

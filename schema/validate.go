@@ -227,6 +227,19 @@ func (r TokenOutputsRow) Validate() error {
 	c.trajectory(r.GroupID, r.TrajectoryID)
 	c.sameLength([]string{"old_logprobs", "entropies", "reference_logprobs", "values"}, r.OldLogProbs, r.Entropies,
 		r.ReferenceLogProbs, r.Values)
+	if r.LossMask != nil {
+		c.mask(r.LossMask, 0)
+		for _, list := range []struct {
+			name   string
+			values []float32
+		}{{"old_logprobs", r.OldLogProbs}, {"entropies", r.Entropies}, {"reference_logprobs", r.ReferenceLogProbs},
+			{"values", r.Values}} {
+			if list.values != nil {
+				c.length(list.name, len(list.values), len(r.LossMask))
+				c.zeroOutside(list.name, list.values, r.LossMask)
+			}
+		}
+	}
 	c.outputs("old_logprobs", r.OldLogProbs, -math.MaxFloat32, logProbSlack)
 	c.outputs("entropies", r.Entropies, -logProbSlack, math.MaxFloat32)
 	c.outputs("reference_logprobs", r.ReferenceLogProbs, -math.MaxFloat32, logProbSlack)
@@ -433,11 +446,6 @@ func (r BatchRow) Validate() error {
 	}
 	c.length("advantages", len(r.Advantages), n)
 	c.outputs("advantages", r.Advantages, -math.MaxFloat32, math.MaxFloat32)
-	for i := range min(len(r.LossMask), len(r.Advantages)) {
-		if r.LossMask[i] == 0 && r.Advantages[i] != 0 {
-			c.fail("advantages", "entry %d: must be 0 where the loss mask is 0, got %g", i, r.Advantages[i])
-			break
-		}
-	}
+	c.zeroOutside("advantages", r.Advantages, r.LossMask)
 	return c.err
 }

@@ -71,7 +71,7 @@ func (l *large) recompute(step int, committed []shardManifests, chosen schema.Re
 		require.NoError(r.t, err)
 		out := schema.TokenOutputsRow{GroupID: b.GroupID, TrajectoryID: b.TrajectoryID,
 			OldLogProbs: l.near(b.OldLogProbs, b.LossMask), PolicyVersion: before,
-			ReferenceLogProbs: l.near(b.OldLogProbs, b.LossMask), ReferenceVersion: base}
+			ReferenceLogProbs: l.near(b.OldLogProbs, b.LossMask), ReferenceVersion: base, LossMask: b.LossMask}
 		b.RolloutLogProbs, b.OldLogProbs, b.ReferenceLogProbs = b.OldLogProbs, out.OldLogProbs, out.ReferenceLogProbs
 		shard := g * l.Shards / l.Groups
 		shards[shard] = append(shards[shard], out)

@@ -290,7 +290,7 @@ func (r *Run) logprobs(step int, turns []schema.Ref, selection schema.Ref) schem
 		}
 		rows[g/2] = append(rows[g/2], schema.TokenOutputsRow{
 			GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, OldLogProbs: []float32{0, 0, 0, -0.5, -0.25},
-			PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest,
+			PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest, LossMask: []int32{0, 0, 0, 1, 1},
 		})
 	}
 	var parts []schema.Ref

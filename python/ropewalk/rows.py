@@ -9,7 +9,7 @@ from ropewalk.errors import ColumnNotFound, DamagedError
 from ropewalk.manifest import Manifest, Shard, check_major
 from ropewalk.place import canonical_stage
 from ropewalk.reader import Reader, each
-from ropewalk.tables import BATCHES, COLUMNS, FRONT
+from ropewalk.tables import BATCHES, COLUMNS, FRONT, REQUIRED
 
 
 def read_rows(reader: Reader, table: str, manifests: Iterable[Manifest], columns: Sequence[str] | None) -> pa.Table:
@@ -107,6 +107,8 @@ def _conform(piece: pa.Table, schema: pa.Schema, shard: Shard) -> pa.Table:
     for f in schema:
         if f.name not in piece.column_names:
             columns.append(pa.nulls(piece.num_rows, f.type))
+        elif piece.schema.field(f.name).type == REQUIRED.get(f.type):
+            columns.append(piece[f.name].cast(f.type))
         elif piece.schema.field(f.name).type != f.type:
             raise DamagedError(shard.key, f"column {f.name} is {piece.schema.field(f.name).type}, want {f.type}")
         else:

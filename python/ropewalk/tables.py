@@ -17,7 +17,12 @@ _TYPES = {
     "double": pa.float64(),
     "list<int32>": pa.list_(pa.field("element", pa.int32(), nullable=False)),
     "list<float>": pa.list_(pa.field("element", pa.float32(), nullable=False)),
+    "list<float?>": pa.list_(pa.field("element", pa.float32())),
 }
+
+
+REQUIRED = {_TYPES["list<float?>"]: _TYPES["list<float>"]}
+"""The types whose elements earlier versions required, with what they wrote."""
 
 
 def _read() -> dict[str, pa.Schema]:

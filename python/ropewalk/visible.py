@@ -134,7 +134,9 @@ class Visible:
     def _without_head(self, table: str, gen: Generation) -> list[Place]:
         """The places of a table's manifests that are visible without a head: those of generation 0, or of the
         requested generation if it has any."""
-        rule = _WITHOUT_HEAD[table]
+        rule = _WITHOUT_HEAD.get(table)
+        if rule is None:
+            return []  # no manifest holds the table policies
         found = [p for p in self.places if _includes(rule, p)]
         if gen == "all":
             return found

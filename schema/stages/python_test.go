@@ -83,7 +83,11 @@ func pythonColumns(t *testing.T, row reflect.Type) []pythonColumn {
 		column, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
 		nullable := strings.Contains(","+options+",", ",optional,")
 		require.False(t, f.Type.Kind() == reflect.Pointer && !nullable, "%s: is a pointer and not optional", f.Name)
-		out = append(out, pythonColumn{column, names[kind], nullable})
+		name := names[kind]
+		if f.Tag.Get("holes") != "" {
+			name = "list<float?>"
+		}
+		out = append(out, pythonColumn{column, name, nullable})
 	}
 	return out
 }
