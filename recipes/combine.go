@@ -17,7 +17,7 @@ type combination struct {
 	reads []string // the other fields it reads
 	only  string   // environment, or class of them; "" = all
 	doc   string   // the rule in words, for the reference page
-	late  bool     // records break it that are older than the rule: their recipes keep what is not set anew
+	late  bool     // records break it that are older than the rule: their recipes keep what is not set again
 	check func(*Recipe) string
 }
 
@@ -383,8 +383,8 @@ var surrounding = []combination{
 		doc: "off with rollout.top_p, top_k or min_p", late: true,
 		check: func(r *Recipe) string {
 			return unless(r.Loss.TIS() == nil || !r.Rollout.Truncation().Active(), "weighs by equal distributions "+
-				"alone, and with rollout.top_p, top_k or min_p the sampler's log-probabilities are those of the tokens "+
-				"that are left: each weight would be smaller by their share of the whole; use one of the two")
+				"alone, and with rollout.top_p, top_k or min_p the sampler's log-probabilities are of the tokens that "+
+				"are left: each weight would be smaller by their share of the whole; use one of the two")
 		},
 	},
 	truncates("rollout.top_p", func(r *Recipe) bool { return r.Rollout.TopP == 0 || r.Rollout.TopP == 1 }),
@@ -566,7 +566,7 @@ func (d *decoder) combinations(r *Recipe) {
 	}
 }
 
-// kept reports whether a recipe comes from a record and sets none of the rule's fields anew.
+// kept reports whether a recipe comes from a record and sets none of the rule's fields again.
 func (d *decoder) kept(c combination) bool {
 	return d.committed && !slices.ContainsFunc(append([]string{c.at}, c.reads...), d.overridden)
 }

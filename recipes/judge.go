@@ -12,11 +12,8 @@ func judgeFits(r *Recipe) string {
 	if r.Judge == nil {
 		return ""
 	}
-	if field, text := r.Judge.Fault(); text != "" {
-		return field + ": " + text
-	}
-	return unless(r.Reward.Judged() || r.Evaluation.Judged,
-		"nothing asks it: want reward.judge: server, a reward that asks a judge, or evaluation.judged")
+	field, text := r.Judge.Fault()
+	return unless(text == "", "%s: %s", field, text)
 }
 
 // Unset lists the sections that the recipe needs before it can run, by field. They name the user's own servers, so

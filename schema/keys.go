@@ -178,7 +178,7 @@ func (p Place) DataKey(table Table, digest, ext string) string {
 	return p.dataKey(table, digest, ext, step)
 }
 
-// EarlierDataKey is DataKey as versions up to minor version 8 wrote it; the same but for what precedes the first step.
+// EarlierDataKey is DataKey as versions up to minor version 8 wrote it; the same except before the first step.
 func (p Place) EarlierDataKey(table Table, digest, ext string) string {
 	return p.dataKey(table, digest, ext, p.Step)
 }

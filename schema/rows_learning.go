@@ -63,8 +63,9 @@ const ReasonExcluded = "excluded"
 
 // TokenOutputsRow holds what models compute for the tokens of a kept trajectory (table token_outputs), if the recipe
 // needs it: the policy itself once more, the reference, the critic. A masked trajectory has no row, because nothing is
-// learnt from its tokens. The lists cover the trajectory's tokens, one turn after the other. In a file their elements are
-// null outside the loss mask, in a row 0. A list that was not asked for is null, and the digest of its checkpoint is then empty.
+// learnt from its tokens. The lists cover the trajectory's tokens, one turn after the other. In a file their elements
+// are null outside the loss mask, in a row 0. A list that was not asked for is null, and the digest of its checkpoint
+// is then empty.
 type TokenOutputsRow struct {
 	GroupID           string    `parquet:"group_id,dict" doc:"the trajectory's group"`
 	TrajectoryID      string    `parquet:"trajectory_id" doc:"the trajectory; the lists cover its tokens, one turn after the other, and their elements are null outside the loss mask (0 until minor version 8)"`

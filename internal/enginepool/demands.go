@@ -25,7 +25,8 @@ func demands(r *recipes.Recipe) []policy.Demand {
 	need(trains, "rollout", policy.NeedTokenIDs, "updates train on the tokens that were sampled")
 	need(trains, "loss.old_log_probs", policy.NeedLogProbs, "the record keeps that of every sampled token")
 	need(trains, "steps", policy.NeedNewWeights, "each step publishes another policy")
-	need(trains && r.Rollout.Tree != nil, "rollout.tree.rule", policy.NeedTopLogProbs, "they decide where trajectories branch")
+	need(trains && r.Rollout.Tree != nil, "rollout.tree.rule", policy.NeedTopLogProbs,
+		"they decide where trajectories branch")
 	need(trains && r.Rollout.Temperature != 1, "rollout.temperature", policy.NeedTemperature, "it is not 1")
 	rollout := r.Rollout.Truncation()
 	if !trains {

@@ -46,8 +46,8 @@ var mayImport = map[string][]string{
 	"rl":     {stdlib, thisRoom, "internal/rescue"},
 	"schema": {stdlib, thisRoom, parquet, arrow, libzstd, unpackers},
 	// the scheduler's core decides within the workflow, and is as pure as a workflow must be
-	"workflows": {stdlib, thisRoom, workflow, temporals, "activities/api", "schema", "internal/machine",
-		"rl/scheduler"},
+	"workflows": {stdlib, thisRoom, workflow, temporals, "activities/api", "schema", "internal/badinput",
+		"internal/machine", "rl/scheduler"},
 	"activities/api":   {stdlib, "schema", "internal/machine"},
 	"internal/commit":  {stdlib, "schema", "store", "internal/rescue"},
 	"internal/refusal": {stdlib},

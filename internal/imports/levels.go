@@ -111,7 +111,7 @@ var levels = []Level{
 			{"internal/jinja", "renders the chat templates of published models"},
 			{"internal/machine", "what determines a run's rounding and speed, apart from its inputs"},
 			{"internal/openai", "asks servers that speak OpenAI's chat completions"},
-			{"internal/signing", "signs manifests, heads and notes of pruning, and reads the keys that signatures are checked with"},
+			{"internal/signing", "signs manifests, heads and notes of pruning, and reads the keys of those who check"},
 			{"internal/stack", "the local stack: real servers, supervised"},
 			{"policy/checkpoint", "reads and writes a policy's folder"},
 			{"policy/policytest", "the conformance suite of engines"},

@@ -33,7 +33,7 @@ type published struct {
 	}
 }
 
-// Whoever reads the description of the format can make the streams and the draws again: its examples are what the code
+// A reader of the description of the format can make the streams and the draws again: its examples are what the code
 // does.
 func TestPublishedDraws(t *testing.T) {
 	text, err := os.ReadFile("../../schema/README.md")

@@ -27,7 +27,7 @@ func begun(prompt string) bool {
 	return open > strings.LastIndex(prompt, thinkClose) && strings.TrimSpace(prompt[open+len(thinkOpen):]) == ""
 }
 
-// take returns what of a text is reasoning, and what follows it.
+// take returns the reasoning in a text, and what follows it.
 func (t *thoughts) take(text string) (reasoning, rest string) {
 	if t.over {
 		return "", text

@@ -22,8 +22,8 @@ func (RStar2) Spec() Spec {
 		Name: "rstar2", Doc: "reasoning, JSON calls of a Python tool and a boxed answer, in tags",
 		Source:    "rStar2-Agent §3.3 and its released code",
 		Form:      "all of its text is in <reason>, <tool_call> and <answer>",
-		EndOfTurn: EndOfTurn, Tags: wrapping, Reasoning: "reason", Opening: reasonOpen, Answer: AnswerBoxInTags, Tools: true,
-		Marks: rstar2Marks, RawPrograms: true,
+		EndOfTurn: EndOfTurn, Tags: wrapping, Reasoning: "reason", Opening: reasonOpen, Answer: AnswerBoxInTags,
+		Tools: true, Marks: rstar2Marks, RawPrograms: true,
 	}
 }
 

@@ -51,9 +51,6 @@ type note struct {
 	peak int64         // its most resident memory in bytes
 }
 
-// killed reports whether the interpreter ended by a SIGKILL.
-func (n note) killed() bool { return n.wait.Signaled() && n.wait.Signal() == unix.SIGKILL }
-
 // isEnd reports whether the note says how the interpreter ended.
 func (n note) isEnd() bool { return n.kind == noteEnded || n.kind == noteLimit }
 

@@ -101,7 +101,7 @@ func (s *storm) cancel(t *testing.T) bool {
 	return true
 }
 
-// interpreters signals half of the worker's Python processes, and lets those that stop go on after a time.
+// interpreters signals half of the worker's Python processes, and continues those that it stops after a time.
 func (s *storm) interpreters(t *testing.T, what syscall.Signal, after time.Duration) bool {
 	t.Helper()
 	var all []int

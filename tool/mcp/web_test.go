@@ -117,7 +117,7 @@ func TestHeadersGoToTheAddressAlone(t *testing.T) {
 	require.Zero(t, others.Load())
 }
 
-// A session that has expired is opened anew for tools that can run twice, whatever the server's answer holds besides
+// A session that has expired is opened again for tools that can run twice, whatever the server's answer holds besides
 // its status.
 func TestExpiredSessionsAreOpenedAnew(t *testing.T) {
 	expired := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
