@@ -60,7 +60,7 @@ func TestNoWeightsOfCutDistributions(t *testing.T) {
 		for _, cut := range []string{"rollout.top_p=0.9", "rollout.top_k=5", "rollout.min_p=0.1"} {
 			_, err := Resolve("quickstart", "", append([]string{"loss.tis={}", cut}, with...), nil, nil)
 			require.ErrorContains(t, err, "loss.tis", "%s with %v", cut, with)
-			require.ErrorContains(t, err, "those of the tokens that are left", "%s with %v", cut, with)
+			require.ErrorContains(t, err, "of the tokens that are left", "%s with %v", cut, with)
 		}
 		for _, whole := range []string{"rollout.top_p=1", "rollout.top_p=0", "evaluation.top_p=0.9"} {
 			_, err := Resolve("quickstart", "", append([]string{"loss.tis={}", whole}, with...), nil, nil)
