@@ -35,7 +35,7 @@ func made(text []byte) (gguf.Vocabulary, error) {
 	}
 	v := gguf.Vocabulary{Merges: t.Merges(), Split: "gpt-2", Start: -1}
 	if len(v.Merges) == 0 {
-		v.Split = "default" // where a text is split does not matter if nothing is merged
+		v.Split = tokenizer.GGUFBytes
 	}
 	var bytes int
 	v.Tokens, bytes = t.Symbols()

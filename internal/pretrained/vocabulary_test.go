@@ -1,10 +1,13 @@
 package pretrained
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/gguf"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
@@ -40,5 +43,43 @@ func TestVocabulariesThatGGUFCannotHold(t *testing.T) {
 	} {
 		_, err := Vocabulary(files)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// A GGUF file of a policy that is made here is read back: its texts have the same ids, with and without merges.
+func TestPoliciesMadeHereAreReadFromGGUF(t *testing.T) {
+	added := []string{tokenizer.EndOfTurn, "<|im_start|>user\n", "print(", "\n\n"}
+	plain, err := tokenizer.New(added)
+	require.NoError(t, err)
+	trained, err := tokenizer.Train(added, []string{"one and two and three and four"}, 280)
+	require.NoError(t, err)
+	for _, own := range []*tokenizer.Tokenizer{plain, trained} {
+		folder, file := filepath.Join(t.TempDir(), "made"), filepath.Join(t.TempDir(), "made.gguf")
+		end, _ := own.ID(tokenizer.EndOfTurn)
+		require.NoError(t, checkpoint.Init(folder, checkpoint.Shape{Vocab: own.VocabSize() + 3, Hidden: 16, Layers: 1,
+			Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 16, Positions: 64, RopeTheta: 1e4, NormEps: 1e-6,
+			EOS: []int32{end}, Pad: -1}, 1, own.Files()))
+		c, err := checkpoint.Read(folder, false)
+		require.NoError(t, err)
+		m := gguf.Model{Name: "made", Checkpoint: c, Dtype: checkpoint.F32}
+		m.Vocabulary, err = Vocabulary(c.Extra)
+		require.NoError(t, err)
+		f, err := os.Create(file)
+		require.NoError(t, err)
+		require.NoError(t, gguf.Write(f, m))
+		require.NoError(t, f.Close())
+
+		back := filepath.Join(t.TempDir(), "back")
+		require.NoError(t, Take(file, back))
+		files, err := Files(back)
+		require.NoError(t, err)
+		got, err := Read(files)
+		require.NoError(t, err)
+		require.Equal(t, []string{tokenizer.EndOfTurn}, got.Ends)
+		for _, text := range []string{"<|im_start|>user\nWhat is 1 + 2?<|im_end|>", "print(1)\n\nü\x00\xff", "one  and",
+			""} {
+			require.Equal(t, own.Encode(text), got.Tokens.Encode(text), "%q", text)
+			require.Equal(t, text, got.Tokens.Decode(got.Tokens.Encode(text)))
+		}
 	}
 }

@@ -36,6 +36,10 @@ var ggufKinds = []struct {
 	{"qwen2", Vocabulary{Pattern: qwenPattern, NFC: true}},
 }
 
+// GGUFBytes is what GGUF files name in tokenizer.ggml.pre where nothing is merged: it then does not matter where a text
+// is split. Policies that this program makes have such a vocabulary, unless a tokenizer was trained for them.
+const GGUFBytes = "default"
+
 // GGUFKind returns the name that GGUF files have for the way a vocabulary splits text.
 func (v Vocabulary) GGUFKind() (string, error) {
 	for _, k := range ggufKinds {
@@ -72,14 +76,18 @@ func GGUFVocabulary(file Entries) (v Vocabulary, err error) {
 		return v, fmt.Errorf("tokenizer.ggml.model %q is not supported; want gpt2, a byte-level BPE", model)
 	}
 	kind, _ := file.Text("tokenizer.ggml.pre")
-	v, ok := ggufKind(kind)
-	if !ok {
-		return v, fmt.Errorf("tokenizer.ggml.pre %q is not supported", kind)
-	}
 	tokens, _ := file.Texts("tokenizer.ggml.tokens")
 	types, _ := file.Wholes("tokenizer.ggml.token_type")
 	merges, _ := file.Texts("tokenizer.ggml.merges")
-	if len(tokens) == 0 || len(tokens) != len(types) || len(merges) == 0 {
+	v, ok := ggufKind(kind)
+	bytes := kind == GGUFBytes && len(merges) == 0
+	if bytes {
+		v, ok = Vocabulary{Pattern: gpt2Pattern}, true
+	}
+	if !ok {
+		return v, fmt.Errorf("tokenizer.ggml.pre %q is not supported", kind)
+	}
+	if len(tokens) == 0 || len(tokens) != len(types) || len(merges) == 0 && !bytes {
 		return v, fmt.Errorf("%d tokens, %d token types and %d merges do not fit", len(tokens), len(types), len(merges))
 	}
 	v.Tokens = slices.Clone(tokens)
