@@ -220,8 +220,8 @@ func TestSymbolicGradingIsRefused(t *testing.T) {
 	b := algebraic(t, &algebra{absent: true})
 	_, err := b.reprocess(t, symbolically, questions)
 	require.ErrorContains(t, err,
-		"reward.symbolic: the sandbox has no interpreter with numpy, sympy and mpmath: name one by "+
-			"ROPEWALK_SANDBOX_PYTHON")
+		"reward.symbolic: the sandbox has no interpreter with numpy, sympy and mpmath: "+
+			"tools/sandbox-python.sh makes one in .tools")
 	objects, err := b.store.List(context.Background(), schema.RunPrefix("r"))
 	require.NoError(t, err)
 	require.Empty(t, objects)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes .tools/sandbox-python, a virtual environment with numpy and sympy for the sandbox's calls, pinned by digest in
-# sandbox-python.txt. It is made once, and again when the pins or the interpreter change. ROPEWALK_SANDBOX_PYTHON names
-# another interpreter that has both; nothing is made then.
+# sandbox-python.txt, and prints where its interpreter is. It is made once, and again when the pins or the interpreter
+# change. ROPEWALK_SANDBOX_PYTHON names another interpreter that has both; nothing is made then.
 set -euo pipefail
 cd "$(dirname "$0")"
 pins=$PWD/sandbox-python.txt
@@ -13,6 +13,7 @@ if [[ -n ${ROPEWALK_SANDBOX_PYTHON:-} ]]; then
 		echo "ROPEWALK_SANDBOX_PYTHON names $ROPEWALK_SANDBOX_PYTHON, which cannot import numpy and sympy" >&2
 		exit 1
 	}
+	echo "$ROPEWALK_SANDBOX_PYTHON"
 	exit 0
 fi
 
@@ -31,9 +32,10 @@ if [[ -z $base ]]; then
 fi
 stamp=$({ cat "$pins"; "$base" -VV; echo "$base"; } | sha256sum)
 if [[ -f $home/stamp && $(<"$home/stamp") == "$stamp" ]]; then
+	echo "$home/bin/python"
 	exit 0
 fi
-echo "making .tools/sandbox-python (numpy and sympy for the sandbox), once…"
+echo "making .tools/sandbox-python (numpy and sympy for the sandbox), once…" >&2
 rm -rf "$home"
 mkdir -p "$(dirname "$home")"
 "$base" -m venv "$home"
@@ -44,5 +46,6 @@ if ! "$home/bin/python" -m pip install -q --disable-pip-version-check --only-bin
 		"set ROPEWALK_SANDBOX_PYTHON to an interpreter that has both" >&2
 	exit 1
 fi
-"$home/bin/python" -c "$imports"
+"$home/bin/python" -c "$imports" >&2
 echo "$stamp" >"$home/stamp"
+echo "$home/bin/python"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/client"
 )
@@ -37,6 +39,16 @@ const tokenVariable = "ROPEWALK_SANDBOX_TOKEN"
 // sandboxPython is the interpreter that runs calls: the one that a flag names, else the one that the environment names,
 // else "", which means that one is searched for.
 func sandboxPython(named string) string { return cmp.Or(named, os.Getenv("ROPEWALK_SANDBOX_PYTHON")) }
+
+// toolsPython is the interpreter that tools/sandbox-python.sh has made in .tools, which is tried first where one is
+// searched for; "" if there is none.
+func toolsPython() string {
+	made, err := stack.InTools("sandbox-python/bin/python")
+	if err != nil {
+		slog.Warn("the sandbox goes on without the interpreter in .tools", "error", err)
+	}
+	return made
+}
 
 // minTierFlag adds --min-tier; its default is what a call without a minimum may expect.
 func minTierFlag(f *pflag.FlagSet, into *string) {

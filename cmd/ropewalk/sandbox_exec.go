@@ -187,7 +187,8 @@ func (o execOptions) open(ctx context.Context, preset sandbox.Preset) (sandbox.E
 	if err != nil {
 		return nil, err
 	}
-	return zygote.Open(zygote.Options{Python: sandboxPython(o.python), Workers: 1, MinTier: tier})
+	return zygote.Open(zygote.Options{Python: sandboxPython(o.python), Preferred: toolsPython(), Workers: 1,
+		MinTier: tier})
 }
 
 // keep writes the fetched files.

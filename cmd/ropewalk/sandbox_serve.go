@@ -99,7 +99,8 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 	if err != nil {
 		return err
 	}
-	zygotes := zygote.Options{Python: sandboxPython(o.python), Workers: o.workers, Preload: o.preload, MinTier: tier}
+	zygotes := zygote.Options{Python: sandboxPython(o.python), Preferred: toolsPython(), Workers: o.workers,
+		Preload: o.preload, MinTier: tier}
 	executor, err := zygote.Open(zygotes)
 	if errors.Is(err, sandbox.ErrBadCall) {
 		return badInput("--preload: %w", err)

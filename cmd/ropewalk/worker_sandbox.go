@@ -49,7 +49,8 @@ func (o workerOptions) openSandbox(ctx context.Context, scratch string) (workerS
 		// A node that joins later must not be weaker than the tier that recipes were checked against.
 		return workerSandbox{executor: c, sessions: c, tier: c.Hold(), closers: []io.Closer{c}}, nil
 	}
-	options := zygote.Options{Python: sandboxPython(""), Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits}
+	options := zygote.Options{Python: sandboxPython(""), Preferred: toolsPython(), Workers: o.sandbox, Dir: scratch,
+		MinTier: sandbox.TierRlimits}
 	executor, err := zygote.Open(options)
 	if err != nil {
 		return workerSandbox{}, err

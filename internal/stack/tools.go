@@ -20,6 +20,15 @@ func FindTool(name string) (string, error) {
 	if p, err := exec.LookPath(name); err == nil {
 		return filepath.Abs(p)
 	}
+	p, err := InTools(name)
+	if p == "" && err == nil {
+		err = fmt.Errorf("%w: %s is neither on PATH nor in .tools: %s", ErrNoTool, name, toolAdvice(name))
+	}
+	return p, err
+}
+
+// InTools returns the path of a program in the .tools folders that FindTool searches; "" if none has it.
+func InTools(name string) (string, error) {
 	var dirs []string
 	if wd, err := os.Getwd(); err == nil {
 		for d := wd; ; d = filepath.Dir(d) {
@@ -43,7 +52,7 @@ func FindTool(name string) (string, error) {
 		}
 		return p, nil
 	}
-	return "", fmt.Errorf("%w: %s is neither on PATH nor in .tools: %s", ErrNoTool, name, toolAdvice(name))
+	return "", nil
 }
 
 func toolAdvice(name string) string {

@@ -53,7 +53,8 @@ const (
 
 // ErrNoSympy means that the sandbox's interpreter has no sympy.
 var ErrNoSympy = errors.New("the sandbox has no interpreter with numpy, sympy and mpmath: " +
-	"name one by ROPEWALK_SANDBOX_PYTHON where the worker runs (tools/sandbox-python.sh makes one)")
+	"tools/sandbox-python.sh makes one in .tools, which a worker that starts there then finds; or name one by " +
+	"ROPEWALK_SANDBOX_PYTHON where the worker runs")
 
 // limits apply to each call, whatever limits a recipe gives its tools, because a grade must not depend on those. A pair
 // takes some hundredths of a second.

@@ -37,10 +37,13 @@ type python struct {
 var usualPlaces = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
 
 // findPythons returns real interpreters in order of preference. If an interpreter is named, it is the only one.
-func findPythons(ctx context.Context, named string, modules []string) ([]python, error) {
+func findPythons(ctx context.Context, o Options, modules []string) ([]python, error) {
 	places := append([]string{"python3"}, usualPlaces...)
-	if named != "" {
-		places = []string{named}
+	switch {
+	case o.Python != "":
+		places = []string{o.Python}
+	case o.Preferred != "":
+		places = append([]string{o.Preferred}, places...)
 	}
 	var found []python
 	var faults []error

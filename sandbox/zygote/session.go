@@ -45,7 +45,7 @@ func OpenSessions(o Options) (*Sessions, error) {
 	for _, set := range o.Sets {
 		modules = append(modules, set.Modules...)
 	}
-	pythons, err := findPythons(context.Background(), o.Python, modules)
+	pythons, err := findPythons(context.Background(), o, modules)
 	if err != nil {
 		return nil, err
 	}

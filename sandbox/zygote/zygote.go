@@ -21,6 +21,7 @@ const workFolder = "/sandbox"
 // Options say how to open an executor. The zero value accepts only the tier "full".
 type Options struct {
 	Python       string        // the interpreter; "" finds one
+	Preferred    string        // the interpreter that is tried first where one is found; "" = the usual ones alone
 	Workers      int           // calls at once; 0 means one per CPU
 	Dir          string        // parent of work folders that are not mounts; "" means the system's folder
 	Tier         sandbox.Tier  // the only tier to accept; "" means the strongest one available
@@ -71,7 +72,7 @@ func Open(o Options) (*Executor, error) {
 	for _, set := range o.Sets {
 		modules = append(modules, set.Modules...)
 	}
-	pythons, err := findPythons(context.Background(), o.Python, modules)
+	pythons, err := findPythons(context.Background(), o, modules)
 	if err != nil {
 		return nil, err
 	}
