@@ -31,6 +31,15 @@ const DeedAmend = "amend"
 // names. Its detail is the recipe's digest, in quotes. It is about a run, or with NoRun about the runs of a schedule.
 const DeedConfirm = "confirm"
 
+// DeedRetry is a command that has a parked run try again, with its changes of the recipe.
+const DeedRetry = "retry"
+
+// DeedReplay is a command that started a replay, with its input.
+const DeedReplay = "replay"
+
+// DeedDelete is a command that deleted the run. Its data that could not be deleted is that of no run.
+const DeedDelete = "delete"
+
 // NewDeed makes a note at a time.
 func NewDeed(action, detail, actor, host string, at time.Time) Deed {
 	return Deed{Action: action, Detail: detail, Actor: actor, Host: host, At: at.UTC().Format(stateTime)}

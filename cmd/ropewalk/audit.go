@@ -17,7 +17,7 @@ func auditCommand(con *console) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "audit [RUN]",
-		Short: "list who started, steered, replayed and ended a run",
+		Short: "list who started, steered, replayed, ended and deleted a run",
 		Long: "audit lists what commands were asked to do to a run: when, by whom and with what. A run that a\n" +
 			"schedule started names the schedule. A change of the recipe has two lines: what was asked, and amend,\n" +
 			"which a worker notes when it has committed the change. Without RUN it lists what is about no single\n" +

@@ -24,6 +24,8 @@
 //   - A later generation belongs to a replay; a stage of it is settled once its stage manifest exists.
 //   - A checkpoint's files are put by their step's update, before the step's head; those of the first critic by the
 //     run's warm start. A file that a later checkpoint shares (`at`) is already named by an earlier manifest.
+//   - A run that `ropewalk delete` has deleted (its audit log says so), and that has no recipe and no request, has no
+//     manifests to come.
 //   - Before the first step, evaluation and measured times are settled with their manifests. Recipes are never settled,
 //     because an amendment may have the same bytes as one that lost.
 //

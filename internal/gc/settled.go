@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -37,10 +38,12 @@ type record struct {
 	objects store.Store
 	there   map[string]bool         // keys of manifests and heads
 	heads   map[string]*schema.Head // by key, once read
+	deleted map[string]bool         // runs without a recipe, once looked up: whether a command has deleted them
 }
 
 func newRecord(objects store.Store) *record {
-	return &record{objects: objects, there: map[string]bool{}, heads: map[string]*schema.Head{}}
+	return &record{objects: objects, there: map[string]bool{}, heads: map[string]*schema.Head{},
+		deleted: map[string]bool{}}
 }
 
 // kind says what a key holds.
@@ -78,6 +81,9 @@ func (r *record) settled(ctx context.Context, key string) (ok bool, why string, 
 	if strings.HasPrefix(key, probes) {
 		return true, "", nil
 	}
+	if gone, err := r.isDeleted(ctx, key); err != nil || gone {
+		return gone, "", err
+	}
 	if digest, _, ok := strings.Cut(strings.TrimPrefix(key, warm), "/"); ok && strings.HasPrefix(key, warm) {
 		return r.there[schema.AtWarmStart(digest).ManifestKey()], "the warm start is not committed", nil
 	}
@@ -105,6 +111,36 @@ func (r *record) settled(ctx context.Context, key string) (ok bool, why string, 
 }
 
 const notDone = "its step is not done"
+
+// isDeleted reports whether a key is that of a run that was deleted, and that no one has begun again under its name.
+func (r *record) isDeleted(ctx context.Context, key string) (bool, error) {
+	run, _, ok := strings.Cut(strings.TrimPrefix(key, runs), "/")
+	if !ok || !strings.HasPrefix(key, runs) || r.there[schema.AtInit(run, schema.StagePrepare).ManifestKey()] {
+		return false, nil
+	}
+	if known, looked := r.deleted[run]; looked {
+		return known, nil
+	}
+	for _, begun := range []string{schema.RequestKey(run), schema.CatalogueKey(run)} {
+		if _, err := r.objects.Get(ctx, begun); err == nil || !errors.Is(err, store.ErrNotFound) {
+			return false, err
+		}
+	}
+	r.deleted[run] = false
+	deeds, err := r.objects.List(ctx, schema.DeedsPrefix+run+"/")
+	for _, o := range deeds {
+		var deed schema.Deed
+		data, err := r.objects.Get(ctx, o.Key)
+		if err == nil {
+			err = json.Unmarshal(data, &deed)
+		}
+		if err != nil {
+			return false, fmt.Errorf("collect orphans: read %s: %w", o.Key, err)
+		}
+		r.deleted[run] = r.deleted[run] || deed.Action == schema.DeedDelete
+	}
+	return r.deleted[run], err
+}
 
 func (r *record) settledShard(ctx context.Context, p schema.DataKeyParts) (bool, string, error) {
 	at := func(stage string) bool {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/internal/gc"
+	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+func deleteCommand(con *console) *cobra.Command {
+	dry, asJSON := false, false
+	cmd := &cobra.Command{
+		Use:   "delete RUN",
+		Short: "delete a run that is not open, with its record and checkpoints",
+		Long: "delete removes a run from the bucket: one that is done, failed, was cancelled or interrupted, or is\n" +
+			"queued. It cannot be undone. What other runs were made from stays, such as the policy that an\n" +
+			"evaluation measures; so do warm starts that other runs begin with. `ropewalk audit RUN` still says\n" +
+			"who did what. Of an open run, `ropewalk cancel` comes first.",
+		Example: "  ropewalk delete quickstart-s1-20260102-030405-k3v9qa --dry-run\n" +
+			"  ropewalk delete quickstart-s1-20260102-030405-k3v9qa",
+		Args: oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return deleteRun(cmd.Context(), con, args[0], dry, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted, and delete nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func deleteRun(ctx context.Context, con *console, run string, dry, asJSON bool) error {
+	c := con.connector()
+	known, unknown := lookUp(ctx, con, run)
+	s, err := c.Join(ctx, runs.NeedTemporal, run)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if unknown != nil { // a deletion that was interrupted has left data alone
+		if left, err := s.Store.List(ctx, schema.RunPrefix(run)); err != nil || len(left) == 0 {
+			return unknown
+		}
+	}
+	last, err := runs.LastOf(ctx, s.Temporal, run)
+	if err != nil {
+		return err
+	}
+	if last.Open && known.OnServer {
+		return badInput("run %s is %s: end it first with `ropewalk cancel %s`", run, known.Run.State(), run)
+	}
+	all, err := c.Observe(ctx, s)
+	if err != nil {
+		return err
+	}
+	o := gc.Removal{Delete: !dry, WarmStarts: all.Server == status.Asked}
+	for name, w := range all.Workflows {
+		o.WarmStarts = o.WarmStarts && (name == run || w.Ended != status.StillOpen)
+	}
+	if !dry {
+		if err := s.Note(ctx, run, schema.DeedDelete); err != nil {
+			return err
+		}
+		if err := endForgotten(ctx, s, run, last.Open); err != nil {
+			return err
+		}
+	}
+	out, err := gc.DeleteRun(ctx, s.Store, run, o)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return con.printJSON(struct {
+			Run string `json:"run_id"`
+			gc.Removed
+		}{run, out})
+	}
+	return printRemoved(con, run, out, dry)
+}
+
+// endForgotten ends the workflow of a run whose command was killed, which the next worker would take up.
+func endForgotten(ctx context.Context, s *runs.Session, run string, open bool) error {
+	if open {
+		if err := s.End(ctx, run, status.Cancelled, "deleted by `ropewalk delete`"); err != nil {
+			return fmt.Errorf("end run %s: %w", run, err)
+		}
+	}
+	if !s.Local() {
+		return nil
+	}
+	return stack.Forget(run)
+}
+
+func printRemoved(con *console, run string, out gc.Removed, dry bool) error {
+	did := "deleted"
+	if dry {
+		did = "to delete"
+	}
+	fmt.Fprintf(con.out, "run %s: %d objects of %d bytes %s", run, out.Objects, out.Bytes, did)
+	if out.WarmStarts > 0 {
+		fmt.Fprintf(con.out, ", warm starts that no other run begins with among them (%d)", out.WarmStarts)
+	}
+	if out.Kept > 0 {
+		fmt.Fprintf(con.out, "; %d stay, because %s was made from them", out.Kept, strings.Join(out.For, ", "))
+	}
+	_, err := fmt.Fprintln(con.out)
+	return err
+}
