@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +79,10 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	if resolved, err = withModel(resolved, before.recipe.Policy); err != nil {
 		return schema.Manifest{}, err
 	}
-	if err := a.samePrivileges(&before.recipe, &resolved.Recipe); err != nil {
+	if err := a.samePolicy(ctx, &before.recipe, &resolved.Recipe); err != nil {
+		return schema.Manifest{}, err
+	}
+	if err := a.samePrivileges(ctx, in, &before.recipe, &resolved.Recipe); err != nil {
 		return schema.Manifest{}, err
 	}
 	if err := built(&resolved.Recipe); err != nil {
@@ -101,6 +105,30 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	}
 	m.Shards = append(m.Shards, shard)
 	return m, nil
+}
+
+// samePolicy refuses changes that the run's policy would not follow: it has its weights and its tokenizer.
+func (a AmendRecipe) samePolicy(ctx context.Context, before, after *recipes.Recipe) error {
+	was, is := before.Policy, after.Policy
+	was.Pinned, is.Pinned = nil, nil
+	switch {
+	case before.Seed != after.Seed:
+		return refuse(api.FailBadInput, "seed: the seed of a run cannot change")
+	case !reflect.DeepEqual(was, is):
+		return refuse(api.FailBadInput, "policy: the model of a run cannot change")
+	case reflect.DeepEqual(before.Environment, after.Environment) && reflect.DeepEqual(before.Rollout, after.Rollout) &&
+		reflect.DeepEqual(before.Tokenizer, after.Tokenizer), after.Environment.Imported():
+		return nil
+	}
+	had, err := a.tokenizerDigest(ctx, before)
+	if err != nil {
+		return outage(err)
+	}
+	has, err := a.tokenizerDigest(ctx, after)
+	if err == nil && has != had {
+		err = refuse(api.FailBadInput, "set: the change gives the policy another tokenizer; start another run with it")
+	}
+	return outage(err)
 }
 
 func (a AmendRecipe) notes(ctx context.Context, in api.AmendInput) (map[string]string, error) {

@@ -2,10 +2,14 @@ package activities_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -79,4 +83,66 @@ func TestAFunctionThatBreaks(t *testing.T) {
 			require.Len(t, stepRows[schema.RewardRow](t, b.store, "r", 1, schema.StageReward), 16-excluded)
 		})
 	}
+}
+
+// A replay calls the function again where its settings or its code have changed, or where the step had another reward,
+// and says that it does not follow from the record. One that changes nothing reads what the step has committed.
+func TestAReplayCallsTheFunctionThatChanged(t *testing.T) {
+	b := scoredWalk(t, "interleaved", `{"scale": 0.5}`)
+	again := func(run string, set ...string) ([]schema.RewardRow, workflows.ReplayStageResult) {
+		t.Helper()
+		out, err := replay(t, b.store, workflows.ReplayStageInput{Run: run, Step: 1, From: "reward", Through: "reward",
+			Set: set})
+		require.NoError(t, err)
+		m, _, found, err := b.record.Lookup(t.Context(), schema.At(run, 1, schema.StageReward).WithGen(out.Gen))
+		require.NoError(t, err)
+		require.True(t, found)
+		rows, err := commit.Rows[schema.RewardRow](t.Context(), b.record, m)
+		require.NoError(t, err)
+		require.Len(t, rows, 8)
+		return rows, out
+	}
+	before := stepRows[schema.RewardRow](t, b.store, "r", 1, schema.StageReward)
+	rows, out := again("r")
+	require.Equal(t, before, rows)
+	require.Len(t, out.Stages, 1)
+	require.Empty(t, out.Impure)
+
+	rows, out = again("r", `reward.kwargs='{"scale": 2}'`)
+	for i, r := range rows {
+		require.InDelta(t, 4*before[i].Reward, r.Reward, 1e-9)
+	}
+	require.Equal(t, []string{"function", "reward"}, []string{out.Stages[0].Stage, out.Stages[1].Stage})
+	require.Equal(t, "the function gives other answers than it gave in the step", out.Impure)
+	_, out = again("r", `reward.kwargs='{ "scale": 0.5 }'`)
+	require.True(t, out.Stages[1].Same)
+	require.Empty(t, out.Impure, "code and answers are those of the step")
+
+	f, ok := b.rewardFile(t)
+	require.True(t, ok)
+	code, err := os.ReadFile(f)
+	require.NoError(t, err)
+	code = append(code, "\n\ndef score(trajectory, scale=1):\n    return 7 * scale\n"...)
+	require.NoError(t, os.WriteFile(f, code, 0o600))
+	rows, out = again("r")
+	require.InDelta(t, 3.5, rows[0].Reward, 1e-9)
+	require.Equal(t, "the function's code was edited since the run began: walking.py", out.Impure)
+	noFaults(t, b)
+
+	settings, _, _, path := pythonWalk(t)
+	_, err = b.train(t, workflows.TrainRunInput{Run: "other", RecipeYAML: walkOf("python", settings, "interleaved",
+		"{name: arlarena}"), Set: []string{"steps=1", "evaluation.problems=1", "evaluation.samples=1"}})
+	require.NoError(t, err)
+	_, out = again("other", fmt.Sprintf(`reward={name: python, module: "walking:score", path: %q, kwargs: '{}'}`, path))
+	require.Equal(t, "the step has no answers of this function that could be compared", out.Impure)
+}
+
+// rewardFile is the file of the run's reward function.
+func (b *bench) rewardFile(t *testing.T) (string, bool) {
+	t.Helper()
+	view, err := analysis.New(b.store).Visible(t.Context(), "r")
+	require.NoError(t, err)
+	var recipe struct{ Reward struct{ Path string } }
+	require.NoError(t, view.Recipe(t.Context(), &recipe))
+	return filepath.Join(recipe.Reward.Path, "walking.py"), recipe.Reward.Path != ""
 }

@@ -67,11 +67,37 @@ func (d *Deps) document(ctx context.Context, key string, into any) (found bool, 
 	return true, nil
 }
 
-// samePrivileges refuses a change of the programs and secrets that a run uses: no command can vouch for an update.
-func (d *Deps) samePrivileges(before, after *recipes.Recipe) error {
+// samePrivileges refuses a change of the programs and secrets that a run uses, unless a command has noted that it asks
+// for it: an update itself can come from anyone.
+func (d *Deps) samePrivileges(ctx context.Context, in api.AmendInput, before, after *recipes.Recipe) error {
 	if !d.confirms || slices.Equal(before.Privileged(), after.Privileged()) {
 		return nil
 	}
+	if asked, err := d.commanded(ctx, in.Run, schema.DeedRetry, in.Set); asked || err != nil {
+		return outage(err)
+	}
 	return refuse(api.FailBadInput, "the programs and secrets of a run cannot be changed (%s): start another run",
 		strings.Join(after.Privileged(), "; "))
+}
+
+// commanded reports whether a command has noted that it asks for an action on a run with these changes of the recipe.
+func (d *Deps) commanded(ctx context.Context, run, action string, set []string) (bool, error) {
+	notes, err := d.Store.List(ctx, schema.DeedsPrefix+run+"/")
+	if err != nil {
+		return false, fmt.Errorf("look up who changed run %s: %w", run, err)
+	}
+	for _, n := range slices.Backward(notes) {
+		var deed schema.Deed
+		if _, err := d.document(ctx, n.Key, &deed); err != nil {
+			return false, err
+		}
+		var asked struct {
+			Set []string `json:"set"`
+		}
+		if deed.Action == action && json.Unmarshal([]byte(deed.Detail), &asked) == nil &&
+			slices.Equal(asked.Set, set) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -89,7 +89,15 @@ func TestProgramsAreConfirmedByCommandsAlone(t *testing.T) {
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
 	require.ErrorContains(t, err,
 		"the programs and secrets of a run cannot be changed (reward: Python mine:score "+folder+")")
-	b.deps.confirms = false
-	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	_, err = do(b, NoteDeed{b.deps}.Execute, api.DeedInput{Run: "r", Action: schema.DeedRetry})
+	require.ErrorContains(t, err, "only commands retry runs")
+	text, err := json.Marshal(map[string]any{"set": scoring})
 	require.NoError(t, err)
+	deed := schema.NewDeed(schema.DeedRetry, string(text), "me", "here", time.Now())
+	require.NoError(t, b.deps.noteDeed(t.Context(), "other", deed, "x"))
+	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	require.ErrorContains(t, err, "cannot be changed")
+	require.NoError(t, b.deps.noteDeed(t.Context(), "r", deed, "x"))
+	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	require.NoError(t, err, "a command has asked for it")
 }

@@ -22,8 +22,9 @@ func (a NoteDeed) Execute(ctx context.Context, in api.DeedInput) (api.Done, erro
 	if err != nil {
 		return api.Done{}, err
 	}
-	if in.Action == schema.DeedConfirm { // a workflow that anyone can start must not
-		return api.Done{}, permanent(api.FailRefused, errors.New("only commands confirm runs"))
+	switch in.Action {
+	case schema.DeedConfirm, schema.DeedRetry, schema.DeedReplay, schema.DeedDelete: // anyone can start a workflow
+		return api.Done{}, permanent(api.FailRefused, fmt.Errorf("only commands %s runs", in.Action))
 	}
 	d := schema.NewDeed(in.Action, string(detail), in.Actor, hostname(), time.UnixMicro(in.At))
 	return api.Done{}, classify(a.noteDeed(ctx, in.Run, d, in.Action))

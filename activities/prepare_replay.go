@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -90,7 +91,7 @@ func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api
 		}
 	}
 	if plan.Has(api.StageReward) && recipe.Reward.Called() {
-		err = a.findResults(ctx, plan, out)
+		err = a.findResults(ctx, plan, in, &base.recipe, recipe, out)
 	}
 	return plan, recipe, err
 }
@@ -204,21 +205,6 @@ func (a PrepareReplay) findJudgements(ctx context.Context, p *replaying.Plan, ou
 	return nil
 }
 
-// findResults finds the results of the user's function that a reward reads. A replay calls no function.
-func (a PrepareReplay) findResults(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
-	refs := p.Made.Refs[api.StageFunction]
-	if len(refs) == 0 {
-		return refuse(api.FailBadInput,
-			"reward.name: step %d of run %s has committed no function scores, which a replay cannot make, for it "+
-				"calls no function; run the recipe again with --set reward.name=python", p.Made.Step, p.Made.Run)
-	}
-	if out.Results, err = a.shardsOf(ctx, refs[0]); err != nil {
-		return err
-	}
-	p.Read(schema.FunctionScores, refs[0])
-	return nil
-}
-
 // shardsOf lists the shards of a stage.
 func (a PrepareReplay) shardsOf(ctx context.Context, stage schema.Ref) ([]api.ShardRef, error) {
 	m, err := a.Record.Read(ctx, stage)
@@ -324,6 +310,13 @@ func (a PrepareReplay) claimOf(ctx context.Context, in api.ReplayInput, p *repla
 	m.Note = map[string]string{
 		noteClaim: in.Claim, noteFrom: p.Stages[0], noteThrough: p.Stages[len(p.Stages)-1], noteSet: string(set),
 		schema.NoteResult: string(result),
+	}
+	if out.Problems != (schema.Ref{}) { // the stage that calls code compares it with the run's
+		c, err := a.config(ctx, p.Made.Recipe)
+		if err != nil {
+			return m, err
+		}
+		maps.Copy(m.Note, c.code)
 	}
 	return m, nil
 }

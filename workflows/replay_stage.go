@@ -19,6 +19,9 @@ type ReplayStageResult struct {
 	Gen    int                   `json:"gen,omitempty"`
 	Stages []api.StageComparison `json:"stages,omitempty"`
 	Check  *CheckState           `json:"check,omitempty"`
+	// Impure says why the replay does not follow from the record alone: it has called the user's function, and that
+	// has changed or does not repeat its answers.
+	Impure string `json:"impure,omitempty"`
 }
 
 // replayStage is ReplayStage's state.
@@ -32,6 +35,7 @@ type replayStage struct {
 	result   ReplayStageResult
 	stage    string
 	failure  string
+	edited   string // files of the user's function that were edited since the run began
 }
 
 // ReplayStage runs pure stages of a step again (reward, resample, advantage, buffer) from committed inputs, possibly
@@ -84,7 +88,7 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 		outputs: r.prepared.Outputs,
 		batch:   r.prepared.Batch, before: r.prepared.Buffer,
 	}
-	for _, stage := range r.stages {
+	for _, stage := range r.stages { // run may put a stage before them
 		r.enter(ctx, stage)
 		if err := r.run(ctx, stage); err != nil {
 			return err
@@ -96,12 +100,53 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 // run makes one stage, from the stages replayed before it or else from what the step has committed.
 func (r *replayStage) run(ctx workflow.Context, stage string) (err error) {
 	if stage == api.StageReward {
+		if r.prepared.Problems != (schema.Ref{}) {
+			if err := r.function(ctx); err != nil {
+				return err
+			}
+		}
 		r.made[stage], err = r.reward(ctx)
 		r.sources.rewards = r.made[stage]
 		return err
 	}
 	r.made[stage], err = r.sources.again(ctx, stage)
 	return err
+}
+
+// function calls the user's function with the trajectories of every shard and commits the stage.
+func (r *replayStage) function(ctx workflow.Context) (err error) {
+	all := r.prepared.Trajectories
+	parts, called := make([]schema.Ref, len(all)), make([]api.ShardRef, len(all))
+	err = sideBySideOf(ctx, len(all), func(ctx workflow.Context, i int) error {
+		out, err := call[api.Called](ctx, api.CallFunction, fmt.Sprintf("shard %d", all[i].Shard), api.FunctionInput{
+			Scope: r.scope, Shard: all[i].Shard, Trajectories: all[i].Ref, Prompts: r.prepared.Problems,
+		})
+		parts[i], called[i] = out.Manifest, api.ShardRef{Shard: all[i].Shard, Ref: out.Manifest}
+		if out.Edited != "" {
+			r.edited = out.Edited
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.prepared.Results = called
+	r.made[api.StageFunction], _, err = commitStage(ctx, r.scope, api.StageFunction, parts)
+	r.stages = append([]string{api.StageFunction}, r.stages...)
+	return err
+}
+
+// impure says why the answers of a function that was called again do not follow from the record; "" if they do.
+func (r *replayStage) impure(function api.StageComparison) string {
+	switch {
+	case function.Old == "":
+		return "the step has no answers of this function that could be compared"
+	case r.edited != "":
+		return "the function's code was edited since the run began: " + r.edited
+	case !function.Same:
+		return "the function gives other answers than it gave in the step"
+	}
+	return ""
 }
 
 // reward scores every shard and commits the stage.
@@ -150,6 +195,9 @@ func (r *replayStage) compare(ctx workflow.Context) error {
 		return err
 	}
 	r.result.Stages = out.Stages
+	if r.stages[0] == api.StageFunction {
+		r.result.Impure = r.impure(out.Stages[0])
+	}
 	r.enter(ctx, "done")
 	return nil
 }
@@ -207,6 +255,9 @@ func (r *replayStage) write(b *strings.Builder) {
 	b.WriteString("| stage | shards | before | after | |\n|:--|--:|:--|:--|:--|\n")
 	for _, s := range r.result.Stages {
 		fmt.Fprintf(b, "| %s | %d | `%s` | `%s` | %s |\n", s.Stage, s.Shards, short(s.Old), short(s.New), outcome(s))
+	}
+	if r.result.Impure != "" {
+		fmt.Fprintf(b, "\n**Not pure**: %s.\n", r.result.Impure)
 	}
 	fmt.Fprintf(b, "\nWhat changed: `ropewalk diff %s --step %d --gen 0,%d`\n", r.in.Run, r.in.Step, r.result.Gen)
 }

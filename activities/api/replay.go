@@ -83,15 +83,17 @@ type ShardRef struct {
 // recipe.
 type ReplayPrepared struct {
 	Done
-	Gen          int          `json:"gen"`
-	Stages       []string     `json:"stages,omitempty"`       // stages to run, where they differ from the request
-	Trajectories []ShardRef   `json:"trajectories,omitempty"` // for reward
-	Gradings     []ShardRef   `json:"gradings,omitempty"`     // for reward, where the recipe asks for symbolic grading
-	Judgements   []ShardRef   `json:"judgements,omitempty"`   // for reward, where it asks a judge
-	Results      []ShardRef   `json:"results,omitempty"`      // for reward, where it is a user's function
-	Turns        []schema.Ref `json:"turns,omitempty"`        // stage manifests, for advantage
-	Rewards      schema.Ref   `json:"rewards,omitzero"`       // if reward is not replayed
-	Selection    schema.Ref   `json:"selection,omitzero"`     // if resample is not replayed
+	Gen          int        `json:"gen"`
+	Stages       []string   `json:"stages,omitempty"`       // stages to run, where they differ from the request
+	Trajectories []ShardRef `json:"trajectories,omitempty"` // for reward
+	Gradings     []ShardRef `json:"gradings,omitempty"`     // for reward, where the recipe asks for symbolic grading
+	Judgements   []ShardRef `json:"judgements,omitempty"`   // for reward, where it asks a judge
+	Results      []ShardRef `json:"results,omitempty"`      // for reward, where it is a user's function
+	// Problems are the prompts with which the replay calls the user's function again; zero if it calls none.
+	Problems  schema.Ref   `json:"problems,omitzero"`
+	Turns     []schema.Ref `json:"turns,omitempty"`    // stage manifests, for advantage
+	Rewards   schema.Ref   `json:"rewards,omitzero"`   // if reward is not replayed
+	Selection schema.Ref   `json:"selection,omitzero"` // if resample is not replayed
 	// The stage manifest of logprobs, for advantage, if the step has one.
 	Outputs schema.Ref `json:"outputs,omitzero"`
 	Batch   schema.Ref `json:"batch,omitzero"`   // if advantage is not replayed, for buffer

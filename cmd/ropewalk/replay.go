@@ -30,9 +30,10 @@ func replayCommand(con *console) *cobra.Command {
 		Short: "repeat reward, resample, advantage and buffer of a step, or check that they are reproducible",
 		Long: "replay starts the workflow ReplayStage: it repeats stages of a step from what the step has\n" +
 			"committed, with the settings that --set changes, and commits the results as a new generation of the\n" +
-			"step. It needs only the record: Temporal may have forgotten the run. With --check it repeats these\n" +
-			"stages of all finished steps in memory, compares the digests, starts and writes nothing, and exits\n" +
-			"with 1 if one differs.",
+			"step. It needs only the record: Temporal may have forgotten the run. A reward in Python that has\n" +
+			"changed, or that the step did not have, is called with the recorded trajectories. With --check it\n" +
+			"repeats these stages of all finished steps in memory, compares the digests, starts and writes nothing,\n" +
+			"and exits with 1 if one differs.",
 		Example: "  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from reward\n" +
 			"  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from resample --set " +
 			"resample.roc.select=lowest\n" +
@@ -143,6 +144,9 @@ func printReplay(con *console, r workflows.ReplayStageResult) error {
 			fmt.Fprintf(con.out, "  the step was made by another program (%s)\n", shortDigest(s.Code))
 			break
 		}
+	}
+	if r.Impure != "" {
+		fmt.Fprintf(con.out, "  not pure: %s\n", r.Impure)
 	}
 	_, err := fmt.Fprintf(con.out, "\nnext:\n  %s diff %s --step %d --gen 0,%d\n", os.Args[0], r.Run, r.Step, r.Gen)
 	return err

@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -13,7 +14,7 @@ import (
 func (s *Session) Replay(ctx context.Context, id, summary string,
 	input workflows.ReplayStageInput) (workflows.ReplayStageResult, error) {
 	var result workflows.ReplayStageResult
-	if err := note(ctx, s.Store, input.Run, "replay", input); err != nil {
+	if err := note(ctx, s.Store, input.Run, schema.DeedReplay, input); err != nil {
 		return result, err
 	}
 	err := s.RetryTransient(ctx, func(ctx context.Context) error { // no other replay has this id
