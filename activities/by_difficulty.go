@@ -49,7 +49,7 @@ func (a PrepareData) byDifficulty(
 		if err != nil {
 			return err
 		}
-		return dropsAll(len(tasks), world, *out)
+		return curation.DropsAll(len(tasks), world.Name(), out.Dropped)
 	}
 	candidates, err := a.Record.Read(ctx, in.Candidates)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -136,9 +137,9 @@ func (a SelectCandidates) readsTokens(recipe *recipes.Recipe, model schema.Check
 	if err != nil {
 		return err
 	}
-	want := schema.Digest(tokens.Files()[tokenizerFile])
+	want := schema.Digest(tokens.Files()[preflight.TokenizerFile])
 	for _, f := range model.Files {
-		if f.Name == tokenizerFile && f.Digest == want {
+		if f.Name == preflight.TokenizerFile && f.Digest == want {
 			return nil
 		}
 	}

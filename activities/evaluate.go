@@ -108,10 +108,13 @@ func (a Evaluate) combine(ctx context.Context, w *draft, in api.EvaluateInput, r
 	for _, r := range rows {
 		seen[r.ProblemID] = true
 	}
+	n, err := a.heldOutTasks(ctx, recipe)
+	if err != nil {
+		return err
+	}
 	// A problem of which every episode broke has no row.
-	if n := recipe.Evaluation.Problems; len(seen) > n || len(seen) < n && excluded == 0 {
-		return fmt.Errorf("%w: the shards of the evaluation hold %d problems, want %d", commit.ErrDamaged, len(seen),
-			recipe.Evaluation.Problems)
+	if len(seen) > n || len(seen) < n && excluded == 0 {
+		return fmt.Errorf("%w: the shards of the evaluation hold %d problems, want %d", commit.ErrDamaged, len(seen), n)
 	}
 	w.manifest.Parts = in.Parts
 	out.Summary = summarise(w, rows, excluded, recipe)

@@ -57,10 +57,10 @@ func (d *Deps) newMeasurement(ctx context.Context, w *draft, in api.EvaluateInpu
 	if err != nil {
 		return nil, err
 	}
-	m.problems = drawn[from:]
+	m.problems = drawn[min(from, len(drawn)):]
 	most := 0
 	for _, p := range m.passes() {
-		m.total, most = m.total+n*p.samples, p.first+p.samples
+		m.total, most = m.total+len(m.problems)*p.samples, p.first+p.samples
 	}
 	m.found.whole = fits(recipe.Evaluation.Problems, most)
 	if err := m.found.judgeable(recipe); err != nil {

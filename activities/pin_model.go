@@ -49,6 +49,21 @@ func (a PrepareRun) pinModel(ctx context.Context, resolved *recipes.Resolved, re
 			return resolved.Recipe.WithModel(*p.Pinned)
 		}
 	}
+	if p := policy.Pinned; p != nil { // of another run's recipe: the store has the model, and its source may be gone
+		m, _, there, err := a.Record.Lookup(ctx, schema.AtWarmStart(p.Inputs))
+		if err != nil {
+			return nil, err
+		}
+		if there && m.Checkpoint != nil {
+			stored, err := taking{PrepareRun: a}.pinned(ctx, m, p.Source)
+			if err != nil {
+				return nil, err
+			}
+			if stored == *p {
+				return resolved.Recipe.WithModel(stored)
+			}
+		}
+	}
 	pinned, err := a.takeModel(ctx, policy, report)
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, store.ErrUnreachable)):

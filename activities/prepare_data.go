@@ -3,10 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
@@ -19,9 +16,6 @@ import (
 // PrepareData decides which training tasks the run draws, by the recipe's data section, and commits a row for each
 // task. Later stages read the rows and not the evaluation sets or the other run, which may have changed since.
 type PrepareData struct{ *Deps }
-
-// mostGrams bounds the n-grams of the evaluation sets: about 1.5 GB of memory.
-const mostGrams = 20_000_000
 
 // Execute refuses a recipe whose filters drop every task.
 func (a PrepareData) Execute(ctx context.Context, in api.DataInput) (api.DataPrepared, error) {
@@ -53,22 +47,12 @@ func (a PrepareData) Execute(ctx context.Context, in api.DataInput) (api.DataPre
 		}
 		rows := taskRows(tasks, filters.Apply(tasks), &out)
 		if out.Kept == 0 {
-			return dropsAll(len(tasks), world, out)
+			return curation.DropsAll(len(tasks), world.Name(), out.Dropped)
 		}
 		w.timing.Rows = int64(len(rows))
 		return put(ctx, w, rows)
 	})
 	return out, err
-}
-
-// dropsAll is the error of filters that keep no task.
-func dropsAll(tasks int, world env.Environment, out api.DataPrepared) error {
-	var why []string
-	for _, filter := range slices.Sorted(maps.Keys(out.Dropped)) {
-		why = append(why, fmt.Sprintf("%s %d", filter, out.Dropped[filter]))
-	}
-	return refuse(api.FailBadInput, "the filters drop all of the %d training tasks of %s: %s", tasks, world.Name(),
-		strings.Join(why, ", "))
 }
 
 // lister returns the recipe's environment, which can list its tasks.
@@ -87,50 +71,16 @@ func (r *resolver) lister(recipe *recipes.Recipe) (env.Environment, env.Lister, 
 // filters reads what the filters compare tasks with.
 func (a PrepareData) filters(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
 	list env.Lister) (f curation.Filters, err error) {
-	d := recipe.Data
-	f = curation.Filters{IntegerAnswers: d.IntegerAnswers, Deduplicate: d.Deduplicate}
-	if d.Decontaminate != nil {
-		if f.Evaluation, err = evaluationGrams(ctx, w, *d.Decontaminate, list); err != nil {
-			return f, err
-		}
-	}
-	if d.Hard != nil {
+	d := *recipe.Data
+	f, err = curation.FiltersOf(ctx, d, list, func(i int, digest string) {
+		w.manifest.Note[fmt.Sprintf("against_%d_sha256", i)] = digest
+		w.progress.set(i+1, len(d.Decontaminate.Against))
+	})
+	if err == nil && d.Hard != nil {
 		f.MinSamples, f.Below = d.Hard.Samples, d.Hard.Below
 		f.Outcomes, err = a.outcomesOfRun(ctx, w, in, d.Hard.Run)
 	}
 	return f, err
-}
-
-// evaluationGrams reads the n-grams of the held-out tasks and of the other evaluation sets.
-func evaluationGrams(ctx context.Context, w *draft, d recipes.Decontaminate, list env.Lister) (*curation.Grams, error) {
-	grams := curation.NewGrams(d.NGram, mostGrams)
-	add := func(set string, tasks []env.Task) error {
-		for _, t := range tasks {
-			if err := grams.Add(set, t.Text); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	tasks, err := list.Tasks(ctx, env.HeldOut)
-	if err == nil {
-		err = add("the held-out tasks", tasks)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i, path := range d.Against {
-		tasks, digest, err := list.TasksAt(ctx, path)
-		if err != nil {
-			return nil, fmt.Errorf("data.decontaminate.against: %w", err)
-		}
-		if err := add(path, tasks); err != nil {
-			return nil, err
-		}
-		w.manifest.Note[fmt.Sprintf("against_%d_sha256", i)] = digest
-		w.progress.set(i+1, len(d.Against))
-	}
-	return grams, nil
 }
 
 // outcomesOfRun counts the samples of all finished steps of another run.

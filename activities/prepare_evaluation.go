@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/preflight"
+	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -105,8 +105,24 @@ func evaluates(in api.PrepareInput, m schema.Manifest) (*api.PolicyRef, error) {
 	return &policy, nil
 }
 
-// reads refuses to evaluate a policy whose tokenizer lacks fixed strings of the recipe's prompt format: each of them is
-// one token, and the policy would have to read and write it as others.
+// measuresPinned sets the policy of an evaluation that names no manifest: the model at policy.checkpoint.
+func (a PrepareRun) measuresPinned(ctx context.Context, in *api.PrepareInput, recipe *recipes.Recipe) error {
+	asked, p := in.Evaluates, recipe.Policy.Pinned
+	switch {
+	case asked == nil || asked.Manifest != (schema.Ref{}):
+		return nil
+	case p == nil:
+		return refuse(api.FailBadInput, "policy: name the policy to evaluate, or a model as policy.checkpoint")
+	case asked.Digest != "" && asked.Digest != p.Digest:
+		return refuse(api.FailBadInput, "policy.checkpoint: the model at %s has the digest %.16s, and the evaluation "+
+			"of %.16s is asked for", recipe.Policy.Checkpoint, p.Digest, asked.Digest)
+	}
+	_, ref, err := a.pinnedModel(ctx, p)
+	in.Evaluates = &api.PolicyRef{Manifest: ref, Digest: p.Digest}
+	return err
+}
+
+// reads refuses to evaluate a policy with another tokenizer than the recipe's prompt format needs.
 func (a PrepareRun) reads(ctx context.Context, in api.PrepareInput, recipe *recipes.Recipe) error {
 	if in.Evaluates == nil {
 		return nil
@@ -119,49 +135,24 @@ func (a PrepareRun) reads(ctx context.Context, in api.PrepareInput, recipe *reci
 		return refuse(api.FailBadInput, "policy: %s commits no checkpoint %.16s", in.Evaluates.Manifest.Key,
 			in.Evaluates.Digest)
 	}
-	if _, ok := fileOf(m, tokenizerFile); !ok {
+	file, ok := fileOf(m, preflight.TokenizerFile)
+	if !ok {
 		return refuse(api.FailBadInput, "policy: the checkpoint of %s has no %s", in.Evaluates.Manifest.Key,
-			tokenizerFile)
+			preflight.TokenizerFile)
+	}
+	if recipe.Policy.Checkpoint != "" { // speaks has tried the prompt format with that model's tokenizer
+		given, err := a.tokenizerDigest(ctx, recipe)
+		if err == nil && given != file.Digest {
+			err = refuse(api.FailBadInput, "policy: its tokenizer is another one than that of the model at "+
+				"policy.checkpoint, %s", recipe.Policy.Checkpoint)
+		}
+		return err
 	}
 	tokens, err := a.policyTokenizer(ctx, *in.Evaluates, recipe)
 	if err != nil {
 		return err
 	}
-	p, err := recipe.Protocol()
-	if err != nil {
-		return err
-	}
-	missing := lacks(tokens, p)
-	if len(missing) == 0 {
-		return nil
-	}
-	hint := "evaluate a policy that was trained with it"
-	if fit := fitting(tokens, recipe.Environment.Declaration().Interactive); len(fit) > 0 {
-		hint = "name another one: --set rollout.protocol=" + strings.Join(fit, " or ")
-	}
-	return refuse(api.FailBadInput, "rollout.protocol: the policy was trained with another tokenizer than the prompt "+
-		"format %s of %s needs: it lacks %d of its fixed strings, such as %q; %s", p.Spec().Name,
-		recipe.Environment.Name, len(missing), strings.TrimSpace(missing[0]), hint)
-}
-
-// lacks lists the fixed strings of a prompt format that are no tokens of a tokenizer.
-func lacks(t tokenizer.Codec, p protocol.Protocol) (missing []string) {
-	for _, s := range p.Added() {
-		if _, ok := t.ID(s); !ok {
-			missing = append(missing, s)
-		}
-	}
-	return missing
-}
-
-// fitting names the prompt formats of interactive environments, or of questions, that a tokenizer has all strings of.
-func fitting(t tokenizer.Codec, interactive bool) (names []string) {
-	for _, p := range protocol.All {
-		if p.Spec().Acts == interactive && len(lacks(t, p)) == 0 {
-			names = append(names, p.Spec().Name)
-		}
-	}
-	return names
+	return preflight.Reads(tokens, recipe)
 }
 
 // policyTokenizer returns the tokenizer of an evaluated policy. It is the recipe's if both have the same file.
@@ -171,31 +162,36 @@ func (d *Deps) policyTokenizer(ctx context.Context, policy api.PolicyRef, recipe
 	if err != nil {
 		return nil, err
 	}
-	file, ok := fileOf(m, tokenizerFile)
+	file, ok := fileOf(m, preflight.TokenizerFile)
 	if !ok { // prepare refuses such a policy of another run
 		return d.codec(recipe)
 	}
-	if recipe.Tokenizer == nil &&
-		recipe.Policy.Checkpoint == "" { // training one only to compare it would take a second
+	switch {
+	case recipe.Policy.Checkpoint != "":
+		given, err := d.tokenizerDigest(ctx, recipe)
+		if err != nil {
+			return nil, err
+		}
+		if given == file.Digest {
+			return d.codec(recipe)
+		}
+	case recipe.Tokenizer == nil: // training one only to compare it would take a second
 		ours, err := d.tokenizer(recipe)
 		if err != nil {
 			return nil, err
 		}
-		if schema.Digest(ours.Files()[tokenizerFile]) == file.Digest {
+		if schema.Digest(ours.Files()[preflight.TokenizerFile]) == file.Digest {
 			return ours, nil
 		}
 	}
 	if t, ok := d.theirs.find(file.Digest); ok {
 		return t, nil
 	}
-	text, err := d.Record.ReadBlob(ctx, m.Checkpoint.Key(file), file.Digest)
+	t, err := preflight.Tokenizer(m, func(key, digest string) ([]byte, error) {
+		return d.Record.ReadBlob(ctx, key, digest)
+	})
 	if err != nil {
 		return nil, err
-	}
-	t, err := tokenizer.Read(text)
-	if err != nil {
-		return nil, refuse(api.FailBadInput, "policy: its %s is not one that this program samples with: %v",
-			tokenizerFile, err)
 	}
 	d.theirs.put(file.Digest, t)
 	return t, nil
@@ -220,7 +216,11 @@ func (a PrepareRun) planEvaluation(ctx context.Context, policy *api.PolicyRef, r
 	if policy == nil {
 		return nil, nil
 	}
-	plan := &api.EvaluationPlan{Problems: recipe.Evaluation.Problems, PerShard: recipe.Evaluation.PerShard()}
+	problems, err := a.heldOutTasks(ctx, recipe)
+	if err != nil {
+		return nil, err
+	}
+	plan := &api.EvaluationPlan{Problems: problems, PerShard: recipe.Evaluation.PerShard()}
 	if recipe.Policy.Checkpoint != "" {
 		return plan, nil // it brings its own limit
 	}
@@ -250,5 +250,12 @@ func (a PrepareRun) planEvaluation(ctx context.Context, policy *api.PolicyRef, r
 	return plan, nil
 }
 
-// tokenizerFile is the file of a checkpoint that holds its vocabulary.
-const tokenizerFile = "tokenizer.json"
+// heldOutTasks counts the held-out tasks that an evaluation takes.
+func (r *resolver) heldOutTasks(ctx context.Context, recipe *recipes.Recipe) (int, error) {
+	world, err := r.world(recipe)
+	if err != nil {
+		return 0, err
+	}
+	tasks, err := prompts.HeldOut(ctx, world, recipe)
+	return len(tasks), err
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/machine"
+	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -54,6 +55,7 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err != nil {
 			return err
 		}
+		notes := resolved.Notes // what follows makes other values of it
 		if err := suits(in, resolved.Recipe); err != nil {
 			return err
 		}
@@ -80,6 +82,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := a.speaks(&resolved.Recipe); err != nil {
 			return err
 		}
+		if err := a.measuresPinned(ctx, &in, &resolved.Recipe); err != nil {
+			return err
+		}
 		if err := a.storable(&resolved.Recipe); err != nil {
 			return err
 		}
@@ -101,6 +106,10 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := a.reads(ctx, in, &resolved.Recipe); err != nil {
 			return err
 		}
+		if out.Notes, err = a.preflight(ctx, in, &resolved.Recipe); err != nil {
+			return err
+		}
+		out.Notes = append(notes, out.Notes...)
 		var made schema.Manifest
 		if made, ref, err = a.commitPrepared(ctx, in, place, resolved, engine); err != nil {
 			return err
@@ -161,6 +170,18 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		return err
 	}
 	return a.whereToGoOn(ctx, in.Run, out)
+}
+
+// preflight checks what the recipe names, so that the run does not park later because of it.
+func (a PrepareRun) preflight(ctx context.Context, in api.PrepareInput, r *recipes.Recipe) ([]string, error) {
+	if r.Environment.Imported() {
+		return nil, nil
+	}
+	world, err := a.world(r)
+	if err != nil {
+		return nil, err
+	}
+	return preflight.World(ctx, r, world, in.Kind != kindEvaluate)
 }
 
 // apart reports whether the engine that generates is another one than the engine of that kind that trains.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -41,7 +42,7 @@ func (a SelectCandidates) Execute(ctx context.Context, in api.Scope) (api.Candid
 		kept := api.DataPrepared{}
 		rows := taskRows(tasks, filters.Apply(tasks), &kept)
 		if kept.Kept == 0 {
-			return dropsAll(len(tasks), world, kept)
+			return curation.DropsAll(len(tasks), world.Name(), kept.Dropped)
 		}
 		if out.Model, err = a.answerer(ctx, w, in, recipe); err != nil {
 			return err

@@ -153,6 +153,12 @@ type Coded interface {
 	Code(ctx context.Context) (string, error)
 }
 
+// Tried is an environment whose episodes run elsewhere: on the user's own code, or on a server.
+type Tried interface {
+	// Try begins an episode and ends it. The error says what the other side refuses.
+	Try(ctx context.Context) error
+}
+
 // Lister is an environment that can list its tasks, because files hold them.
 type Lister interface {
 	// Tasks returns the tasks of a split in the order of the files.

@@ -308,12 +308,6 @@ var surrounding = []combination{
 		},
 	},
 	{
-		at: "rollout.shard_groups", reads: []string{"rollout.prompts"}, only: trained, doc: "at most prompts",
-		check: func(r *Recipe) string {
-			return atMost(r.Rollout.ShardGroups, "prompts", r.Rollout.Prompts)
-		},
-	},
-	{
 		at: "sandbox.wall_seconds", reads: []string{"sandbox.cpu_seconds"}, doc: "at least 10 × cpu_seconds",
 		check: func(r *Recipe) string {
 			s := r.Sandbox

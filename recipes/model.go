@@ -2,7 +2,9 @@ package recipes
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
@@ -50,4 +52,12 @@ func modelFits(r *Recipe) (path, text string) {
 // Clones reports whether the warm start clones demonstrations.
 func (r *Recipe) Clones() bool {
 	return r.WarmStart.Steps > 0 && (r.Environment.Declaration().Demonstrated || r.WarmStart.Demonstrations != nil)
+}
+
+// ClonesGolds reports whether the warm start shows the policy the golds of the very tasks that it then trains on:
+// those of files, or of the rows of the user's own Python.
+func (r *Recipe) ClonesGolds() bool {
+	limited := func(name string) bool { return declared(name).Listed || name == remote.Python.Name }
+	return r.Clones() && r.WarmStart.Demonstrations == nil && (limited(r.Environment.Name) ||
+		slices.ContainsFunc(r.Environment.Parts, func(p Part) bool { return limited(p.Name) }))
 }

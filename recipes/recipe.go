@@ -222,7 +222,7 @@ type Rollout struct {
 	MaxTurnCalls            int `json:"max_turn_calls" default:"0" min:"0" max:"10000" only:"calling" quiet:"true" doc:"tool calls that one response can run, likewise; 0 = no limit"`
 	MaxEpisodeToolTextBytes int `json:"max_episode_tool_text_bytes" default:"0" min:"0" max:"1073741824" only:"calling" quiet:"true" doc:"bytes of all tool responses of one trajectory that the policy sees; 0 = no limit. The response that reaches it is cut, and later ones say only that the limit is reached"`
 
-	ShardGroups int `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity"`
+	ShardGroups int `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity; prompts, if that is less"`
 	// Tools names tools of package tool/tools; see ToolNames.
 	Tools []string `json:"tools" default:"[python]" own:"tools" list:"tools" only:"calling" quiet:"true" doc:"tools that the policy can call; the default is the environment's own: search in search_qa, search and python in deep_research"`
 	// MCP names the servers whose tools the policy can call too; package tool/mcp explains them.
@@ -284,7 +284,7 @@ type Optimizer struct {
 
 // Evaluation describes the measurement on held-out problems.
 type Evaluation struct {
-	Problems    int     `json:"problems" default:"513" min:"1" max:"1000000" doc:"held-out problems, a third of each level"`
+	Problems    int     `json:"problems" default:"513" min:"1" max:"1000000" doc:"held-out problems, all that there are if these are fewer; in calc a third of each level"`
 	Samples     int     `json:"samples" default:"4" min:"1" max:"1024" doc:"samples of each problem"`
 	Temperature float64 `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits of the samples"`
 	TopP        float64 `json:"top_p" default:"0" min:"0" max:"1" quiet:"true" doc:"the samples come from the likeliest tokens of so much probability; 0 = from all"`

@@ -262,8 +262,6 @@ f:5: policy.head_dim: must be even, got 9`},
 		change: []string{"prompts: 16", "prompts: 16\n  max_tokens: 300\n  max_turn_tokens: 301"},
 		want: `f:8: rollout.max_tokens: must be ≤ policy.max_positions (256), got 300
 f:9: rollout.max_turn_tokens: must be ≤ max_tokens (300), got 301`},
-	{name: "shards larger than a step", change: []string{"prompts: 16", "prompts: 4\n  shard_groups: 5"},
-		want: `f:8: rollout.shard_groups: must be ≤ prompts (4), got 5`},
 	{name: "reward of another import", base: talk, change: []string{"reference", "math_answer"},
 		want: `f:4: reward.name: must be reference in a recipe of openai, got math_answer`},
 	{name: "wall near CPU", base: offline + "sandbox: {cpu_seconds: 2, wall_seconds: 19.5}\n",

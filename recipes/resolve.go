@@ -21,6 +21,8 @@ type Resolved struct {
 	JSON []byte
 	// Digest is the SHA-256 of JSON, in hexadecimal.
 	Digest string
+	// Notes say which values are others than those that the recipe asks for.
+	Notes []string
 }
 
 // Builtin returns the sorted names of the recipes that come with the program, without the presets (see Presets).
@@ -132,11 +134,17 @@ func (r *Recipe) resolved() (*Resolved, error) {
 	if r.Staleness() == 0 { // the same recipe as one without the section
 		r.Pipeline = nil
 	}
+	var notes []string
+	if n := r.Rollout.Prompts; r.Rollout.ShardGroups > n && n > 0 {
+		notes = append(notes, fmt.Sprintf("rollout.shard_groups is %d, and a step has %d prompts: a shard has %d",
+			r.Rollout.ShardGroups, n, n))
+		r.Rollout.ShardGroups = n
+	}
 	text, err := r.Canonical()
 	if err != nil {
 		return nil, err
 	}
-	return &Resolved{Recipe: *r, JSON: text, Digest: schema.Digest(text)}, nil
+	return &Resolved{Recipe: *r, JSON: text, Digest: schema.Digest(text), Notes: notes}, nil
 }
 
 func unknownName(name string) string {

@@ -34,8 +34,11 @@ func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool, by As
 		return badInput("the run's settings were changed %d times; more would outgrow its history", maxAmendments)
 	}
 	in := api.AmendInput{Run: r.run, Config: r.newest().Manifest, From: r.comingStep(), Set: set}
-	if retried {
+	switch {
+	case retried:
 		in.From, in.Rerun = r.next, true
+	case !r.begun && r.next == 1: // a resumed run reads it before the first step, too
+		in.From = 0
 	}
 	if by.Actor != "" {
 		in.Actor, in.At = by.Actor, workflow.Now(ctx).UnixMicro()
@@ -126,5 +129,9 @@ func (r *trainRun) take(in api.AmendInput, made api.Amendment) {
 	r.number = in.Number + 1
 	r.amendments = append(r.amendments, made)
 	r.progress.Steps = made.Plan.Steps
-	r.progress.changed(fmt.Sprintf("from step %d on: %s", in.From, strings.Join(in.Set, ", ")))
+	when := "before the first step"
+	if in.From > 0 {
+		when = fmt.Sprintf("from step %d on", in.From)
+	}
+	r.progress.changed(when + ": " + strings.Join(in.Set, ", "))
 }

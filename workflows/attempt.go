@@ -28,6 +28,7 @@ func mandatory(why string) func([]StageFailure) skipping {
 func (r *trainRun) attempt(ctx workflow.Context, skip func([]StageFailure) skipping,
 	work func(workflow.Context) error) error {
 	timeouts := map[string]float64{}
+	r.mended = false
 	for {
 		err := work(withTimeouts(ctx, timeouts))
 		if err == nil || temporal.IsCanceledError(err) {
@@ -57,12 +58,31 @@ func (r *trainRun) attempt(ctx workflow.Context, skip func([]StageFailure) skipp
 	}
 }
 
+// mend returns the scope of a stage that is no part of a step's rollout, under the recipe that a person has changed for
+// its retry.
+func (r *trainRun) mend(scope api.Scope) api.Scope {
+	if r.mended {
+		scope.Config = r.newest().Manifest
+	}
+	return scope
+}
+
 // park waits for a person's decision. It shows the failure in the UI's details and in a search attribute.
 func (r *trainRun) park(ctx workflow.Context, what Parked) (decision, error) {
 	r.parking.amend = nil
-	if r.stepping {
-		r.parking.amend = func(ctx workflow.Context, set []string, by Asker) error {
-			return r.amend(ctx, set, true, by)
+	if r.prepared.Plan.Steps > 0 {
+		r.parking.amend = func(ctx workflow.Context, set []string, by Asker) (string, error) {
+			rollout := r.stepping && slices.ContainsFunc(what.Failures, func(f StageFailure) bool {
+				return f.Stage != api.StageEvaluate
+			})
+			if err := r.amend(ctx, set, rollout, by); err != nil {
+				return "", err
+			}
+			if rollout {
+				return "the step's rollout starts again", nil
+			}
+			r.mended = true
+			return "the failed stage runs again", nil
 		}
 	}
 	setFailureKind(ctx, what.Kind)

@@ -134,6 +134,7 @@ func (r *evaluateRun) attempt(ctx workflow.Context) (EvaluateRunResult, error) {
 	policy := *prepared.Evaluates
 	r.at.step = prepared.Plan.Steps
 	r.progress.plan(r.at.run, prepared.Plan)
+	r.progress.Notes = prepared.Notes
 	r.at.enter(ctx, api.StageEvaluate)
 	scope, h := scoped(r.at.run, r.at.step, prepared), newHome(ctx, "", prepared.Plan)
 	ask := api.EvaluateInput{Scope: scope, Policy: policy, Tag: tagOwn}

@@ -52,6 +52,7 @@ type Continued struct {
 	Due      *Due                   `json:"due,omitempty"`
 	Selected *Selected              `json:"selected,omitempty"`
 	Warm     *api.EvaluationSummary `json:"warm,omitempty"`
+	Measured []MeasuredLine         `json:"measured,omitempty"`
 	Lines    []StepLine             `json:"lines,omitempty"`
 
 	WarmStartSeconds float64 `json:"warm_start_seconds"`
@@ -122,8 +123,10 @@ type EvaluateInput struct {
 	RecipeFile string   `json:"recipe_file,omitempty"`
 	Set        []string `json:"set,omitempty"`
 	// Policy is the policy to measure. With LatestOf it is the latest one of a training, as the evaluation finds it.
-	Policy   api.PolicyRef `json:"policy,omitzero"`
-	LatestOf string        `json:"latest_of,omitempty"`
+	// With Checkpoint it is the model at the recipe's policy.checkpoint, and may name its digest.
+	Policy     api.PolicyRef `json:"policy,omitzero"`
+	LatestOf   string        `json:"latest_of,omitempty"`
+	Checkpoint bool          `json:"checkpoint,omitempty"`
 	// Resume continues with the recipe and the policy that the run has committed.
 	Resume bool `json:"resume,omitempty"`
 
@@ -153,8 +156,12 @@ func (in EvaluateInput) validate() error {
 		return nil
 	case in.RecipeYAML == "":
 		return badInput("recipe_yaml: give the recipe of the evaluation (ropewalk evaluate makes it of the policy's)")
-	case in.LatestOf != "" && in.Policy.Digest != "":
-		return badInput("policy, latest_of: give one of them")
+	case in.LatestOf != "" && (in.Policy.Digest != "" || in.Checkpoint):
+		return badInput("policy, latest_of, checkpoint: give one of them")
+	case in.Checkpoint && in.Policy.Manifest.Key != "":
+		return badInput("policy.manifest: the recipe's policy.checkpoint is measured; leave it out")
+	case in.Checkpoint:
+		return nil
 	case in.LatestOf != "":
 		return checkRun(in.LatestOf)
 	case in.Policy.Digest == "" || in.Policy.Manifest.Key == "":

@@ -57,6 +57,7 @@ func (r *trainRun) measured(ctx workflow.Context, d Due, evaluated api.Evaluated
 	if d.Input.Step == api.InitStep {
 		r.progress.Warm = &evaluated.Summary
 	} else {
+		r.progress.measured(d.Input.Step, evaluated.Summary)
 		r.pruner.evaluated = append(r.pruner.evaluated,
 			api.EvaluatedStep{Step: d.Input.Step, Success: evaluated.Summary.Success})
 	}

@@ -55,10 +55,12 @@ func (f StageFailure) where() string {
 type RetryInput struct {
 	// TimeoutSeconds is the time limit of one attempt of the failed stage.
 	TimeoutSeconds float64 `json:"timeout_seconds,omitempty"`
-	// The other fields change the recipe from this step on and restart the step's rollout.
+	// The other fields change the recipe: of a step from this step on, whose rollout starts again.
 	ShardGroups   *int     `json:"shard_groups,omitempty"`
 	Temperature   *float64 `json:"temperature,omitempty"`
 	MaxTurnTokens *int     `json:"max_turn_tokens,omitempty"`
+	// Set changes any other fields of the recipe, path=value each.
+	Set []string `json:"set,omitempty"`
 
 	invalid string
 }
@@ -98,7 +100,7 @@ func (in RetryInput) set() []string {
 	if in.MaxTurnTokens != nil {
 		set = append(set, fmt.Sprintf("rollout.max_turn_tokens=%d", *in.MaxTurnTokens))
 	}
-	return set
+	return append(set, in.Set...)
 }
 
 // Decided answers an update of a parked run.
@@ -130,15 +132,15 @@ func (d decision) timeouts(last map[string]float64, failed []StageFailure) map[s
 type parking struct {
 	parked   *Parked
 	decision *decision
-	// amend changes the recipe for a retry; nil where nothing can be changed.
-	amend func(ctx workflow.Context, set []string, by Asker) error
+	// amend changes the recipe for a retry and says what runs again; nil where nothing can be changed.
+	amend func(ctx workflow.Context, set []string, by Asker) (what string, err error)
 }
 
 // register adds the updates retry, skip and abort. The workflow refuses them unless the run is parked.
 func (p *parking) register(ctx workflow.Context) error {
 	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateRetry, p.retry, workflow.UpdateHandlerOptions{
 		Description: `Run the failed stage again. Optional: {"timeout_seconds": 600, "shard_groups": 16, ` +
-			`"temperature": 0.8, "max_turn_tokens": 64}; {} changes nothing.`,
+			`"temperature": 0.8, "max_turn_tokens": 64, "set": ["evaluation.problems=60"]}; {} changes nothing.`,
 		Validator: func(_ workflow.Context, in RetryInput, _ Asker) error {
 			if err := in.validate(); err != nil {
 				return err
@@ -147,8 +149,8 @@ func (p *parking) register(ctx workflow.Context) error {
 				return err
 			}
 			if p.amend == nil && (len(in.set()) > 0) {
-				return badInput("shard_groups, temperature, max_turn_tokens: only a training step's rollout has " +
-					"them; retry with {} or timeout_seconds")
+				return badInput("shard_groups, temperature, max_turn_tokens, set: the recipe can be changed only " +
+					"while a run trains; retry with {} or timeout_seconds")
 			}
 			return nil
 		},
@@ -192,10 +194,11 @@ func (p *parking) register(ctx workflow.Context) error {
 func (p *parking) retry(ctx workflow.Context, in RetryInput, by Asker) (Decided, error) {
 	what := "the failed stage runs again"
 	if set := in.set(); len(set) > 0 {
-		if err := p.amend(ctx, set, by); err != nil {
+		again, err := p.amend(ctx, set, by)
+		if err != nil {
 			return Decided{}, err
 		}
-		what = "the step's rollout starts again with " + strings.Join(set, ", ")
+		what = again + " with " + strings.Join(set, ", ")
 	}
 	if in.TimeoutSeconds > 0 {
 		what += fmt.Sprintf(", %g s an attempt", in.TimeoutSeconds)
@@ -243,7 +246,8 @@ func (p Parked) markdown(run string) string {
 	fmt.Fprintf(&b, "### Parked %s: %s\n\n%s", where, p.Kind, p.list())
 	b.WriteString("\nMend the cause, then send an update:\n\n")
 	fmt.Fprintf(&b,
-		"- `retry`: run it again, `{}` or e.g. `{\"timeout_seconds\": 600}` (`ropewalk unpark %s --retry`)\n", run)
+		"- `retry`: run it again, `{}` or e.g. `{\"set\": [\"FIELD=VALUE\"]}` (`ropewalk unpark %s --retry --set "+
+			"FIELD=VALUE`)\n", run)
 	if p.NoSkip == "" {
 		fmt.Fprintf(&b, "- `skip`: %s (`ropewalk unpark %s --skip`)\n", p.Skip, run)
 	} else {

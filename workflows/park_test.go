@@ -208,3 +208,32 @@ func TestUpdatesOfWhatIsNotParkedAreRefused(t *testing.T) {
 	require.ErrorContains(t, retry.rejected, "the run is not parked")
 	require.ErrorContains(t, skip.rejected, "the run is not parked")
 }
+
+// What fails before the first step can be mended by other settings, which a resumed run reads before its first step,
+// too. An evaluation later is made under the settings that it is retried with, and no rollout starts again for it.
+func TestRetryWithOtherSettingsOutsideOfSteps(t *testing.T) {
+	for _, c := range []struct {
+		tag    string
+		from   int
+		config string
+	}{{"warm_start", 0, "amended[0]"}, {"final", 2, "amended[0]"}} {
+		f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
+		evaluated := map[string]string{}
+		broken(f, api.Evaluate, 1, func(in api.EvaluateInput) bool { return in.Tag == c.tag },
+			func(in api.EvaluateInput) (api.Evaluated, error) {
+				evaluated[in.Tag] = in.Config.Key
+				return f.evaluate(in)
+			})
+		amended := f.amends(func(api.AmendInput) api.Plan {
+			return api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1}
+		})
+		set := []string{"evaluation.problems=6"}
+		retry := f.after(time.Hour, UpdateRetry, RetryInput{Set: set})
+		f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+		require.NoError(t, f.env.GetWorkflowError())
+		require.NoError(t, retry.failed)
+		require.Equal(t, []api.AmendInput{{Run: "run-1", Config: ref("config"), From: c.from, Set: set}}, *amended)
+		require.Equal(t, 1, f.calls[api.GenerateRollouts])
+		require.Equal(t, c.config, evaluated[c.tag])
+	}
+}

@@ -21,6 +21,7 @@ func (r *trainRun) data(ctx workflow.Context, init api.Scope) ([]api.Timing, err
 	r.stage(ctx, api.InitStep, api.StageData)
 	var data api.DataPrepared
 	err := r.attempt(ctx, mandatory("it decides which tasks are drawn"), func(ctx workflow.Context) (err error) {
+		in.Scope = r.mend(in.Scope)
 		data, err = call[api.DataPrepared](ctx, api.PrepareData, "filter the training tasks", in)
 		return err
 	})
@@ -33,6 +34,7 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	var chosen api.Candidates
 	needed := mandatory("the tasks are judged by it")
 	err := r.attempt(ctx, needed, func(ctx workflow.Context) (err error) {
+		in.Scope = r.mend(in.Scope)
 		chosen, err = call[api.Candidates](ctx, api.SelectCandidates, "the tasks that the model answers", in.Scope)
 		return err
 	})

@@ -71,6 +71,18 @@ func (l StepLine) EditedWords() string {
 	return fmt.Sprintf("step %d called Python that was edited since the run began: %s", l.Step, l.Edited)
 }
 
+// MeasuredLine is the result of an evaluation after a step.
+type MeasuredLine struct {
+	Step int `json:"step"`
+	api.Rate
+	Greedy string `json:"greedy"` // the share of greedy successes, in words
+}
+
+// String says what the evaluation has found.
+func (l MeasuredLine) String() string {
+	return fmt.Sprintf("after step %d: success %s of %d problems, greedy %s", l.Step, l.Rate, l.N, l.Greedy)
+}
+
 // BufferLine holds the figures of the replay buffer for one step.
 type BufferLine struct {
 	Size         int     `json:"size"`   // trajectories in the buffer
@@ -103,12 +115,14 @@ type Progress struct {
 	WarmStartSeconds float64                `json:"warm_start_seconds"`
 	Warm             *api.EvaluationSummary `json:"warm_start,omitempty"`
 	Final            *api.EvaluationSummary `json:"final,omitempty"`
+	Measured         []MeasuredLine         `json:"measured,omitempty"`   // the latest evaluations between steps
 	Evaluating       *EvaluatingLine        `json:"evaluating,omitempty"` // of an evaluation that has shards
 	Lines            []StepLine             `json:"lines,omitempty"`      // the latest steps, oldest first
 	Failure          string                 `json:"failure,omitempty"`
 	Paused           bool                   `json:"paused,omitempty"`
 	Parked           *Parked                `json:"parked,omitempty"`
 	Changes          []string               `json:"changes,omitempty"` // changes of settings, the latest last
+	Notes            []string               `json:"notes,omitempty"`   // what a user may not expect of the run
 	Started          time.Time              `json:"started,omitzero"`  // of the run's first execution, since it was last resumed
 	// Elapsed are the seconds from Started to the latest change of stage, pauses and parking included. The server's own
 	// duration of a run that has continued as new counts the last execution alone.
@@ -164,6 +178,14 @@ func (p *Progress) add(line StepLine) {
 	}
 }
 
+// measured adds the result of an evaluation between two steps.
+func (p *Progress) measured(step int, e api.EvaluationSummary) {
+	p.Measured = append(p.Measured, MeasuredLine{Step: step, Rate: e.Rate, Greedy: e.GreedyWords()})
+	if n := len(p.Measured); n > linesKept {
+		p.Measured = append([]MeasuredLine(nil), p.Measured[n-linesKept:]...)
+	}
+}
+
 // Markdown renders the state for Temporal's UI, within its limit of 20,000 bytes.
 func (p *Progress) Markdown() string {
 	var b strings.Builder
@@ -195,11 +217,17 @@ func (p *Progress) Markdown() string {
 	if n := len(p.Lines); n > 0 && p.Lines[n-1].Edited != "" {
 		fmt.Fprintf(&b, "**Warning**: %s\n\n", p.Lines[n-1].EditedWords())
 	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(&b, "- note: %s\n", note)
+	}
 	for _, change := range p.Changes {
 		fmt.Fprintf(&b, "- changed %s\n", change)
 	}
 	if p.Warm != nil {
 		fmt.Fprintf(&b, "\nWarm start: success %s, greedy %s\n\n", p.Warm.Rate, p.Warm.GreedyWords())
+	}
+	for _, m := range p.Measured {
+		fmt.Fprintf(&b, "- %s\n", m)
 	}
 	if e := p.Evaluating; e != nil && p.Final == nil {
 		fmt.Fprintf(&b, "Evaluating: %s\n\n", e)

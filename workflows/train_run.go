@@ -55,6 +55,8 @@ type trainRun struct {
 	unsettled  *api.AmendInput // an amendment that may or may not be committed; nil: none
 	paused     bool
 	stepping   bool // step next has begun
+	begun      bool // the first policy is made and measured
+	mended     bool // a person has changed the recipe for the retry of the stage that runs, which is no rollout
 	finishing  bool // the last step is done
 	handsOver  bool // to the current build of the workers: a person asked for it, or this one is superseded
 	direct     bool // steps run the activities of few short shards themselves
@@ -120,6 +122,7 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 			return TrainRunResult{}, err
 		}
 	}
+	r.begun = true
 	for taken := 0; ; taken++ {
 		if err := r.await(ctx); err != nil {
 			return TrainRunResult{}, err
@@ -159,7 +162,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.stage(ctx, api.InitStep, api.StageWarmStart)
 	var warm api.WarmStarted
 	err := r.attempt(ctx, mandatory("the first policy comes from it"), func(ctx workflow.Context) (err error) {
-		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations", init)
+		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations", r.mend(init))
 		return err
 	})
 	if err != nil {
@@ -213,7 +216,7 @@ func (r *trainRun) untaught(ctx workflow.Context, policy api.PolicyRef) (api.Tim
 	r.stage(ctx, api.InitStep, api.StageUntaught)
 	var out api.Evaluated
 	err := r.attempt(ctx, mandatory("the warm start is compared with it"), func(ctx workflow.Context) (err error) {
-		scope, h := scoped(r.run, api.InitStep, r.prepared), newHome(ctx, r.home, r.prepared.Plan)
+		scope, h := r.mend(scoped(r.run, api.InitStep, r.prepared)), newHome(ctx, r.home, r.prepared.Plan)
 		out, err = sample(ctx, h, scope, api.EvaluateUntaught, "held-out problems before the warm start",
 			api.EvaluateInput{Scope: scope, Policy: policy, Tag: api.StageUntaught}, (*api.Evaluated).Its)
 		r.home = h.host
@@ -235,9 +238,11 @@ func (r *trainRun) prepare(ctx workflow.Context) error {
 		return err
 	}
 	r.next, r.amendments = max(r.prepared.NextStep, 1), r.prepared.Amendments
+	r.enact(0) // what was changed before the first step
 	r.number = max(r.prepared.NextAmendment, len(r.amendments))
 	r.prepared.Amendments, r.asked = nil, r.prepared.Plan.Steps
 	r.progress.plan(r.run, r.newest().Plan)
+	r.progress.Notes, r.prepared.Notes = r.prepared.Notes, nil
 	return nil
 }
 
@@ -273,6 +278,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		plan := r.prepared.Plan
 		in.SelectNext = plan.PromptsAhead && plan.Staleness == 0 && step < plan.Steps
 		if r.due != nil {
+			r.due.Input.Scope = r.mend(r.due.Input.Scope)
 			in.Evaluate = &r.due.Input
 		}
 		defer r.startAlongside(ctx)()
@@ -328,6 +334,7 @@ func (r *trainRun) evaluate(ctx workflow.Context, in api.EvaluateInput) (out api
 	r.stage(ctx, in.Step, api.StageEvaluate)
 	err = r.attempt(ctx, skipEvaluation(in.Tag), func(ctx workflow.Context) (err error) {
 		h := newHome(ctx, r.home, r.prepared.Plan)
+		in.Scope = r.mend(in.Scope)
 		out, err = sample(ctx, h, in.Scope, api.Evaluate, "held-out problems, "+in.Tag, in, (*api.Evaluated).Its)
 		r.home = h.host
 		done = err == nil
@@ -383,7 +390,8 @@ func (r *trainRun) restore(c Continued) {
 	r.amendments, r.paused, r.unsettled = c.Amendments, c.Paused, c.Unsettled
 	r.number = max(c.NextAmendment, len(c.Amendments))
 	r.pruner.retention, r.pruner.evaluated = c.Retention, c.Evaluated
-	r.progress = Progress{Warm: c.Warm, Lines: c.Lines, WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes,
+	r.progress = Progress{Warm: c.Warm, Measured: c.Measured, Lines: c.Lines,
+		WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes,
 		Unpruned: c.Unpruned, Started: c.Started, Totals: c.Totals}
 	r.asked = c.Asked
 	r.progress.plan(r.run, r.newest().Plan)
@@ -407,7 +415,7 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	in.Unrecorded = nil
 	in.Continued = &Continued{
 		Prepared: r.prepared, Policy: r.policy, Earlier: r.earlier, Buffer: r.buffer, Home: r.home, Next: r.next,
-		Due: r.due, Selected: r.selected, Warm: r.progress.Warm,
+		Due: r.due, Selected: r.selected, Warm: r.progress.Warm, Measured: r.progress.Measured,
 		Lines: r.progress.Lines, WarmStartSeconds: r.progress.WarmStartSeconds,
 		Amendments: r.amendments, NextAmendment: r.number, Unsettled: r.unsettled,
 		Paused: r.paused, Changes: r.progress.Changes,

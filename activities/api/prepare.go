@@ -50,6 +50,8 @@ type Prepared struct {
 	// recipe wants merged and are not: the run ended before it got to that.
 	Untimed     []int `json:"untimed,omitempty"`
 	Uncompacted []int `json:"uncompacted,omitempty"`
+	// Notes say what a user may not expect of the run; nil if it was prepared before.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // EvaluationPlan says how an evaluation of its own is made.

@@ -33,29 +33,30 @@ type evaluateOptions struct {
 func evaluateCommand(con *console) *cobra.Command {
 	o := evaluateOptions{}
 	cmd := &cobra.Command{
-		Use:   "evaluate RUN[@STEP]|FOLDER",
-		Short: "measure a policy of a run, or a model in a folder, on held-out problems in any environment",
+		Use:   "evaluate RUN[@STEP]|MODEL",
+		Short: "measure a policy of a run, or a model, on held-out problems in any environment",
 		Long: "evaluate starts the workflow EvaluateRun, which measures one policy. It has a record of its own,\n" +
 			"which `runs`, `show`, `report`, `view`, `sql` and `verify` read like a training's. STEP is the number\n" +
 			"of a step, latest (the default) or best; 0 is the policy before the first step. The recipe is RUN's,\n" +
-			"with the given changes. FOLDER is a path with a slash (./model): a Hugging Face folder as\n" +
-			"`export --checkpoint` writes it. It is stored once; its recipe is --recipe, or has the defaults of\n" +
-			"--environment.\n\n" +
+			"with the given changes. MODEL is a Hugging Face folder as a path with a slash (./model), a GGUF file,\n" +
+			"or an address (hf://OWNER/NAME, s3://BUCKET/KEY). It is stored once; its recipe is --recipe, or has\n" +
+			"the defaults of --environment.\n\n" +
 			"It prints success, pass@k, pass^k, and success by level and type of task with 95% intervals, and the\n" +
 			"score, exact match and F1 where the environment has them. The same command goes on where an earlier\n" +
 			"one was interrupted, and prints the recorded result when it was not.",
 		Example: "  ropewalk evaluate quickstart-s1-20260102-030405 --samples 16\n" +
 			"  ropewalk evaluate quickstart-s1-20260102-030405@best --set evaluation.temperature=0.6\n" +
 			"  ropewalk evaluate household-s1-20260102-030405@0 --problems 64 --set environment.settings.seen=false\n" +
+			"  ropewalk evaluate hf://HuggingFaceTB/SmolLM2-135M-Instruct --recipe smollm2\n" +
 			"  ropewalk evaluate ./model --environment sokoban --set rollout.max_turns=15 --samples 8\n" +
 			"  ropewalk evaluate shop-s1-20260102-030405 --debate 3 --rounds 2 --aggressive",
-		Args: exactly("RUN[@STEP]|FOLDER"),
+		Args: exactly("RUN[@STEP]|MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return evaluatePolicy(cmd, con, args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.environment, "environment", "", "measure in this environment `NAME`, or on the "+
 		"part of a mix with that label (default: the recipe's)")
-	f.StringVar(&o.recipe, "recipe", "", "the recipe for a model in a folder: a file, or the `NAME` of a built-in one")
+	f.StringVar(&o.recipe, "recipe", "", "the recipe for a model: a file, or the `NAME` of a built-in one")
 	f.StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
 	f.IntVar(&o.samples, "samples", 0, "samples of each problem (default: the recipe's)")
 	f.IntVar(&o.problems, "problems", 0, "held-out problems (default: the recipe's)")
@@ -117,15 +118,12 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	if err != nil {
 		return err
 	}
-	var folder *runs.Folder
-	if isFolder(policy) {
-		opened, err := runs.OpenFolder(policy)
-		if err != nil {
-			return err
-		}
-		folder = &opened
-	} else if o.recipe != "" {
-		return badInput("--recipe: a run has its own recipe, which --set changes; --recipe is for a folder")
+	model, err := openModel(ctx, policy)
+	if err != nil {
+		return err
+	}
+	if model == nil && o.recipe != "" {
+		return badInput("--recipe: a run has its own recipe, which --set changes; --recipe is for a model")
 	}
 	s, err := con.connector().Join(ctx, runs.NeedAll)
 	if err != nil {
@@ -133,8 +131,8 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	}
 	defer s.Close()
 	var e runs.Evaluation
-	if folder != nil {
-		e, err = folderPolicy(ctx, s, *folder, o)
+	if model != nil {
+		e, err = modelPolicy(ctx, s, model, o)
 	} else {
 		e, err = chosenPolicy(ctx, analysis.New(s.Store), policy)
 	}
@@ -162,8 +160,29 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	return startEvaluation(ctx, con, s, ask, o.json)
 }
 
-// folderPolicy stores the model of a folder and describes its evaluation.
-func folderPolicy(ctx context.Context, s *runs.Session, f runs.Folder, o evaluateOptions) (e runs.Evaluation,
+// evaluable is a model that is no run's.
+type evaluable interface {
+	// Evaluation describes an evaluation of the model, under a base's recipe or with an environment's defaults.
+	Evaluation(base json.RawMessage) (runs.Evaluation, error)
+}
+
+// openModel opens the model that an argument names; nil if it names a run.
+func openModel(ctx context.Context, policy string) (evaluable, error) {
+	switch {
+	case runs.IsModel(policy):
+		return runs.OpenModel(ctx, policy, modelFolder())
+	case !isFolder(policy):
+		return nil, nil
+	}
+	f, err := runs.OpenFolder(policy)
+	if err == nil && f.Published {
+		return runs.OpenModel(ctx, policy, "")
+	}
+	return f, err
+}
+
+// modelPolicy describes a model's evaluation. It stores the model of a folder that this program has written.
+func modelPolicy(ctx context.Context, s *runs.Session, m evaluable, o evaluateOptions) (e runs.Evaluation,
 	err error) {
 	var base json.RawMessage
 	switch {
@@ -178,10 +197,14 @@ func folderPolicy(ctx context.Context, s *runs.Session, f runs.Folder, o evaluat
 		}
 		base = json.RawMessage(resolved.JSON)
 	case o.environment == "":
-		return e, badInput("--environment: a model in a folder has no recipe: name an environment, or a --recipe")
+		return e, badInput("--environment: a model has no recipe: name an environment, or a --recipe")
 	}
-	if e, err = f.Evaluation(base); err != nil {
+	if e, err = m.Evaluation(base); err != nil {
 		return e, err
+	}
+	f, ok := m.(runs.Folder)
+	if !ok {
+		return e, nil
 	}
 	code, err := codeDigest()
 	if err != nil {

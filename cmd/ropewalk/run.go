@@ -10,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -66,7 +67,8 @@ func runCommand(con *console) *cobra.Command {
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "the run's seed (default: the recipe's)")
 	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: recipe, seed, time and random letters)")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate the recipe, print it with all defaults, list what "+
-		"cannot run yet, and plan processes, devices, memory, time and bytes; start nothing")
+		"cannot run yet, try the files, code and servers that it names, and plan processes, devices, memory, time and "+
+		"bytes; start no run")
 	o.plan.flags(cmd)
 	cmd.Flags().BoolVar(&o.smoke, "smoke", false, "run the smoke recipe: the same method for three small steps "+
 		"in a small form of the recipe's world, or on calc, with the CPU engine; --set overrides it")
@@ -202,6 +204,15 @@ func printBegun(con *console, run string, b runs.Begun) {
 	}
 }
 
+// shownAddresses are the addresses of the servers, without that of a web UI that ends with the command.
+func shownAddresses(s *runs.Session, stay bool) stack.Addresses {
+	a := s.Lease.Addresses()
+	if !stay {
+		a.UI = ""
+	}
+	return a
+}
+
 // finishTraining follows a run until it ends or parks, and prints its report.
 func finishTraining(con *console, cmd *cobra.Command, s *runs.Session, run string, started time.Time,
 	asJSON bool) error {
@@ -218,11 +229,12 @@ func finishTraining(con *console, cmd *cobra.Command, s *runs.Session, run strin
 	if err != nil {
 		return err
 	}
-	report.WriteText(con.err, s.Lease.Addresses())
+	held := s.Lease.Stays(ctx)
+	report.WriteText(con.err, shownAddresses(s, held || con.resident && !asJSON))
 	if asJSON {
 		return con.printJSON(report)
 	}
-	if con.resident {
+	if con.resident && !held {
 		return keepUp(con, cmd, s)
 	}
 	return nil

@@ -117,6 +117,14 @@ func (o planOptions) planOf(ctx context.Context, r *recipes.Recipe) (engines.Pla
 // all of it is one object. If the plan does not fit the inventory, the command fails after printing.
 func dryRun(ctx context.Context, con *console, resolved *recipes.Resolved, o runOptions) error {
 	r := resolved.Recipe
+	notes := resolved.Notes
+	if o.plan.inventory == "" { // what is declared is elsewhere, and so may be all that the recipe names
+		found, err := preflightHere(ctx, &r)
+		if err != nil {
+			return err
+		}
+		notes = append(notes, found...)
+	}
 	var engine engines.Plan
 	var planned *planning.Plan
 	if !r.Environment.Imported() {
@@ -130,6 +138,7 @@ func dryRun(ctx context.Context, con *console, resolved *recipes.Resolved, o run
 		if err := con.printJSON(map[string]any{
 			"recipe": r.Name, "seed": r.Seed, "digest": resolved.Digest,
 			"planned": append([]string{}, r.Planned()...), "unset": append([]string{}, r.Unset()...),
+			"notes":  append([]string{}, notes...),
 			"engine": engine, "plan": planned, "resolved": json.RawMessage(resolved.JSON),
 		}); err != nil {
 			return err
@@ -143,6 +152,9 @@ func dryRun(ctx context.Context, con *console, resolved *recipes.Resolved, o run
 	}
 	for _, missing := range r.Unset() {
 		fmt.Fprintf(con.err, "unset: %s\n", missing)
+	}
+	for _, note := range notes {
+		fmt.Fprintf(con.err, "note: %s\n", note)
 	}
 	if r.Engine.Kind != recipes.EngineCPU && planned != nil && o.plan.inventory == "" {
 		fmt.Fprintf(con.err, "engine %s\n", engine)

@@ -12,7 +12,11 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -117,6 +121,9 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 		if err := canRun(args[1], resolved); err != nil {
 			return err
 		}
+		if _, err := preflightHere(ctx, &resolved.Recipe); err != nil {
+			return err
+		}
 		a.Start.Train, a.Recipe = &input, resolved
 	}
 	s, err := con.connector().Join(ctx, runs.NeedTemporal)
@@ -154,12 +161,34 @@ func (o scheduleOptions) evaluation(ctx context.Context, s *runs.Session, a *run
 	if err := canRun(o.evaluate, resolved); err != nil {
 		return err
 	}
+	if err := policyReads(ctx, s.Store, e.Policy, &resolved.Recipe); err != nil {
+		return err
+	}
 	input := ask.Input.(workflows.EvaluateInput) // Start makes no other
 	if run, _, fixed := strings.Cut(o.evaluate, "@"); !fixed {
 		input.Policy, input.LatestOf = api.PolicyRef{}, run
 	}
 	a.Start.Evaluate, a.Recipe = &input, resolved
 	return nil
+}
+
+// policyReads refuses an evaluation whose prompt format the policy's tokenizer does not have.
+func policyReads(ctx context.Context, objects store.Store, policy api.PolicyRef, r *recipes.Recipe) error {
+	if r.Policy.Checkpoint != "" { // the prompt format is that of its template
+		return nil
+	}
+	record := commit.New(objects)
+	m, err := record.Read(ctx, policy.Manifest)
+	if err != nil {
+		return err
+	}
+	tokens, err := preflight.Tokenizer(m, func(key, digest string) ([]byte, error) {
+		return record.ReadBlob(ctx, key, digest)
+	})
+	if err != nil {
+		return err
+	}
+	return preflight.Reads(tokens, r)
 }
 
 func scheduleListCommand(con *console) *cobra.Command {

@@ -17,6 +17,7 @@ type unparkOptions struct {
 	shardGroups        int
 	temperature        float64
 	maxTurnTokens      int
+	set                []string
 	detach, json       bool
 }
 
@@ -31,6 +32,7 @@ func unparkCommand(con *console) *cobra.Command {
 			"not repeated. A run of the local stack that no command has started, and that names programs or\n" +
 			"secrets, parks as unconfirmed: --confirm lets it have them and go on.",
 		Example: "  ropewalk unpark quickstart-s1-20260102-030405 --retry\n" +
+			"  ropewalk unpark quickstart-s1-20260102-030405 --retry --set evaluation.problems=60\n" +
 			"  ropewalk unpark quickstart-s1-20260102-030405 --retry --timeout 2h\n" +
 			"  ropewalk unpark quickstart-s1-20260102-030405 --skip\n" +
 			"  ropewalk unpark from-the-ui --confirm",
@@ -52,6 +54,7 @@ func unparkCommand(con *console) *cobra.Command {
 	f.IntVar(&o.shardGroups, "shard-groups", 0, "with --retry: groups in one shard, from this step on")
 	f.Float64Var(&o.temperature, "temperature", 0, "with --retry: sampling temperature, from this step on")
 	f.IntVar(&o.maxTurnTokens, "max-turn-tokens", 0, "with --retry: tokens of one response, from this step on")
+	f.StringArrayVar(&o.set, "set", nil, "with --retry: change a field of the recipe: `path=value` (repeatable)")
 	f.BoolVar(&o.detach, "detach", false, "do not follow the run (a local stack ends with the last command)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
 	return cmd
@@ -85,6 +88,7 @@ func (o unparkOptions) decision(cmd *cobra.Command) (string, *workflows.RetryInp
 		{"shard-groups", func() { in.ShardGroups = &o.shardGroups }},
 		{"temperature", func() { in.Temperature = &o.temperature }},
 		{"max-turn-tokens", func() { in.MaxTurnTokens = &o.maxTurnTokens }},
+		{"set", func() { in.Set = o.set }},
 	} {
 		if cmd.Flags().Changed(c.flag) {
 			c.set()
@@ -93,8 +97,8 @@ func (o unparkOptions) decision(cmd *cobra.Command) (string, *workflows.RetryInp
 	}
 	if chosen != workflows.UpdateRetry {
 		if changed {
-			return "", nil, badInput("unpark: --timeout, --shard-groups, --temperature and --max-turn-tokens belong " +
-				"to --retry")
+			return "", nil, badInput("unpark: --timeout, --shard-groups, --temperature, --max-turn-tokens and --set " +
+				"belong to --retry")
 		}
 		return chosen, nil, nil
 	}

@@ -59,6 +59,18 @@ func (e *Environment) Code(ctx context.Context) (string, error) {
 	return all, nil
 }
 
+// Try implements env.Tried for the parts that do.
+func (e *Environment) Try(ctx context.Context) error {
+	for _, p := range e.parts {
+		if other, ok := p.Environment.(env.Tried); ok {
+			if err := other.Try(ctx); err != nil {
+				return fmt.Errorf("part %s: %w", p.label, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Task returns the task of a draw: that of the part to which the draw's place belongs.
 func (e *Environment) Task(ctx context.Context, at env.Draw) (env.Task, error) {
 	runSeed := at.Seed

@@ -208,6 +208,7 @@ var levels = []Level{
 			{"internal/enginepool", "a worker's engines: leases them to stages, with models resident in them"},
 			{"internal/grading", "scores trajectories by the recipe's reward"},
 			{"internal/planning", "plans processes, devices, memory, time and bytes of a run before it starts"},
+			{"internal/preflight", "checks before a run begins what follows from its recipe and what that names"},
 			{"internal/prompts", "which problems a step samples, and how its shards divide them"},
 			{"internal/replaybuffer", "takes the replay buffer through a step"},
 			{"internal/replaying", "plans replays and compares their results"},

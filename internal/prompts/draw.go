@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/resample"
@@ -74,19 +73,16 @@ func unsolvedTask(step, stride, index int, solved map[string]bool,
 		"samples", step, drawsOfPrompt, len(solved))
 }
 
-// heldOutDraws bounds how many held-out tasks are drawn for each task that an evaluation asks for: a small
-// environment repeats its tasks.
+// heldOutDraws bounds how many held-out tasks are drawn for each task that an evaluation asks for. A small environment
+// repeats its tasks, and has no others if so many draws find none.
 const heldOutDraws = 100
 
-// HeldOut draws the distinct held-out tasks of an evaluation, in the split's order.
+// HeldOut draws the distinct held-out tasks of an evaluation, in the split's order: as many as the recipe asks for, or
+// all that there are if these are fewer.
 func HeldOut(ctx context.Context, world env.Environment, recipe *recipes.Recipe) ([]env.Task, error) {
 	n := recipe.Evaluation.Problems
 	tasks, seen := make([]env.Task, 0, n), map[string]bool{}
-	for i := 0; len(tasks) < n; i++ {
-		if i == n*heldOutDraws {
-			return nil, badinput.Errorf("evaluation.problems: %s has %d different tasks among %d that were drawn of "+
-				"its held-out split, and %d are asked for", recipe.Environment.Name, len(tasks), i, n)
-		}
+	for i := 0; len(tasks) < n && i < n*heldOutDraws; i++ {
 		task, err := world.Task(ctx, env.Draw{Split: env.HeldOut, Seed: recipe.Seed, Index: i})
 		if err != nil {
 			return nil, err

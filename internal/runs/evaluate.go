@@ -27,6 +27,7 @@ type Evaluation struct {
 	// Fresh means that no run has committed the recipe, so that files which its environment names are pinned now.
 	Fresh       bool
 	Policy      api.PolicyRef
+	Checkpoint  bool     // the policy is the model at the recipe's policy.checkpoint
 	Environment string   // in the place of the recipe's, or the label of a part of its mix; "" leaves it
 	Set         []string // overrides of the recipe
 	Run         string   // "" = the name that belongs to this policy and recipe
@@ -41,7 +42,9 @@ func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
 	out := map[string]any{
 		"environment": map[string]any{"name": d.Name}, "reward": map[string]any{"name": d.Rewards[0]},
 		"advantage": map[string]any{"name": "grpo"}, "loss": map[string]any{"name": "ppo_clip"},
-		"warm_start": map[string]any{"optimizer": map[string]any{"lr": 0.001}},
+	}
+	if d.Demonstrated {
+		out["warm_start"] = map[string]any{"optimizer": map[string]any{"lr": 0.001}}
 	}
 	for _, name := range shaped {
 		if section, ok := recipe[name]; ok {
@@ -54,6 +57,9 @@ func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
 		for _, name := range []string{"protocol", "tools", "history", "tool", "max_calls", "max_turn_calls",
 			"max_episode_tool_text_bytes"} { // they belong to the environment
 			delete(rollout, name)
+		}
+		if policy, _ := recipe["policy"].(map[string]any); policy["checkpoint"] != nil && !d.Interactive {
+			rollout["protocol"] = "chat" // a published model has no fixed strings of ours
 		}
 	}
 	if p, err := protocol.Named(d.Protocol); err == nil && p.Spec().Whole {
@@ -160,7 +166,7 @@ func (e Evaluation) Start(now time.Time) (Start, *recipes.Resolved, error) {
 		run = "evaluate-" + schema.Digest([]byte(resolved.Digest + " " + e.Policy.Digest))[:nameDigits]
 	}
 	input := workflows.EvaluateInput{Run: run, RecipeYAML: string(resolved.JSON), RecipeFile: "the recipe of " + e.Of,
-		Policy: e.Policy}
+		Policy: e.Policy, Checkpoint: e.Checkpoint}
 	summary := "evaluate " + e.Of
 	if e.Policy.Step > 0 {
 		summary += fmt.Sprintf(" after step %d", e.Policy.Step)
@@ -182,7 +188,7 @@ func Measured(ctx context.Context, objects store.Store, ask Start) (bool, error)
 	}
 	var policy api.PolicyRef
 	if err := json.Unmarshal([]byte(m.Note[schema.NoteEvaluates]), &policy); err != nil ||
-		policy.Digest != ask.Request.File {
+		ask.Request.File != "" && policy.Digest != ask.Request.File {
 		return false, nil // a run of another kind; starting this one is refused with the reason
 	}
 	_, _, found, err = record.Lookup(ctx, schema.At(ask.Request.Run, ask.Request.Steps, schema.StageEvaluate))

@@ -30,6 +30,8 @@ type Folder struct {
 	dir   string
 	shape checkpoint.Shape
 	files []string // names of the model's files; training state is left out
+	// Published means that the model has another tokenizer than those that are made here: OpenModel takes it.
+	Published bool
 }
 
 // OpenFolder checks that a folder holds a model that can be sampled: its configuration, weights and tokenizer.
@@ -87,7 +89,12 @@ func (f *Folder) check() (err error) {
 	}
 	t, err := tokenizer.Load(text)
 	if err != nil {
-		return badinput.Errorf("%s: its %s is not one that this program samples with: %w", f.dir, tokenizerFile, err)
+		if _, err := tokenizer.Read(text); err != nil {
+			return badinput.Errorf("%s: its %s is not one that this program samples with: %w", f.dir, tokenizerFile,
+				err)
+		}
+		f.Published = true
+		return nil
 	}
 	if t.VocabSize() > f.shape.Vocab {
 		return badinput.Errorf("%s: its %s has %d tokens and its model %d", f.dir, tokenizerFile, t.VocabSize(),
@@ -197,11 +204,7 @@ func (f Folder) recipeOf(base json.RawMessage) (map[string]any, error) {
 			return nil, fmt.Errorf("decode the recipe: %w", err)
 		}
 	} else {
-		n := f.Positions()
-		out["version"], out["name"], out["seed"] = 1, "evaluate", 1
-		out["steps"], out["optimizer"] = 1, map[string]any{"lr": 0.001} // no stage of an evaluation reads them
-		out["rollout"] = map[string]any{"max_tokens": n, "max_turn_tokens": min(n, usualTurnTokens), "prompts": 8,
-			"samples_per_prompt": 1}
+		out = defaults(f.Positions())
 	}
 	out["policy"] = f.Recipe()
 	return out, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // modelFolder writes a small random model with the tokenizer of calc's policies.
@@ -106,4 +107,29 @@ func TestAnEvaluationHasTheNameOfItsPolicyAndRecipe(t *testing.T) {
 	e.Environment = "nosuch"
 	_, _, err = e.Start(time.Unix(0, 0))
 	require.ErrorContains(t, err, `--environment: no environment "nosuch" in which a policy can be run; there are calc`)
+}
+
+// A model of another tokenizer is one that policy.checkpoint takes: by its path, and known by its bytes.
+func TestModelsOfOthers(t *testing.T) {
+	dir := modelFolder(t)
+	m, err := OpenModel(t.Context(), dir, "")
+	require.NoError(t, err)
+	digest, err := checkpoint.Digest(dir)
+	require.NoError(t, err)
+	e, err := m.Evaluation(nil)
+	require.NoError(t, err)
+	e.Environment, e.Set = "sums", []string{"evaluation.problems=6"}
+	ask, resolved, err := e.Start(time.Now())
+	require.NoError(t, err)
+	require.Equal(t, digest, ask.Request.File)
+	require.Equal(t, dir, resolved.Recipe.Policy.Checkpoint)
+	require.Equal(t, "chat", resolved.Recipe.Rollout.Protocol)
+	require.True(t, ask.Input.(workflows.EvaluateInput).Checkpoint)
+	for address, says := range map[string]string{"/no/model.gguf": "/no/model.gguf: stat /no/model.gguf: no such file",
+		"gs://a/b": "gs://a/b: want a path, hf://, s3:// or RUN[@STEP]", "s3://a": "s3://a: "} {
+		_, err := OpenModel(t.Context(), address, "")
+		var bad badinput.Error
+		require.ErrorAs(t, err, &bad)
+		require.ErrorContains(t, err, says)
+	}
 }

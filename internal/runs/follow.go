@@ -55,6 +55,7 @@ func follow[R any](ctx context.Context, s *Session, run string, view *ProgressVi
 		ended <- o
 	}()
 	defer view.End()
+	view.offer = func(p workflows.Progress) { s.beforeTraining(ctx, run, view, p) }
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for polls := 0; ; {
@@ -62,12 +63,10 @@ func follow[R any](ctx context.Context, s *Session, run string, view *ProgressVi
 		case o := <-ended:
 			if o.err == nil {
 				poll(ctx, s.Temporal, run, view)
-				s.beforeTraining(ctx, run, view)
 			}
 			return o.result, o.err
 		case <-tick.C:
 			p, ok := poll(ctx, s.Temporal, run, view)
-			s.beforeTraining(ctx, run, view)
 			if ok && p.Parked != nil && !stay {
 				return none, ParkedError{p}
 			}

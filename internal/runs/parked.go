@@ -35,7 +35,8 @@ func DescribeParked(w io.Writer, p workflows.Progress) {
 	if p.Parked.Kind == api.FailUnconfirmed {
 		fmt.Fprintf(w, "choose one of:\n  ropewalk unpark %s --confirm\n", p.Run)
 	} else {
-		fmt.Fprintf(w, "fix the cause, then choose one of:\n  ropewalk unpark %s --retry\n", p.Run)
+		fmt.Fprintf(w, "fix the cause, then choose one of:\n  ropewalk unpark %s --retry    (--set FIELD=VALUE "+
+			"changes the recipe)\n", p.Run)
 	}
 	if p.Parked.NoSkip == "" {
 		fmt.Fprintf(w, "  ropewalk unpark %s --skip     (%s)\n", p.Run, p.Parked.Skip)

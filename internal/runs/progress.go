@@ -21,7 +21,6 @@ type ProgressView struct {
 	first   int // first step seen, for the remaining time
 	firstAt time.Time
 	stage   string
-	step    int // that runs; 0 before the first
 	parked  bool
 	paused  bool
 	header  bool
@@ -30,7 +29,11 @@ type ProgressView struct {
 	work    Work   // what the run is doing
 	retried string // the reason to try again that was printed last
 	edited  string // files that the last warning named
-	offered bool   // what the world offers before training was printed, or will not be
+	noted   int    // notes that were printed
+	at      int    // last step whose evaluation was printed
+	// offer prints what the world offers before training, once it is known; nil prints nothing.
+	offer   func(p workflows.Progress)
+	offered bool // what the world offers before training was printed, or will not be
 }
 
 // NewProgressView makes a view that writes to w. On a terminal it draws a bar: on w itself where that is a Screen.
@@ -51,13 +54,20 @@ func (v *ProgressView) Show(p workflows.Progress) {
 	if p.Stage != v.stage && p.Step == 0 {
 		v.line(fmt.Sprintf("%6.1fs  %s", time.Since(v.started).Seconds(), stageWords(p.Stage)))
 	}
-	v.stage, v.step = p.Stage, p.Step
+	v.stage = p.Stage
 	v.waiting(p)
+	for ; v.noted < len(p.Notes); v.noted++ {
+		v.line("note: " + p.Notes[v.noted])
+	}
 	if p.Warm != nil && !v.warm {
 		v.warm = true
 		v.line(fmt.Sprintf("%6.1fs  warm start: %s", time.Since(v.started).Seconds(), evaluationWords(*p.Warm)))
 	}
+	if v.offer != nil { // before the line of the first step
+		v.offer(p)
+	}
 	for _, l := range p.Lines {
+		v.measured(p, l.Step-1)
 		if l.Step <= v.shown {
 			continue
 		}
@@ -75,11 +85,22 @@ func (v *ProgressView) Show(p workflows.Progress) {
 			v.line("warning: " + l.EditedWords())
 		}
 	}
+	v.measured(p, v.shown)
 	if e := p.Evaluating; e != nil && e.Done > v.shards {
 		v.shards = e.Done
 		v.line(fmt.Sprintf("%6.1fs  %s", time.Since(v.started).Seconds(), e))
 	}
 	v.bar(p)
+}
+
+// measured prints the evaluations after steps up to one. An evaluation alongside the next step comes after its line.
+func (v *ProgressView) measured(p workflows.Progress, through int) {
+	for _, m := range p.Measured {
+		if m.Step > v.at && m.Step <= through {
+			v.at = m.Step
+			v.line("        " + m.String())
+		}
+	}
 }
 
 // waiting prints once that the run waits for the user's decision, and why.

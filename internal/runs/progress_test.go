@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -89,4 +90,32 @@ func TestEditedCodeIsSaid(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out.String(), "warning: "))
 	require.Contains(t, out.String(),
 		"warning: step 2 called Python that was edited since the run began: scoring.py\n")
+}
+
+// Notes come first, what the world offers before the first step's line, and evaluations where their steps are.
+func TestTheOrderOfWhatIsPrinted(t *testing.T) {
+	var out bytes.Buffer
+	view := NewProgressView(&out, false)
+	view.offer = func(p workflows.Progress) {
+		if len(p.Lines) > 0 && !view.offered {
+			view.offered = true
+			view.line("before training")
+		}
+	}
+	p := at(3)
+	p.Notes = []string{"of the run"}
+	p.Measured = []workflows.MeasuredLine{{Step: 2, Rate: api.Rate{Success: 0.5, N: 8}, Greedy: "–"}}
+	view.Show(p)
+	p = at(4)
+	p.Notes, p.Measured = []string{"of the run"}, []workflows.MeasuredLine{
+		{Step: 2, Rate: api.Rate{Success: 0.5, N: 8}, Greedy: "–"},
+		{Step: 4, Rate: api.Rate{Success: 1, N: 8}, Greedy: "–"}}
+	view.Show(p)
+	view.Show(p)
+	var got []string
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		got = append(got, strings.Join(strings.Fields(line)[:min(3, len(strings.Fields(line)))], " "))
+	}
+	require.Equal(t, []string{"note: of the", "before training", "step reward success", "1 – –", "2 – –",
+		"after step 2:", "3 – –", "4 – –", "after step 4:"}, got)
 }

@@ -50,7 +50,8 @@ func (h *holder) serve() {
 		case "join":
 			joins.Go(func() { _ = h.wire.send(h.join(ctx, r)) })
 		case "peak":
-			_ = h.wire.send(reply{Kind: "peak", Bytes: h.sup.memory.peak(h, r.Reset)})
+			_ = h.wire.send(reply{Kind: "peak", Bytes: h.sup.memory.peak(h, r.Reset),
+				Others: len(h.sup.holders()) - 1})
 		case "leave":
 			last := h.sup.remove(h)
 			_ = h.wire.send(reply{Kind: "left", Last: last})

@@ -98,6 +98,17 @@ func (l *Lease) PeakMB(ctx context.Context, reset bool) (float64, error) {
 	}
 }
 
+// Stays reports whether the servers go on when this lease ends: other commands hold the stack, or none of its parts is
+// local.
+func (l *Lease) Stays(ctx context.Context) bool {
+	k := l.current()
+	if k == nil {
+		return true
+	}
+	r, err := k.question(ctx, request{Op: "peak"})
+	return err == nil && r.Others > 0
+}
+
 // ownPeak returns the peak for a lease without a supervisor: the memory of this process and its children.
 func (l *Lease) ownPeak(reset bool) float64 {
 	l.sampleOwn()

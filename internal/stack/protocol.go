@@ -36,6 +36,7 @@ type reply struct {
 	Text      string    `json:"text,omitempty"`
 	Addresses Addresses `json:"addresses,omitzero"`
 	Bytes     int64     `json:"bytes,omitempty"`   // peak
+	Others    int       `json:"others,omitempty"`  // peak: other commands that hold the stack
 	Last      bool      `json:"last,omitempty"`    // left: no lease remains, the stack stops now
 	Damaged   bool      `json:"damaged,omitempty"` // failed, lost: the error is a DamagedError
 	Bad       bool      `json:"bad,omitempty"`     // failed, lost: the caller can mend it (badinput.Error)

@@ -157,6 +157,7 @@ func TestLife(t *testing.T) {
 	before := currentState(t, root)
 	second, _ := join(t, root, nil)
 	require.Equal(t, a, second.Addresses(), "the second command shares the stack")
+	require.True(t, first.Stays(context.Background()), "the second command holds it")
 	require.Equal(t, before, currentState(t, root), "and starts nothing")
 
 	killAndWatch(t, root, partTemporal, progress, "Temporal died (signal: killed): starting it again")
@@ -171,6 +172,7 @@ func TestLife(t *testing.T) {
 		require.True(t, alive(pid), "a stack in use is not stopped")
 	}
 	require.NoError(t, second.Err())
+	eventually(t, "the second command is the last one", func() bool { return !second.Stays(context.Background()) })
 	require.NoError(t, second.Close())
 	for _, pid := range pids[1:] {
 		require.False(t, alive(pid), "Close of the last lease waits for the end")
