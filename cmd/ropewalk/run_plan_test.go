@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -121,4 +123,33 @@ func TestSizesOfModelsHere(t *testing.T) {
 		"policy.checkpoint="+folder)
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, messages, "policy.checkpoint: corrupt checkpoint")
+}
+
+// A dry run tries what the recipe names, and says what an evaluation takes.
+func TestDryRunTriesTheRecipe(t *testing.T) {
+	folder := t.TempDir()
+	var rows strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&rows, "{\"question\": \"What is %d and 1?\", \"answer\": \"%d\"}\n", i, i+1)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "own.jsonl"), []byte(rows.String()), 0o600))
+	recipe := filepath.Join(folder, "own.yaml")
+	require.NoError(t, os.WriteFile(recipe, []byte("version: 1\nname: own\nseed: 1\nsteps: 1\n"+
+		"environment: {name: math, settings: {train: "+folder+"/own.jsonl, held_out_share: 0.2}}\n"+
+		"reward: {name: rstar2_outcome}\nengine: {kind: cpu}\nrollout: {prompts: 4, samples_per_prompt: 2}\n"+
+		"warm_start: {steps: 10, optimizer: {lr: 0.001, warmup_steps: 0}}\nadvantage: {name: grpo}\n"+
+		"loss: {name: ppo_clip}\noptimizer: {lr: 0.001}\n"), 0o600))
+	code, _, messages := command(t, "run", recipe, "--dry-run")
+	require.Equal(t, exitDone, code, messages)
+	require.Contains(t, messages, "held-out split of math has")
+	for set, want := range map[string]string{
+		"environment.settings.held_out_share=0":                                           "environment: held-out tasks: ",
+		"policy.checkpoint=" + folder + "/gone":                                           "policy.checkpoint: stat " + folder + "/gone: no such file",
+		"reward={name: python, module: 'gone:score', path: " + folder + ", kwargs: '{}'}": "gone",
+		"data={decontaminate: {ngram: 2}}":                                                "data: the filters drop all",
+	} {
+		code, _, messages := command(t, "run", recipe, "--dry-run", "--set", set)
+		require.Equal(t, exitBadInput, code, set)
+		require.Contains(t, messages, want, set)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/badinput"
@@ -29,6 +30,9 @@ func preflightHere(ctx context.Context, r *recipes.Recipe) (notes []string, err 
 		if _, err := os.Stat(path); err != nil {
 			return nil, badInput("policy.checkpoint: %w", err)
 		}
+	}
+	if elsewhere && len(r.Privileged()) > 0 {
+		return []string{"not tried here, because the workers are elsewhere: " + strings.Join(r.Privileged(), "; ")}, nil
 	}
 	if f, ok := r.Function(); ok && f.Module != "" {
 		functions := &remote.Functions{}

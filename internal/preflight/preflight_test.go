@@ -3,6 +3,8 @@ package preflight_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,4 +123,17 @@ func TestEpisodesElsewhereAreTried(t *testing.T) {
 	require.ErrorIs(t, err, remote.ErrLost)
 	var bad badinput.Error
 	require.NotErrorAs(t, err, &bad)
+}
+
+// An action that an OpenEnv server's description of actions does not have is refused before anything is trained.
+func TestAnActionThatAServerRefuses(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "/schema", r.URL.Path)
+		fmt.Fprint(w, `{"action": {"properties": {"message": {}}, "required": ["message"], "additionalProperties": false}}`)
+	}))
+	defer server.Close()
+	r, world := resolved(t, fmt.Sprintf("environment:\n  name: openenv\n"+
+		"  settings: {url: %q, action: '{\"text\": \"{action}\"}'}\nreward: {name: arlarena}\nlayout: turns\n", server.URL))
+	_, err := preflight.World(t.Context(), r, world, true)
+	refused(t, err, `action: the server's actions have no field "text"; they have message`)
 }

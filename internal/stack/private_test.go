@@ -67,6 +67,15 @@ func TestToolsOfOthersAreRefused(t *testing.T) {
 	found, err := FindTool("temporal")
 	require.NoError(t, err)
 	require.Equal(t, tool, found)
+	found, err = InTools("sandbox-python/bin/python")
+	require.NoError(t, err)
+	require.Empty(t, found, "it is not made yet")
+	made := filepath.Join(tools, "sandbox-python", "bin", "python")
+	require.NoError(t, os.MkdirAll(filepath.Dir(made), 0o755))
+	require.NoError(t, os.WriteFile(made, []byte("#!/bin/sh\n"), 0o755))
+	found, err = InTools("sandbox-python/bin/python")
+	require.NoError(t, err)
+	require.Equal(t, made, found)
 
 	for _, path := range []string{tool, tools, filepath.Dir(tools)} {
 		require.NoError(t, os.Chmod(path, 0o757))
