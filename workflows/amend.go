@@ -37,7 +37,7 @@ func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool, by As
 	switch {
 	case retried:
 		in.From, in.Rerun = r.next, true
-	case !r.begun && r.next == 1: // a resumed run reads it before the first step, too
+	case !r.begun && r.next == 1 && r.parking.parked != nil: // a resumed run reads it before the first step, too
 		in.From = 0
 	}
 	if by.Actor != "" {

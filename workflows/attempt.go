@@ -81,7 +81,9 @@ func (r *trainRun) park(ctx workflow.Context, what Parked) (decision, error) {
 			if rollout {
 				return "the step's rollout starts again", nil
 			}
-			r.mended = true
+			if r.mended = true; !r.begun {
+				r.enact(0)
+			}
 			return "the failed stage runs again", nil
 		}
 	}

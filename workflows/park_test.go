@@ -209,6 +209,29 @@ func TestUpdatesOfWhatIsNotParkedAreRefused(t *testing.T) {
 	require.ErrorContains(t, skip.rejected, "the run is not parked")
 }
 
+// The stages after one that was mended before the first step have its settings, too.
+func TestAWarmStartIsRetriedWithOtherSettings(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
+	var configs []string
+	broken(f, api.WarmStart, 1, func(api.Scope) bool { return true }, func(in api.Scope) (api.WarmStarted, error) {
+		configs = append(configs, in.Config.Key)
+		return f.warmStart(in)
+	})
+	handle(f, api.Evaluate, func(in api.EvaluateInput) (api.Evaluated, error) {
+		configs = append(configs, in.Tag+" "+in.Config.Key)
+		return f.evaluate(in)
+	})
+	amended := f.amends(func(api.AmendInput) api.Plan {
+		return api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1}
+	})
+	retry := f.after(time.Hour, UpdateRetry, RetryInput{Set: []string{"warm_start.noise=0"}})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.NoError(t, retry.failed)
+	require.Equal(t, 0, (*amended)[0].From)
+	require.Equal(t, []string{"amended[0]", "warm_start amended[0]", "final amended[0]"}, configs)
+}
+
 // What fails before the first step can be mended by other settings, which a resumed run reads before its first step,
 // too. An evaluation later is made under the settings that it is retried with, and no rollout starts again for it.
 func TestRetryWithOtherSettingsOutsideOfSteps(t *testing.T) {

@@ -44,6 +44,7 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	r.stage(ctx, api.InitStep, api.StageAnswers)
 	timings, parts := []api.Timing{chosen.Timing}, make([]api.Answered, chosen.Shards)
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) error {
+		in.Scope = r.mend(in.Scope)
 		return sideBySideOf(ctx, chosen.Shards, func(ctx workflow.Context, i int) (err error) {
 			parts[i], err = call[api.Answered](ctx, api.AnswerTasks, fmt.Sprintf("shard %d of %d", i, chosen.Shards),
 				api.AnswersInput{Scope: in.Scope, Candidates: chosen.Manifest, Model: chosen.Model, Shard: i,

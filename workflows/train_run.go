@@ -55,7 +55,7 @@ type trainRun struct {
 	unsettled  *api.AmendInput // an amendment that may or may not be committed; nil: none
 	paused     bool
 	stepping   bool // step next has begun
-	begun      bool // the first policy is made and measured
+	begun      bool // the first policy is made, and measured unless that runs alongside step 1
 	mended     bool // a person has changed the recipe for the retry of the stage that runs, which is no rollout
 	finishing  bool // the last step is done
 	handsOver  bool // to the current build of the workers: a person asked for it, or this one is superseded
@@ -162,7 +162,8 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.stage(ctx, api.InitStep, api.StageWarmStart)
 	var warm api.WarmStarted
 	err := r.attempt(ctx, mandatory("the first policy comes from it"), func(ctx workflow.Context) (err error) {
-		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations", r.mend(init))
+		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations",
+			scoped(r.run, api.InitStep, r.prepared))
 		return err
 	})
 	if err != nil {

@@ -142,11 +142,13 @@ func TestDryRunTriesTheRecipe(t *testing.T) {
 	code, _, messages := command(t, "run", recipe, "--dry-run")
 	require.Equal(t, exitDone, code, messages)
 	require.Contains(t, messages, "held-out split of math has")
+	gone := filepath.Join(folder, "gone")
 	for set, want := range map[string]string{
-		"environment.settings.held_out_share=0":                                           "environment: held-out tasks: ",
-		"policy.checkpoint=" + folder + "/gone":                                           "policy.checkpoint: stat " + folder + "/gone: no such file",
-		"reward={name: python, module: 'gone:score', path: " + folder + ", kwargs: '{}'}": "gone",
-		"data={decontaminate: {ngram: 2}}":                                                "data: the filters drop all",
+		"environment.settings.held_out_share=0": "environment: held-out tasks: ",
+		"policy={checkpoint: " + gone + "}":     "policy.checkpoint: stat " + gone + ": no such file",
+		"data={decontaminate: {ngram: 2}}":      "data: the filters drop all",
+
+		"reward={name: python, module: 'gone:score', kwargs: '{}'}": "No module named 'gone'",
 	} {
 		code, _, messages := command(t, "run", recipe, "--dry-run", "--set", set)
 		require.Equal(t, exitBadInput, code, set)

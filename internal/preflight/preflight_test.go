@@ -129,11 +129,13 @@ func TestEpisodesElsewhereAreTried(t *testing.T) {
 func TestAnActionThatAServerRefuses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		require.Equal(t, "/schema", r.URL.Path)
-		fmt.Fprint(w, `{"action": {"properties": {"message": {}}, "required": ["message"], "additionalProperties": false}}`)
+		fmt.Fprint(w, `{"action": {"properties": {"message": {}}, "required": ["message"], `+
+			`"additionalProperties": false}}`)
 	}))
 	defer server.Close()
 	r, world := resolved(t, fmt.Sprintf("environment:\n  name: openenv\n"+
-		"  settings: {url: %q, action: '{\"text\": \"{action}\"}'}\nreward: {name: arlarena}\nlayout: turns\n", server.URL))
+		"  settings: {url: %q, action: '{\"text\": \"{action}\"}'}\n"+
+		"reward: {name: arlarena}\nlayout: turns\n", server.URL))
 	_, err := preflight.World(t.Context(), r, world, true)
 	refused(t, err, `action: the server's actions have no field "text"; they have message`)
 }
