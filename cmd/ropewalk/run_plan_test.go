@@ -148,7 +148,7 @@ func TestDryRunTriesTheRecipe(t *testing.T) {
 		"policy={checkpoint: " + gone + "}":     "policy.checkpoint: stat " + gone + ": no such file",
 		"data={decontaminate: {ngram: 2}}":      "data: the filters drop all",
 
-		"reward={name: python, module: 'gone:score', kwargs: '{}'}": "No module named 'gone'",
+		"reward={name: python, module: 'gone:f', kwargs: '{}', path: ''}": "No module named 'gone'",
 	} {
 		code, _, messages := command(t, "run", recipe, "--dry-run", "--set", set)
 		require.Equal(t, exitBadInput, code, set)
