@@ -118,7 +118,7 @@ func TestQuery(t *testing.T) {
 		{
 			"lists", "select loss_mask, logprobs from turns where run = 'done' and step = 1 and trajectory_id = " +
 				"'00001/0000/001'",
-			`{"columns":["loss_mask","logprobs"],"rows":[[[0,0,0,1,1],[0,0,0,-0.5,-0.25]]]}`,
+			`{"columns":["loss_mask","logprobs"],"rows":[[[0,0,0,1,1],[null,null,null,-0.5,-0.25]]]}`,
 		},
 		{
 			"why dropped", "select reason, count(*) n from selection where run = 'done' and not kept group by 1 " +
