@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,16 +18,20 @@ func timesAt(step int, part string, timings ...api.Timing) api.RecordTimingsInpu
 // A workflow that was ended answers with the measured times that it had not recorded, and with no others.
 func TestAnEndedRunKnowsItsUnrecordedTimes(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 3, Shards: 1, MaxTurns: 1})
+	second := make(chan struct{}) // the times of step 2 are to be recorded: those of step 1 are
 	handle(f, api.UpdatePolicy, func(in api.UpdateInput) (api.Updated, error) {
 		if in.Step == 3 {
+			<-second
 			f.env.CancelWorkflow()
 		}
 		out, err := f.update(in)
 		out.Timing = api.Timing{Stage: api.StageUpdate, Start: int64(in.Step), End: int64(in.Step) + 1}
 		return out, err
 	})
+	var tried sync.Once
 	handle(f, api.RecordTimings, func(in api.RecordTimingsInput) (api.Done, error) {
 		if in.Step == 2 {
+			tried.Do(func() { close(second) })
 			return api.Done{}, errors.New("the store is away")
 		}
 		return api.Done{}, nil

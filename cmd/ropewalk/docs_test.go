@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis/sql"
-	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
@@ -301,7 +300,7 @@ func TestDocumentedTables(t *testing.T) {
 	read := regexp.MustCompile(`\.(?:table|polars|pandas)\("([a-z_]+)"`)
 	for name, text := range pages {
 		for _, m := range read.FindAllStringSubmatch(text, -1) {
-			require.Contains(t, schema.Tables(), schema.Table(m[1]), "%s: %s", name, m[0])
+			require.Contains(t, sql.Tables(), m[1], "%s: %s", name, m[0])
 		}
 	}
 }

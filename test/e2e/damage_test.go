@@ -36,7 +36,8 @@ func (r record) flip(t *testing.T, key string) (restore func()) {
 // unfinish removes a run's last step from a stage on, as if the run had been stopped there.
 func (r record) unfinish(t *testing.T, run string, stages ...string) {
 	t.Helper()
-	remove := []string{schema.HeadKey(run, "4"), schema.At(run, steps, schema.StageEvaluate).ManifestKey()}
+	remove := []string{schema.HeadKey(run, "4"), schema.At(run, steps, schema.StageEvaluate).ManifestKey(),
+		schema.At(run, steps, schema.StageEnd).ManifestKey()}
 	for _, stage := range stages {
 		remove = append(remove, schema.At(run, steps, stage).ManifestKey())
 	}

@@ -101,7 +101,7 @@ func (h *home) facts(t *testing.T, run report) string {
 	columns := map[string][]string{}
 	for _, row := range h.ask(t, run.Run, "select table_name, column_name from information_schema.columns "+
 		"order by ordinal_position").Rows {
-		if table := row[0].(string); slices.Contains(schema.Tables(), schema.Table(table)) {
+		if table := row[0].(string); slices.Contains(append(schema.Tables(), schema.Batch), schema.Table(table)) {
 			columns[table] = append(columns[table], row[1].(string))
 		}
 	}

@@ -52,7 +52,7 @@ func TestReport(t *testing.T) {
 		"unknown generation": {[]string{"report", "base", "-o", file + "2", "--gen", "7"},
 			"no such generation in the record: generation 7 of run base"},
 		"unwritable target": {[]string{"report", "base", "-o", filepath.Join(h.cwd, "no", "r.html")},
-			"cannot be written"},
+			"a file cannot be made in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := h.run(t, c.args...)

@@ -115,7 +115,7 @@ func TestBadInputFromTheUIFailsAtOnce(t *testing.T) {
 	}{
 		{"unknown field", map[string]any{"recipe": "quickstart", "stepz": 3}, nil, `unknown field "stepz"`},
 		{"wrong type", map[string]any{"recipe": "quickstart", "seed": "one"}, nil,
-			"input: seed: must be a uint64, got a string"},
+			"input: seed: must be a whole number, got a text"},
 		{"nothing", map[string]any{}, nil, "recipe: name a built-in recipe"},
 		{"unknown recipe", map[string]any{"recipe": "quickstrt"}, nil, "quickstrt"},
 		{"combination", map[string]any{"recipe": "quickstart", "set": []string{"resample.roc.keep=3000"}},
