@@ -39,7 +39,7 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 		{[]string{"report", "R"}, "run id"},
 		{[]string{"report", "a", "B"}, "run id"},
 		{[]string{"report", "a", "b", "--gen", "all"}, "--gen: is for one run, and 2 are named"},
-		{[]string{"report", "r", "-o", "/nowhere/at/all/r.html"}, "-o /nowhere/at/all/r.html: a file cannot be made in"},
+		{[]string{"report", "r", "-o", "/nowhere/at/all/r.html"}, "r.html: a file cannot be made in"},
 		{[]string{"view"}, "missing argument RUN"},
 		{[]string{"view", "R"}, "run id"},
 		{[]string{"view", "s3://bucket/r"}, "s3://bucket/r: want s3://BUCKET/runs/run=NAME"},

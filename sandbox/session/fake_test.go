@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,8 +16,7 @@ type adders struct {
 	mu     sync.Mutex
 	opened []*adder
 	clock  atomic.Int64
-	refuse error  // of OpenSession
-	signal string // that ends killed cells; "" means SIGKILL
+	refuse error // of OpenSession
 }
 
 type adder struct {
@@ -79,7 +77,7 @@ func (a *adder) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, err
 	word, rest, _ := strings.Cut(cell.Code, " ")
 	switch {
 	case a.killed.Load(), word == "suicide":
-		r.Status, r.ExitCode, r.Signal, a.ended = sandbox.StatusKilled, -1, cmp.Or(a.home.signal, "SIGKILL"), true
+		r.Status, r.ExitCode, r.Signal, a.ended = sandbox.StatusKilled, -1, "SIGKILL", true
 	case word == "exit":
 		a.ended = true
 	case word == "slow":
