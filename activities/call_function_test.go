@@ -116,7 +116,7 @@ func TestAReplayCallsTheFunctionThatChanged(t *testing.T) {
 	require.Equal(t, "the function gives other answers than it gave in the step", out.Impure)
 	_, out = again("r", `reward.kwargs='{ "scale": 0.5 }'`)
 	require.True(t, out.Stages[1].Same)
-	require.Empty(t, out.Impure, "code and answers are those of the step")
+	require.Empty(t, out.Impure, "code and answers are the same as in the step")
 
 	f, ok := b.rewardFile(t)
 	require.True(t, ok)

@@ -15,7 +15,7 @@ import (
 
 // A replay of the reward reads what the user's function returned, as far as the function is the same. If the step has
 // no results of it, or its settings or its code have changed, the replay calls it again with the recorded
-// trajectories. Such a replay is pure only in so far as the code and its answers are those of the step.
+// trajectories. Such a replay is pure only if the code and its answers are the same as in the step.
 
 // findResults finds the results of the user's function that a reward reads, or the problems with which it is called.
 func (a PrepareReplay) findResults(ctx context.Context, p *replaying.Plan, in api.ReplayInput, before,

@@ -18,7 +18,7 @@ func timesAt(step int, part string, timings ...api.Timing) api.RecordTimingsInpu
 // A workflow that was ended answers with the measured times that it had not recorded, and with no others.
 func TestAnEndedRunKnowsItsUnrecordedTimes(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 3, Shards: 1, MaxTurns: 1})
-	second := make(chan struct{}) // the times of step 2 are to be recorded: those of step 1 are
+	second := make(chan struct{}) // the times of step 2 are to be recorded, so step 1's are
 	handle(f, api.UpdatePolicy, func(in api.UpdateInput) (api.Updated, error) {
 		if in.Step == 3 {
 			<-second
@@ -83,7 +83,7 @@ func TestAResumedRunMakesUpForWhatItWasEndedBefore(t *testing.T) {
 	lost.Lost = true
 	require.Equal(t, []api.RecordTimingsInput{lost}, recorded[1])
 	require.Equal(t, []api.RecordTimingsInput{known}, recorded[2])
-	require.Len(t, recorded[3], 2, "the step's own, and those of the last evaluation")
+	require.Len(t, recorded[3], 2, "the step's own times, and the last evaluation's")
 	for _, in := range recorded[3] {
 		require.NotContains(t, in.Timings, api.Timing{Stage: api.StageRollout, Start: 4, End: 5})
 	}

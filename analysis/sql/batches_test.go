@@ -58,5 +58,5 @@ func TestBatches(t *testing.T) {
 	}
 	const columns = "select column_name from information_schema.columns where table_name = "
 	require.Equal(t, names, ask(columns+"'replay_batch' offset 3"))
-	require.Equal(t, [][]any{{int64(0)}}, ask("select count(*) from replay_batch"), "none is learnt from again")
+	require.Equal(t, [][]any{{int64(0)}}, ask("select count(*) from replay_batch"), "no row is replayed")
 }

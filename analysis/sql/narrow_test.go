@@ -27,7 +27,7 @@ func (r *reads) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 // Manifests of runs that a query's conditions leave out are not read, in whatever form it states them. The answers are
-// those of the whole record.
+// the same as from the whole record.
 func TestConditionsOnTheRunNarrowWhatIsRead(t *testing.T) {
 	objects := twoRuns(t)
 	for query, whole := range map[string]bool{ // whether both runs are read

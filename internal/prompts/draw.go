@@ -74,7 +74,7 @@ func unsolvedTask(step, stride, index int, solved map[string]bool,
 }
 
 // heldOutDraws bounds how many held-out tasks are drawn for each task that an evaluation asks for. A small environment
-// repeats its tasks, and has no others if so many draws find none.
+// repeats its tasks, and has no others if that number of draws finds none.
 const heldOutDraws = 100
 
 // HeldOut draws the distinct held-out tasks of an evaluation, in the split's order: as many as the recipe asks for, or

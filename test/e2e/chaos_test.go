@@ -29,7 +29,7 @@ var calms = [][]string{
 
 // Faults at random moments happen to a run: its processes are killed or stopped, objects that no manifest names yet are
 // damaged, and others lie where it will write. It may end early, and then goes on by the command that it names. In the
-// end its record and its policy are those of an undisturbed run. ROPEWALK_STORMS is the number of storms and
+// end its record and its policy equal an undisturbed run's. ROPEWALK_STORMS is the number of storms and
 // ROPEWALK_STORM_SEED the seed of the first one, which decides what happens and when (make chaos).
 func TestStorms(t *testing.T) {
 	first := number(t, "ROPEWALK_STORM_SEED", 1)
