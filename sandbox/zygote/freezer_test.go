@@ -85,6 +85,34 @@ func TestTheWholeCallIsPaused(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
+// A call can end while its group freezes. The next call of the same zygote must not find it frozen.
+func TestACallThatEndsWhileItIsPaused(t *testing.T) {
+	e := strongest(t)
+	z, call := e.peek().bare(), sandbox.Call{Code: "1"}
+	if z.freezer() == "" {
+		t.Skip("no group can be frozen")
+	}
+	limits := sandbox.Limits{}.OrDefault()
+	z.calls++
+	r := &running{zygote: z, id: z.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1, began: time.Now(),
+		until: time.Now().Add(hangs), task: &task{background: true}}
+	defer r.closePipes()
+	require.NoError(t, r.start(call))
+	_, err := unix.Poll([]unix.PollFd{{Fd: int32(z.link.fd), Events: unix.POLLIN}}, int(hangs.Milliseconds()))
+	require.NoError(t, err)
+	require.NoError(t, z.freezer().freeze())
+	r.task.pausedAt = time.Now()
+	answer, _, err := r.await(t.Context(), nil)
+	require.NoError(t, err)
+	r.task.ended(r, answer.cpu)
+	frozen, err := z.freezer().frozen()
+	require.NoError(t, err)
+	require.False(t, frozen)
+	next, err := z.execute(t.Context(), call, limits, nil)
+	require.NoError(t, err)
+	require.Equal(t, "1", next.Value, next.Status)
+}
+
 // If no group can be frozen, a call of one process is paused. A call of several processes keeps running, and so does
 // its wall limit.
 func TestWithoutAGroupOnlyACallOfOneProcessIsPaused(t *testing.T) {

@@ -190,8 +190,12 @@ func (p *task) leave() {
 	}
 }
 
-// ended records the CPU time of an attempt that has ended.
+// ended records the CPU time of an attempt that has ended. A call can end while it is told to pause; its zygote, which
+// is in the same group, must run again for the next call.
 func (p *task) ended(r *running, cpu time.Duration) {
+	if p.paused() {
+		r.zygote.thaw()
+	}
 	if p != nil && !p.background {
 		p.scheduler.record(max(cpu, time.Since(r.began)/idleCost))
 	}
