@@ -278,10 +278,16 @@ func TestUnaskedMessages(t *testing.T) {
 	state, got, err := e.Step(t.Context(), state, "a")
 	require.NoError(t, err)
 	require.Zero(t, got.Reward)
-	require.Eventually(t, func() bool { // the other message has come
-		e.live.mu.Lock()
-		defer e.live.mu.Unlock()
-		return len(e.live.oldest().session.(*socket).replies) == 1
+	e.live.mu.Lock()
+	session := e.live.oldest().session.(*socket)
+	e.live.mu.Unlock()
+	require.Eventually(t, func() bool { // the other message has come, perhaps while the first one was there
+		select {
+		case <-session.gone:
+			return true
+		default:
+			return len(session.replies) == 1
+		}
 	}, hangs, time.Millisecond)
 	_, _, err = e.Step(t.Context(), state, "b")
 	require.ErrorContains(t, err, "was not asked for")
