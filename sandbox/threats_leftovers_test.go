@@ -40,7 +40,27 @@ for path in ("/usr/bin/env", os.__file__):
     file = open(path)
     attempt("lease", fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     attempt("notify", fcntl.fcntl, file, fcntl.F_NOTIFY, 1)
+    attempt("lock", fcntl.flock, file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    attempt("lock of an open file", fcntl.fcntl, file, 37, bytes(32))
 through`},
+	{name: "flags, hints and cached pages of files", holds: sandbox.TierRlimits, code: `import fcntl, struct
+for path in (".", FILE, os.__file__):
+    try: file = os.open(path, os.O_RDONLY)
+    except OSError: continue
+    for request in (0x40086602, 0x401c5820, 0x40087602, 0x40049409):
+        attempt("ioctl %x" % request, fcntl.ioctl, file, request, bytes(28))
+    attempt("hint", fcntl.fcntl, file, 1036, struct.pack("q", 5))
+    attempt("cached pages", os.posix_fadvise, file, 0, 0, os.POSIX_FADV_DONTNEED)
+through`},
+	{name: "pages of pipes and waiting signals", holds: sandbox.TierRlimits, code: `import fcntl
+attempt("larger pipe", fcntl.fcntl, os.pipe()[1], 1031, 1 << 20)
+signal.pthread_sigmask(signal.SIG_BLOCK, range(34, 64))
+n = 0
+while n < 1000 and LIBC.sigqueue(os.getpid(), 40, None) == 0: n += 1
+[*through, n] if n > 128 else through`},
+	{name: "times and numbers in the folder", holds: sandbox.TierRlimits, ends: wellOrNot, code: `open("a", "w").close()
+os.unlink("a")
+for times in ((9, 9), (0, 0)): attempt("times", os.utime, ".", times)`},
 	{name: "another slot's files", holds: sandbox.TierLandlock, code: `for n in range(64):
     for name in (str(n), "%d-bare" % n): attempt(name, os.chmod, os.path.join("..", name), 0)
 import glob

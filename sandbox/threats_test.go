@@ -210,6 +210,7 @@ def opened():
         except OSError: continue
         yield fd
 state = dict(
+    times=[os.stat(".").st_atime_ns, os.stat(".").st_mtime_ns, os.stat(".").st_nlink],
     folder=os.listdir("."), mode=oct(os.stat(".").st_mode), marks=os.listxattr("."), env=dict(os.environ),
     argv=sys.argv, path=sys.path,
     cwd=os.getcwd(), umask=os.umask(0o077), opened=list(opened()), nice=os.getpriority(os.PRIO_PROCESS, 0),
@@ -231,7 +232,8 @@ state = dict(
 if full:
     space = os.statvfs(".")
     state.update(pid=os.getpid(), group=os.getpgid(0), root=sorted(os.listdir("/")),
-            space=(space.f_bfree, space.f_ffree), host=os.uname().nodename)
+            space=(space.f_bfree, space.f_ffree), host=os.uname().nodename,
+            new=os.fstat(os.open("new", os.O_CREAT | os.O_RDWR)).st_ino)
 print(json.dumps(state, sort_keys=True, default=str))`
 
 // look runs the witness.

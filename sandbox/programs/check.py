@@ -297,12 +297,15 @@ def serve(side, program):
 
 
 def ended(child):
-    """Take the program's end as the call's own where a limit caused it."""
+    """End the call as the program has ended: by a limit, or by a signal, which may have come from outside."""
     _, status, used = os.wait4(child, 0)
     spent = used.ru_utime + used.ru_stime
-    if os.WIFSIGNALED(status) and spent >= resource.getrlimit(resource.RLIMIT_CPU)[0] / 2:
-        signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGXCPU)
+    if os.WIFSIGNALED(status):
+        limit = spent >= resource.getrlimit(resource.RLIMIT_CPU)[0] / 2
+        number = signal.SIGXCPU if limit else os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
     raise RuntimeError("the program ended")
 
 

@@ -85,7 +85,8 @@ func Read(p symbolic.Pair, o sandbox.Outcome) (symbolic.Grade, error) {
 	return symbolic.Grade{}, fmt.Errorf("the call that tests a program gave no verdict: %s", o.Status)
 }
 
-// Run grades pairs, in their order. A call that the wall clock ended is run once more by itself.
+// Run grades pairs, in their order. A call that the wall clock ended, or whose program a signal ended, is run once more
+// by itself: the machine or a person may have caused that.
 //
 // An error means that the sandbox is broken and no pair is to blame: the errors of sandbox.RunEach, or several pairs of
 // which none got a verdict.
@@ -106,7 +107,7 @@ func Run(ctx context.Context, e sandbox.Executor, pairs []symbolic.Pair, limits 
 	var broken []error
 	for i, o := range outcomes {
 		out[i].CPU = o.Timing.CPU
-		if o.Broken == nil && o.Status == sandbox.StatusTimeoutWall {
+		if o.Broken == nil && (o.Status == sandbox.StatusTimeoutWall || o.Status == sandbox.StatusKilled) {
 			second, err := sandbox.RunEach(ctx, e, calls[i:i+1])
 			if err != nil {
 				return nil, fmt.Errorf("test a program once more: %w", err)

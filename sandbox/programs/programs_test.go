@@ -3,6 +3,7 @@ package programs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,6 +88,25 @@ func TestTestsWithoutCheck(t *testing.T) {
 		graded[1].Verdict})
 }
 
+// A signal that ends the program ends the call, so that Run can tell it from a program that fails.
+func TestASignalOfTheProgramIsTheCalls(t *testing.T) {
+	zygotetest.Need(t)
+	e, err := zygote.Open(zygote.Options{Workers: 1, Tier: sandbox.TierFull}) // elsewhere calls cannot send signals
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	for number, name := range map[int]string{9: "SIGKILL", 15: "SIGTERM", 13: "SIGPIPE"} {
+		program := fmt.Sprintf("import os, signal\nsignal.signal(13, 0)\nos.kill(os.getpid(), %d)", number)
+		call, err := Call(pair(t, program), limits)
+		require.NoError(t, err)
+		got, err := e.Run(t.Context(), []sandbox.Call{call})
+		require.NoError(t, err)
+		require.Equal(t, sandbox.StatusKilled, got[0].Status, got[0].Stderr)
+		require.Equal(t, name, got[0].Signal)
+	}
+}
+
 // scripted answers each call with the next of its outcomes.
 type scripted struct {
 	outcomes []sandbox.Outcome
@@ -125,6 +145,11 @@ func TestBreakageIsNoVerdict(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, symbolic.Equal, graded[0].Verdict)
 	require.Equal(t, symbolic.Different, graded[1].Verdict)
+
+	s = &scripted{outcomes: []sandbox.Outcome{status(sandbox.StatusKilled), passed}}
+	graded, err = Run(t.Context(), s, pairs[:1], limits)
+	require.NoError(t, err)
+	require.Equal(t, symbolic.Equal, graded[0].Verdict, "a signal may have come from outside")
 
 	lost := sandbox.Outcome{Broken: errors.New("lost")}
 	s = &scripted{outcomes: []sandbox.Outcome{lost, status(sandbox.StatusRuntime), lost, status(sandbox.StatusOK)}}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,7 +17,8 @@ type adders struct {
 	mu     sync.Mutex
 	opened []*adder
 	clock  atomic.Int64
-	refuse error // of OpenSession
+	refuse error  // of OpenSession
+	signal string // that ends killed cells; "" means SIGKILL
 }
 
 type adder struct {
@@ -77,7 +79,7 @@ func (a *adder) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, err
 	word, rest, _ := strings.Cut(cell.Code, " ")
 	switch {
 	case a.killed.Load(), word == "suicide":
-		r.Status, r.ExitCode, r.Signal, a.ended = sandbox.StatusKilled, -1, "SIGKILL", true
+		r.Status, r.ExitCode, r.Signal, a.ended = sandbox.StatusKilled, -1, cmp.Or(a.home.signal, "SIGKILL"), true
 	case word == "exit":
 		a.ended = true
 	case word == "slow":

@@ -195,16 +195,18 @@ func TestWhoIsToBlame(t *testing.T) {
 
 // If a cell may not have caused a kill itself, running it again shows that. If it has, the verdict remains.
 func TestAKilledCellIsRunAgain(t *testing.T) {
-	a := &adders{}
-	p := newPool(t, a, Settings{}, "x")
-	value(t, p, "x", "+3")
-	a.last().killed.Store(true)
-	require.Equal(t, "5", value(t, p, "x", "+2"))
-	require.Len(t, a.opened, 2)
-	r, err := p.Run(t.Context(), "x", sandbox.Call{Code: "suicide"})
-	require.NoError(t, err)
-	require.Equal(t, sandbox.StatusKilled, r.Status)
-	require.Len(t, a.opened, 3)
-	require.ErrorIs(t, failure(t, p, "x", "+1"), sandbox.ErrSessionEnded)
-	require.Zero(t, a.live())
+	for _, signal := range []string{"SIGKILL", "SIGSEGV"} {
+		a := &adders{signal: signal}
+		p := newPool(t, a, Settings{}, "x")
+		value(t, p, "x", "+3")
+		a.last().killed.Store(true)
+		require.Equal(t, "5", value(t, p, "x", "+2"))
+		require.Len(t, a.opened, 2)
+		r, err := p.Run(t.Context(), "x", sandbox.Call{Code: "suicide"})
+		require.NoError(t, err)
+		require.Equal(t, sandbox.StatusKilled, r.Status)
+		require.Len(t, a.opened, 3)
+		require.ErrorIs(t, failure(t, p, "x", "+1"), sandbox.ErrSessionEnded)
+		require.Zero(t, a.live())
+	}
 }

@@ -174,8 +174,8 @@ func (p *Pool) run(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Re
 		result, err := p.try(ctx, k, cell)
 		switch {
 		case err == nil && isKilled(result) && !killed:
-			// One kill does not show whether the cell caused it itself or whether the machine, short of memory, or a
-			// person killed it. If it is killed a second time, in a new interpreter, that counts.
+			// One signal does not show whether the cell caused it itself or whether the machine, short of memory, or a
+			// person sent it. If the cell ends so a second time, in a new interpreter, that counts.
 			killed = true
 			p.drop(k)
 			continue
@@ -223,10 +223,8 @@ func ends(s sandbox.Status) bool {
 	return false
 }
 
-// isKilled reports whether an interpreter got a SIGKILL, which only its own code or something outside can have sent.
-func isKilled(r sandbox.Result) bool {
-	return r.Status == sandbox.StatusKilled && r.Signal == "SIGKILL"
-}
+// isKilled reports whether a signal ended an interpreter, which its own code or something outside can have sent.
+func isKilled(r sandbox.Result) bool { return r.Status == sandbox.StatusKilled && r.Signal != "" }
 
 func isEnded(err error) bool { return errors.Is(err, sandbox.ErrSessionEnded) }
 func isTaken(err error) bool { return errors.Is(err, ErrTaken) }

@@ -2,6 +2,7 @@ package zygote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +35,8 @@ type running struct {
 	killReached bool      // the kill for cause reached a process of the call
 	until       time.Time // end of the wall limit; after a kill, when the zygote itself is killed
 	began       time.Time
+	looked      time.Time     // when excuse last looked at the call
+	stood       time.Duration // how long the call has been stopped, at that time
 	task        *task
 }
 
@@ -45,7 +48,7 @@ func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox
 	before := countBefore(p.joined.of("memory"))
 	began := time.Now()
 	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1,
-		began: began, until: began.Add(limits.Wall), task: task}
+		began: began, until: began.Add(limits.Wall), looked: began, task: task}
 	defer r.closePipes()
 	if err := r.start(call); err != nil {
 		return sandbox.Result{}, err
@@ -70,12 +73,15 @@ func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox
 	}
 	o := outcome{reply: answer, cause: r.cause, stdout: r.seen[0], stderr: r.seen[1]}
 	if o.unexplained() {
-		o.memory = p.ranOut(before)
-		o.own = p.kills.requested() || !p.tellsKills()
+		o.memory = o.wait.Signaled() && o.wait.Signal() == unix.SIGKILL && p.ranOut(before)
+		o.own = p.kills.requested(signalsOf(o.endSignal())) || !p.tellsKills()
 	}
-	if o.fromOutside() {
-		return sandbox.Result{},
-			errors.New("the call's process got a SIGKILL that neither the call nor one of its limits explains")
+	switch {
+	case r.cause == causeStopped && answer.wait.Signaled():
+		return sandbox.Result{}, fmt.Errorf("the call's process was stopped from outside for more than %s", mostStopped)
+	case o.fromOutside():
+		return sandbox.Result{}, fmt.Errorf("the call's process got a %s that neither the call nor one of its limits "+
+			"explains", unix.SignalName(o.wait.Signal()))
 	}
 	result := o.verdict(limits)
 	if result.Status != sandbox.StatusOutputLimit && result.Status != sandbox.StatusTimeoutCPU &&
@@ -83,8 +89,14 @@ func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox
 		result.Files = files // which files a stopped call had written is a matter of chance
 	}
 	result.Timing = sandbox.Timing{Wall: time.Since(began), CPU: answer.cpu, PeakMemory: answer.peak}
+	if o.doubtful() {
+		return result, errDoubtful
+	}
 	return result, nil
 }
+
+// errDoubtful comes with a verdict on a call that a signal from outside may have ended.
+var errDoubtful = errors.New("a signal ended the call that may have come from outside")
 
 // lost decides about a call whose zygote has ended or did not respond. If the call exceeded a limit, or used up the
 // group's memory and so got its zygote killed, it still gets its verdict. Otherwise code could disguise its own failure
@@ -100,7 +112,7 @@ func (r *running) lost(ctx context.Context, before outOfMemory, err error) (sand
 		stderr: r.seen[1]}
 	o.memory = p.ranOut(before)
 	switch {
-	case o.memory, r.killReached && (r.cause == causeWall || r.cause == causeOutput):
+	case o.memory, r.cause == causeOutput, r.killReached && r.cause == causeWall:
 		result := o.verdict(r.limits)
 		result.Timing = sandbox.Timing{Wall: time.Since(r.began)}
 		return result, nil
@@ -112,7 +124,7 @@ func (r *running) lost(ctx context.Context, before outOfMemory, err error) (sand
 
 // start creates the call's descriptors and sends them to the zygote with the request.
 func (r *running) start(call sandbox.Call) error {
-	handed := make([]int, 0, 5)
+	handed := make([]int, 0, 6)
 	defer func() {
 		for _, fd := range handed {
 			unix.Close(fd)
@@ -157,6 +169,12 @@ func (r *running) start(call sandbox.Call) error {
 	if req.code = call.Code; err == nil && len(call.Code) > mostInline {
 		req.code, err = "", runner(flagCode, []byte(call.Code))
 	}
+	if err == nil && len(call.Collect) > 0 {
+		var names []byte
+		if names, err = json.Marshal(call.Collect); err == nil {
+			err = runner(flagCollect, names)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -165,7 +183,7 @@ func (r *running) start(call sandbox.Call) error {
 		if r.found, err = memoryFile(); err != nil {
 			return err
 		}
-		given, req.flags = append(slices.Clone(handed), r.found), req.flags|flagCollect
+		given = append(slices.Clone(handed), r.found)
 	}
 	if err := r.zygote.link.send(req, given); err != nil {
 		return fmt.Errorf("send call to zygote: %w", err)
@@ -206,6 +224,7 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 		if ctx.Err() != nil {
 			r.kill(causeCancel)
 		}
+		r.excuse()
 		wait = lookTime
 		if r.cause == causeNone {
 			wait = min(wait, r.task.check(r))

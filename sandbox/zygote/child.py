@@ -22,14 +22,18 @@ BOARD_HEAD = struct.Struct("=cxxxI")  # kind of record, its length in bytes
 BOARD_SIZE = 64 << 10  # bytes of a record
 BOARD = mmap.mmap(-1, BOARD_HEAD.size + BOARD_SIZE)
 BOARD_AT = ctypes.addressof(ctypes.c_char.from_buffer(BOARD))
-# Whether the code has begun. A child gives this memory up, so that the code cannot reset it and disguise its own
-# failure as the sandbox's.
+RECORD = memoryview(BOARD)[BOARD_HEAD.size :]
+# Whether the code has begun, and whether the child has taken its request. A child gives this memory up, so that the
+# code cannot reset it and disguise its own failure as the sandbox's.
 BEGUN = mmap.mmap(-1, mmap.PAGESIZE)
 FILE = "main.py"
 CALLBACKS = atexit._ncallbacks()  # those of the loaded modules; calls need not run them
 PID = 0  # the child's own id, which it sets
 MOST_FILE = 16 << 20  # bytes; the size of the work folder
 RESERVE = 32 << 20  # bytes of address space reserved for reporting a MemoryError
+# Signals that may wait for a call. The kernel counts them in the user namespace of the zygote or session, and bounds
+# the sum over all namespaces of the user by the user's own limit.
+MOST_SIGNALS = 128
 STANDARD = (os.path.dirname(os.__file__), os.path.dirname(os.path.realpath(os.__file__)))
 
 
@@ -45,6 +49,8 @@ def set_lasting_limits(zygote):
     limit(resource.RLIMIT_FSIZE, MOST_FILE)
     if zygote.processes > 0:
         limit(resource.RLIMIT_NPROC, zygote.processes)
+    if zygote.namespaced:
+        limit(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
 
 
 def set_limits(job, zygote):
@@ -164,6 +170,8 @@ def kind_of(error):
     """Return the letter for an exception that ended the code. It depends on type and number, never on the text."""
     if isinstance(error, MemoryError):
         return "m"
+    if isinstance(error, KeyboardInterrupt):
+        return "i"
     if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
         return "f"
     if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN and error.filename is None:
@@ -269,6 +277,7 @@ def prepare(job, zygote):
     os.setsid()
     if zygote.orphaned_by_parent:
         LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
+    job.take(zygote.link.fileno())
     source = job.code
     fault = None
     if job.flags & (STDIN | FILES | CODE):
@@ -280,7 +289,6 @@ def prepare(job, zygote):
         zygote.capabilities.drop()
     install_filter(zygote.call_filter, zygote.seccomp)
     set_limits(job, zygote)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.enable()
     return source, fault
 

@@ -13,7 +13,7 @@ import (
 // killChildren kills the processes that a zygote has started: the one that runs the call, and, where the zygote is init
 // of its namespace, the orphans. The zygote itself ends the descendants of these. The zygote has one thread and is
 // blocked until its child ends, so it cannot be asked to kill the child. killChildren returns how many processes it
-// found.
+// found that had not ended by themselves.
 func killChildren(zygote int) (met int, err error) {
 	pids, err := childrenOf(zygote)
 	if err != nil {
@@ -21,9 +21,12 @@ func killChildren(zygote int) (met int, err error) {
 	}
 	var faults []error
 	for _, pid := range pids {
+		if state, _, err := processState(pid); err == nil && state != 'Z' {
+			met++
+		}
 		faults = append(faults, killChild(pid, zygote))
 	}
-	return len(pids), errors.Join(faults...)
+	return met, errors.Join(faults...)
 }
 
 // killChild kills a process if it is still a child of the zygote; the process id may belong to another process by now.
@@ -36,7 +39,7 @@ func killChild(pid, zygote int) error {
 		return fmt.Errorf("kill call: open process %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
-	if parent, err := parentOf(pid); err != nil || parent != zygote {
+	if _, parent, err := processState(pid); err != nil || parent != zygote {
 		return nil // it has ended: nothing else changes a child's parent
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
@@ -75,23 +78,25 @@ func childrenByScan(pid int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		if parent, err := parentOf(child); err == nil && parent == pid {
+		if _, parent, err := processState(child); err == nil && parent == pid {
 			pids = append(pids, child)
 		}
 	}
 	return pids, nil
 }
 
-// parentOf reads a process's parent from its stat file. Only the name, which is in parentheses, can contain spaces.
-func parentOf(pid int) (int, error) {
+// processState reads the letter of a process's state, and its parent, from its stat file. Only the name, which is in
+// parentheses, can contain spaces.
+func processState(pid int) (state byte, parent int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
 	fields := strings.Fields(rest)
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("read /proc/%d/stat: %q", pid, text)
+		return 0, 0, fmt.Errorf("read /proc/%d/stat: %q", pid, text)
 	}
-	return strconv.Atoi(fields[1])
+	parent, err = strconv.Atoi(fields[1])
+	return fields[0][0], parent, err
 }

@@ -44,14 +44,19 @@
 // # What a verdict rests on
 //
 // A verdict rests on the wait status, which the zygote reads, and on what the parent did (wall limit, output limit). A
-// SIGKILL that neither the parent, nor the code, nor a limit has sent came from outside, and is breakage (kills.go). A
-// kill for lack of memory is a verdict if the call used up the memory of its own control group (memory.go).
+// signal that neither the parent, nor the code, nor the kernel has sent came from outside, and is breakage (kills.go).
+// Time in which the call was stopped from outside does not count towards its wall limit (stops.go). A kill
+// for lack of memory is a verdict if the call used up the memory of its own control group (memory.go).
 //
 // On the board, a child describes its failure (by the exception's type and number) and the value of the last
 // expression. Hostile code can write there too. The record is bounded, and the parent uses it only where it agrees with
 // the exit status, so forged records can do no more than mislabel the code's own failure or value. Whether the code has
 // begun is noted in memory that the child gives up before it runs the code, so code cannot disguise its failure as the
 // sandbox's. Text in the output decides nothing.
+//
+// Later calls get copies of the zygote's memory. So the zygote reads only the numbers of a request and leaves the rest
+// to the child; a record goes from the board into the link without a copy; and tasks that read names in the work folder
+// run in processes of their own.
 //
 // # Same code, same result
 //
@@ -88,8 +93,8 @@
 //
 // A fork server and all its sessions share control groups, where groups can be created. Each session has a memory group
 // of its own below, so that one that runs out of memory can be told from the others. In the tier "full" the number of a
-// session's processes is bounded too. If an interpreter gets a SIGKILL from outside, the session counts as lost, not as
-// ended, and its variables are lost.
+// session's processes is bounded too. If an interpreter is ended by a signal from outside, the session counts as lost,
+// not as ended, and its variables are lost. Faults count as its own code's.
 //
 // A session sees what a call sees, with three exceptions: its code is named <cell 1>, <cell 2> and so on, it has no
 // __file__, and descriptor 3 is its socket. Time-outs, too much output, a MemoryError, exits and signals end it.

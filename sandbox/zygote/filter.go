@@ -18,7 +18,11 @@ import (
 type action struct {
 	errno        unix.Errno    // the error it fails with; 0 allows it
 	alternatives [][]condition // allows it if all conditions of one alternative hold
+	pretended    [][]condition // the same, but it does nothing and reports success
 }
+
+// always holds for every call.
+var always = [][]condition{{}}
 
 // condition tests the low word of an argument: word & mask == value, or the opposite.
 type condition struct {
@@ -96,7 +100,7 @@ const (
 	load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	ifEqual = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	ifAbove = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-	always  = unix.BPF_JMP | unix.BPF_JA
+	jumpTo  = unix.BPF_JMP | unix.BPF_JA
 	and     = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 	ret     = unix.BPF_RET | unix.BPF_K
 	x32Bit  = 0x40000000 // x32 calls have this bit; no other architecture has numbers this high
@@ -136,7 +140,7 @@ func (p policy) spans() []span {
 		switch {
 		case last.from == from:
 			last.does = does
-		case does.alternatives != nil || last.does.alternatives != nil || last.does.errno != does.errno:
+		case does.depends() || last.does.depends() || last.does.errno != does.errno:
 			out = append(out, span{from, does})
 		}
 	}
@@ -156,9 +160,12 @@ func search(spans []span) []instruction {
 	}
 	half := len(spans) / 2
 	below, above := search(spans[:half]), search(spans[half:])
-	choice := []instruction{jump(ifAbove, spans[half].from, 0, 1), statement(always, uint32(len(below)))}
+	choice := []instruction{jump(ifAbove, spans[half].from, 0, 1), statement(jumpTo, uint32(len(below)))}
 	return slices.Concat(choice, below, above)
 }
+
+// depends reports whether the action is more than to allow or to refuse every call.
+func (a action) depends() bool { return a.alternatives != nil || a.pretended != nil }
 
 // program returns instructions that end by allowing or refusing the call.
 func (a action) program() []instruction {
@@ -167,13 +174,16 @@ func (a action) program() []instruction {
 	}
 	var out []instruction
 	for _, all := range a.alternatives {
-		out = append(out, allowIf(all)...)
+		out = append(out, endIf(all, unix.SECCOMP_RET_ALLOW)...)
+	}
+	for _, all := range a.pretended {
+		out = append(out, endIf(all, unix.SECCOMP_RET_ERRNO)...) // error 0: the call returns 0
 	}
 	return append(out, statement(ret, unix.SECCOMP_RET_ERRNO|uint32(a.errno)))
 }
 
-// allowIf returns instructions that allow the call if all conditions hold, and otherwise continue after themselves.
-func allowIf(all []condition) (out []instruction) {
+// endIf returns instructions that end with a verdict if all conditions hold, and otherwise continue after themselves.
+func endIf(all []condition, verdict uint32) (out []instruction) {
 	end := 3*len(all) + 1
 	for _, c := range all {
 		at := 16 + 8*c.argument
@@ -188,5 +198,5 @@ func allowIf(all []condition) (out []instruction) {
 			out = append(out, jump(ifEqual, c.value, 0, fail))
 		}
 	}
-	return append(out, statement(ret, unix.SECCOMP_RET_ALLOW))
+	return append(out, statement(ret, verdict))
 }

@@ -21,7 +21,7 @@ var allowed = []uint32{
 	unix.SYS_FACCESSAT2, unix.SYS_GETDENTS64, unix.SYS_GETCWD, unix.SYS_CHDIR, unix.SYS_FCHDIR, unix.SYS_READLINKAT,
 	unix.SYS_STATFS, unix.SYS_FSTATFS, unix.SYS_MKDIRAT, unix.SYS_MKNODAT, unix.SYS_UNLINKAT, unix.SYS_SYMLINKAT,
 	unix.SYS_LINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_TRUNCATE, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE,
-	unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FADVISE64, unix.SYS_READAHEAD, unix.SYS_FLOCK, unix.SYS_UMASK,
+	unix.SYS_READAHEAD, unix.SYS_UMASK,
 	unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE, unix.SYS_GETXATTR,
 	unix.SYS_LGETXATTR, unix.SYS_FGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_FLISTXATTR,
 	// waiting
@@ -33,7 +33,7 @@ var allowed = []uint32{
 	unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY,
 	unix.SYS_TIMES, unix.SYS_GETITIMER, unix.SYS_SETITIMER,
 	// memory
-	unix.SYS_BRK, unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_MSYNC,
+	unix.SYS_BRK, unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE,
 	unix.SYS_PKEY_ALLOC, unix.SYS_PKEY_FREE, unix.SYS_PKEY_MPROTECT,
 	// processes and threads
 	unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_WAIT4, unix.SYS_WAITID,
@@ -71,6 +71,10 @@ var refused = []uint32{
 	unix.SYS_SYNCFS, unix.SYS_MLOCK, unix.SYS_MLOCK2, unix.SYS_MLOCKALL,
 }
 
+// pretended are calls that flush files. They would reach the machine's disks, through the host's files too. No file of
+// a call outlives the call, so a flush has no effect that the call could see.
+var pretended = []uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_MSYNC}
+
 // signals reach other processes. Inside a process namespace these are only the call's own.
 var signals = []uint32{
 	unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_RT_SIGQUEUEINFO,
@@ -92,10 +96,25 @@ const (
 	socketKind    = 0xf // SOCK_* without its flags
 	namespaces    = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUTS | unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP
-	askPersonality   = 0xffffffff
-	fioSetOwn        = 0x8901
-	siocSetProcGroup = 0x8902
+	askPersonality = 0xffffffff
+	fioClex        = 0x5451
+	fioNClex       = 0x5450
+	fioNBio        = 0x5421
+	adviseDontNeed = 4
 )
+
+// deviceRequests are the ioctl operations that calls may use: asking whether a descriptor is a terminal, its size, how
+// much can be read from it, and what fcntl does too. All others fail as they do for a descriptor that does not have
+// them. Among these are those that set flags and owners of inodes, which may be the host's.
+var deviceRequests = []uint32{unix.TCGETS, unix.TCGETS2, unix.TIOCGWINSZ, unix.TIOCGPGRP, unix.TIOCINQ, unix.TIOCOUTQ,
+	fioClex, fioNClex, fioNBio}
+
+// descriptorRequests are the fcntl operations that calls may use. Not among them are those that give a descriptor an
+// owner, who receives its signals and can be any process; leases, notifications and locks of open files, which hold up
+// others who use the file; hints that stay with the inode; and larger pipes, whose pages are counted for the user.
+var descriptorRequests = []uint32{unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK,
+	unix.F_GETOWN, unix.F_GETSIG, unix.F_GETOWN_EX, unix.F_OFD_GETLK, unix.F_GETLEASE, unix.F_DUPFD_QUERY,
+	unix.F_CREATED_QUERY, unix.F_DUPFD_CLOEXEC, unix.F_GETPIPE_SZ, unix.F_GET_SEALS, unix.F_GET_RW_HINT}
 
 // processAttributes are the prctl operations that calls may use: names of threads and memory, core dump settings.
 var processAttributes = []uint32{
@@ -115,11 +134,15 @@ func basePolicy() policy {
 	p.allow(metadataCalls...)
 	p.allow(olderMetadataCalls...)
 	p.refuse(unix.EPERM, refused...)
+	p.refuse(unix.EPERM, unix.SYS_FLOCK) // the lock is the file's, which may be the host's
+	for _, n := range pretended {
+		p[n] = action{errno: unix.EPERM, pretended: always}
+	}
 	// The C library falls back from clone3, whose flags a filter cannot read, to clone.
 	p.refuse(unix.ENOSYS, unix.SYS_CLONE3)
-	// A child's exit signal may be any but SIGKILL, which would kill its parent without a system call (kills.go).
-	p.only(unix.SYS_CLONE, []condition{{mask: namespaces},
-		{mask: unix.CSIGNAL, value: uint32(unix.SIGKILL), not: true}})
+	// Another exit signal of a child would reach its parent without a system call (kills.go).
+	p.only(unix.SYS_CLONE, []condition{{mask: namespaces}, {mask: unix.CSIGNAL}},
+		[]condition{{mask: namespaces}, {mask: unix.CSIGNAL, value: uint32(unix.SIGCHLD)}})
 	// Datagrams could be sent to any socket with a known name; a connected pair of streams has only one peer.
 	p.only(unix.SYS_SOCKETPAIR, []condition{equals(0, unix.AF_UNIX),
 		{argument: 1, mask: socketKind, value: unix.SOCK_STREAM}})
@@ -137,10 +160,12 @@ func basePolicy() policy {
 	}
 	p.only(unix.SYS_SETPRIORITY, []condition{equals(0, unix.PRIO_PROCESS), equals(1, 0)})
 	p.only(unix.SYS_IOPRIO_SET, []condition{equals(0, ioprioProcess), equals(1, 0)})
-	// The owner of a descriptor receives its signals, and the owner can be any process.
-	p.only(unix.SYS_FCNTL, isNone(1, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_NOTIFY, unix.F_SETLEASE))
-	p.only(unix.SYS_IOCTL, isNone(1, fioSetOwn, siocSetProcGroup, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCCONS,
-		unix.TIOCSETD))
+	// A program with one process, such as one with a database in a file, does not notice that its locks are not taken.
+	p[unix.SYS_FCNTL] = action{errno: unix.EPERM, alternatives: anyOf(1, descriptorRequests...),
+		pretended: anyOf(1, unix.F_SETLK, unix.F_SETLKW)}
+	p[unix.SYS_IOCTL] = action{errno: unix.ENOTTY, alternatives: anyOf(1, deviceRequests...)}
+	// Dropping a file's pages from memory would slow down everyone who uses the file.
+	p.only(unix.SYS_FADVISE64, isNone(3, adviseDontNeed))
 	p.only(unix.SYS_PERSONALITY, anyOf(0, askPersonality)...)
 	p.only(unix.SYS_PRCTL, anyOf(0, processAttributes...)...)
 	return p

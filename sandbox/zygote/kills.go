@@ -12,16 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that got a SIGKILL does not tell who sent it: its own code, a limit, or someone outside of the sandbox (the
-// machine's OOM killer, a person). A kill from outside is breakage; the other two are verdicts. So the sandbox tracks
-// every way in which code can cause its own SIGKILL:
+// A process that was ended by a signal does not tell who sent it: its own code, a limit, or someone outside of the
+// sandbox (the machine's OOM killer, a person). A signal from outside is breakage; the other two are verdicts. So the
+// sandbox tracks every way in which code can cause a signal to itself:
 //
 //   - system calls that send one are reported by a filter (kills) and then carried out;
-//   - POSIX timers, which can send one later, fail, and clone does not accept SIGKILL as a child's exit signal;
+//   - POSIX timers, which can send one later, fail, and a child's exit signal can only be SIGCHLD;
 //   - a CPU limit that the code has lowered is read from the process before it is reaped (serve.py, session.py);
 //   - memory is reported by the control group (memory.go).
 //
-// Where the kernel cannot report system calls (before Linux 5.5, or inside another such filter), a SIGKILL counts as
+// What is left are the signals that the kernel itself sends for what code does (kernelSignals). Nothing tells them from
+// the same signal sent from outside. A call that ends by one is run again, and the second end counts: signals from
+// outside seldom hit a call twice, and code that ends itself this way gains one more run but not breakage.
+//
+// Where the kernel cannot report system calls (before Linux 5.5, or inside another such filter), every signal counts as
 // the code's own. Otherwise code could escape its verdict.
 
 // killCalls are the system calls that send a signal, and the index of the argument with the signal's number.
@@ -30,15 +34,41 @@ var killCalls = []struct{ number, signal uint32 }{
 	{unix.SYS_RT_SIGQUEUEINFO, 1}, {unix.SYS_RT_TGSIGQUEUEINFO, 2},
 }
 
-// killFilter is a program, as hexadecimal text, that notifies the parent before a system call sends a SIGKILL. It
-// allows everything else; refusing is the task of the other filter.
+// signalSet has one bit for each signal.
+type signalSet uint64
+
+func signalsOf(all ...unix.Signal) (s signalSet) {
+	for _, one := range all {
+		s |= 1 << (one - 1)
+	}
+	return s
+}
+
+func (s signalSet) has(one unix.Signal) bool { return s&signalsOf(one) != 0 }
+
+var (
+	// kernelSignals are the signals that the kernel sends a process for what its code does: faults, refused system
+	// calls, timers, closed pipes, files beyond their limit.
+	kernelSignals = signalsOf(unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGSYS,
+		unix.SIGALRM, unix.SIGVTALRM, unix.SIGPROF, unix.SIGPIPE, unix.SIGXFSZ)
+	// stopping are the signals that stop a process.
+	stopping = signalsOf(unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	// harmless are the numbers that neither end nor stop a process unless it handles them; 0 only asks for it.
+	harmless = []unix.Signal{0, unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH}
+)
+
+// killFilter is a program, as hexadecimal text, that notifies the parent before a system call sends a signal that can
+// end or stop a process. It allows everything else; refusing is the task of the other filter.
 func killFilter() string {
 	program := []instruction{statement(load, 4), jump(ifEqual, auditArch, 1, 0), statement(ret, unix.SECCOMP_RET_ALLOW),
 		statement(load, 0)}
 	for _, c := range killCalls {
-		program = append(program, jump(ifEqual, c.number, 0, 4), statement(load, 16+8*c.signal),
-			jump(ifEqual, uint32(unix.SIGKILL), 0, 1), statement(ret, unix.SECCOMP_RET_USER_NOTIF),
-			statement(ret, unix.SECCOMP_RET_ALLOW))
+		n := uint8(len(harmless))
+		program = append(program, jump(ifEqual, c.number, 0, n+3), statement(load, 16+8*c.signal))
+		for i, number := range harmless {
+			program = append(program, jump(ifEqual, uint32(number), n-uint8(i), 0))
+		}
+		program = append(program, statement(ret, unix.SECCOMP_RET_USER_NOTIF), statement(ret, unix.SECCOMP_RET_ALLOW))
 	}
 	program = append(program, statement(ret, unix.SECCOMP_RET_ALLOW))
 	return hex.EncodeToString(encode(program))
@@ -54,18 +84,18 @@ func encode(program []instruction) (bytes []byte) {
 	return bytes
 }
 
-// kills receives notifications of the SIGKILLs that code is about to send. A nil one receives none.
+// kills receives notifications of the signals that code is about to send. A nil one receives none.
 type kills struct {
-	file    *os.File // the filter's listener
-	sweeper int      // the process whose kills are the sandbox's own; 0 if there is none
-	asked   atomic.Bool
+	file    *os.File      // the filter's listener
+	sweeper int           // the process whose kills are the sandbox's own; 0 if there is none
+	asked   atomic.Uint64 // a signalSet
 	count   atomic.Int64
 }
 
-// Code that sends very many kills has to wait for each, since the answers use this process's time and not the code's.
+// Code that sends very many signals has to wait for each, since the answers use this process's time and not the code's.
 const (
-	freeKills = 100
-	laterKill = 5 * time.Millisecond
+	freeKills = 1000
+	laterKill = time.Millisecond
 )
 
 // listenKills listens until close, or until every process under the filter has ended. It takes ownership of fd.
@@ -101,7 +131,17 @@ type notificationReply struct {
 	errno, flags int32
 }
 
-// answer records the requested kills and lets them continue. It reports whether no more can come.
+// signal returns the set of the one signal that the process is about to send.
+func (n notification) signal() signalSet {
+	for _, c := range killCalls {
+		if number := n.arguments[c.signal] & wholeWord; c.number == uint32(n.number) && number >= 1 && number <= 64 {
+			return signalsOf(unix.Signal(number))
+		}
+	}
+	return 0
+}
+
+// answer records the requested signals and lets them continue. It reports whether no more can come.
 func (k *kills) answer(fd int) bool {
 	for {
 		watched := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -119,7 +159,7 @@ func (k *kills) answer(fd int) bool {
 			continue // the process was killed in the meantime
 		}
 		if int(asked.pid) != k.sweeper {
-			k.asked.Store(true) // before the kill, so that a reader who sees its effect also sees this
+			k.asked.Or(uint64(asked.signal())) // before the signal, so that a reader who sees its effect also sees this
 			if k.count.Add(1) > freeKills {
 				time.Sleep(laterKill)
 			}
@@ -140,13 +180,15 @@ func notify(fd int, request uintptr, argument unsafe.Pointer) error {
 // begin resets the record for the next call.
 func (k *kills) begin() {
 	if k != nil {
-		k.asked.Store(false)
+		k.asked.Store(0)
 		k.count.Store(0)
 	}
 }
 
-// requested reports whether code has asked for a SIGKILL since begin.
-func (k *kills) requested() bool { return k != nil && k.asked.Load() }
+// requested reports whether code has asked for one of the signals since begin.
+func (k *kills) requested(some signalSet) bool {
+	return k != nil && signalSet(k.asked.Load())&some != 0
+}
 
 func (k *kills) close() {
 	if k != nil {

@@ -172,7 +172,9 @@ func TestForeignKills(t *testing.T) {
 		{"the group's memory", outcome{reply: sigkilled, memory: true}, false},
 		{"the code asked for it", outcome{reply: sigkilled, own: true}, false},
 		{"a CPU limit", outcome{reply: limit}, false},
-		{"another signal", outcome{reply: reply{wait: signalled(unix.SIGTERM)}}, false},
+		{"another signal", outcome{reply: reply{wait: signalled(unix.SIGTERM)}}, true},
+		{"another that the code asked for", outcome{reply: reply{wait: signalled(unix.SIGTERM)}, own: true}, false},
+		{"a fault", outcome{reply: reply{wait: signalled(unix.SIGSEGV)}}, false},
 		{"an exit", outcome{reply: reply{wait: exited(137)}}, false},
 	} {
 		require.Equal(t, c.want, c.o.fromOutside(), c.name)

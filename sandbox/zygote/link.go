@@ -28,14 +28,14 @@ const (
 	flagStdin = 1 << iota
 	flagFiles
 	flagCode
-	flagCollect // an empty memory file, for collected files
+	flagCollect // names of files to collect; an empty memory file for these files is the last descriptor
 	flagNoValue // the code's last statement has no value to show
 )
 
 // Flags of a reply.
 const (
 	flagTooMuch  = 1 << iota // the collected files exceed the limit and are left out
-	flagCPULimit             // the kernel's CPU limit sent the SIGKILL that ended the call
+	flagCPULimit             // the kernel's CPU limit sent the signal that ended the call
 )
 
 // request asks a zygote to run a call.
@@ -52,10 +52,9 @@ type request struct {
 
 // extra holds what most calls do not have.
 type extra struct {
-	Files   [][2]any `json:"files,omitempty"` // name and size of each, in the order of the archive
-	Collect []string `json:"collect,omitempty"`
-	Argv    []string `json:"argv,omitempty"` // command of another interpreter
-	File    string   `json:"file,omitempty"` // the file for its code
+	Files [][2]any `json:"files,omitempty"` // name and size of each, in the order of the archive
+	Argv  []string `json:"argv,omitempty"`  // command of another interpreter
+	File  string   `json:"file,omitempty"`  // the file for its code
 }
 
 func (r request) encode(b []byte) []byte {
@@ -211,10 +210,10 @@ func memoryFile(parts ...[]byte) (int, error) {
 
 // extraOf returns the JSON of what a call has beyond code and stdin; nil if it has nothing more.
 func extraOf(call sandbox.Call, other *Interpreter) ([]byte, error) {
-	if len(call.Files) == 0 && len(call.Collect) == 0 && other == nil {
+	if len(call.Files) == 0 && other == nil {
 		return nil, nil
 	}
-	x := extra{Collect: call.Collect}
+	var x extra
 	for _, f := range call.Files {
 		x.Files = append(x.Files, [2]any{f.Name, len(f.Content)})
 	}
@@ -224,7 +223,7 @@ func extraOf(call sandbox.Call, other *Interpreter) ([]byte, error) {
 	return json.Marshal(x)
 }
 
-// collected reads the files that the zygote has written to the memory file, and closes the descriptor.
+// collected reads the files that a process of the zygote has written to the memory file, and closes the descriptor.
 func collected(fd int, names []string) ([]sandbox.File, error) {
 	file := os.NewFile(uintptr(fd), "found")
 	defer file.Close()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,9 @@ var confineSource string
 //go:embed child.py
 var childSource string
 
+//go:embed folder.py
+var folderSource string
+
 //go:embed serve.py
 var serveSource string
 
@@ -34,7 +38,8 @@ const (
 	startGrace = 20 * time.Second // for a cold interpreter on a loaded machine
 	stopGrace  = 5 * time.Second
 	logGrace   = time.Second // for the rest of the log once the zygote has ended
-	// unprivileged is the conventional user and group id without rights. Calls run under it if the parent is root.
+	// unprivileged is the conventional user and group id without rights. Calls run under it if the parent is root; in
+	// the tier "full" their user is ownUser.
 	unprivileged = 65534
 	// inside is the user and group id that calls see in the tier "full".
 	inside = 1000
@@ -55,6 +60,7 @@ type settings struct {
 	CallFilter string       `json:"call_filter"`
 	KillFilter string       `json:"kill_filter"` // "" if other filters refuse all kills, or no filter can be loaded
 	Seccomp    int          `json:"seccomp"`     // number of the system call
+	Statx      int          `json:"statx"`       // the same
 	PivotRoot  int          `json:"pivot_root"`
 	Processes  int          `json:"processes"` // −1 means no limit
 	Path       []string     `json:"path"`      // folders of installed packages
@@ -82,7 +88,7 @@ type process struct {
 	calls    uint64
 	scratch  [16 << 10]byte // buffer for reading streams
 	wakeup   *wakeup        // wakes the call's goroutine; nil for a fork server
-	kills    *kills         // kills that its call requests; nil if the kernel cannot report them
+	kills    *kills         // signals that its call sends; nil if the kernel cannot report them
 	bounds   []controller   // bounds of its control groups
 	joined   groups         // its control groups
 	last     outOfMemory    // the counts of its memory group at its end; read after exited
@@ -123,7 +129,7 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 }
 
 func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) error {
-	script := strings.Join([]string{confineSource, childSource, serveSource, serveCalls}, "\n")
+	script := strings.Join([]string{confineSource, childSource, folderSource, serveSource, serveCalls}, "\n")
 	return z.launchScript(p, p.settings(folder, set), script, interpreterEnvironment, link)
 }
 
@@ -148,7 +154,7 @@ func (z *process) launchScript(p plan, settings any, script string, environment 
 	// This is the interpreter's environment; calls see an empty one.
 	z.command.Env = environment
 	z.command.Dir = "/"
-	z.command.SysProcAttr = p.attributes()
+	z.command.SysProcAttr = p.attributes(z.wakeup == nil)
 	// The streams are pipes, so that the interpreter configures them as it will configure those of a call.
 	z.command.Stdout, z.command.Stderr = io.MultiWriter(z.log), z.log
 	z.command.WaitDelay = logGrace
@@ -179,7 +185,7 @@ var interpreterEnvironment = []string{"PYTHONHASHSEED=0", "PYTHONUTF8=1", "LC_AL
 // settings returns the settings of a zygote with a work folder and a package set.
 func (p plan) settings(folder string, set PackageSet) settings {
 	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(p.tier), CallFilter: callFilter(),
-		Seccomp: unix.SYS_SECCOMP, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
+		Seccomp: unix.SYS_SECCOMP, Statx: unix.SYS_STATX, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
 		Path: p.python.Path, Visible: p.python.Path, Warm: set.Warm}
 	if p.tier == sandbox.TierFull {
 		s.CallFilter, s.KillFilter, s.Processes = "", killFilter(), mostProcesses
@@ -197,8 +203,9 @@ func filterWorks() bool {
 	return seccomp(actionAvailable, &action) == nil
 }
 
-// attributes returns how to start a zygote. If this process is root, calls run as another user in every tier.
-func (p plan) attributes() *syscall.SysProcAttr {
+// attributes returns how to start a zygote, or a fork server. If this process is root, calls run as another user in
+// every tier.
+func (p plan) attributes(forkServer bool) *syscall.SysProcAttr {
 	root := os.Geteuid() == 0
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.tier != sandbox.TierFull {
@@ -209,7 +216,7 @@ func (p plan) attributes() *syscall.SysProcAttr {
 	}
 	user, group := os.Geteuid(), os.Getegid()
 	if root {
-		user, group = unprivileged, unprivileged
+		user, group = ownUser(), unprivileged
 	}
 	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUTS | unix.CLONE_NEWNS
@@ -218,6 +225,11 @@ func (p plan) attributes() *syscall.SysProcAttr {
 	a.GidMappingsEnableSetgroups = root
 	a.Credential = &syscall.Credential{Uid: inside, Gid: inside, NoSetGroups: !root}
 	a.AmbientCaps = zygoteCapabilities
+	if first := rangeOfUsers(); forkServer && first != 0 {
+		a.UidMappings = append(a.UidMappings,
+			syscall.SysProcIDMap{ContainerID: insideSessions, HostID: first + perParent, Size: perParent})
+		a.AmbientCaps = append(slices.Clone(zygoteCapabilities), unix.CAP_SETUID)
+	}
 	return a
 }
 
@@ -257,8 +269,8 @@ func (z *process) greet() error {
 	}
 }
 
-// tellsKills reports whether a SIGKILL that the code sends itself can be told from others: either such kills are
-// reported, or the filter refuses all signals.
+// tellsKills reports whether a signal that the code sends itself can be told from others: either such signals are
+// reported, or the filter refuses all of them.
 func (z *process) tellsKills() bool {
 	switch z.plan.tier {
 	case sandbox.TierFull:

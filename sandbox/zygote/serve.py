@@ -5,7 +5,6 @@ import json
 import mmap
 import signal
 import socket
-import stat
 
 # Modules that model-written code imports most often. They are loaded here, so importing them costs a call nothing.
 import bisect, collections, copy, datetime, decimal, fractions, functools, heapq, itertools, math
@@ -13,14 +12,13 @@ import operator, re, statistics, string, time
 
 REQUEST = struct.Struct("=QIIIQQII")  # id, flags, CPU seconds, processes, memory, file bytes, code bytes, extra bytes
 REPLY = struct.Struct("=QiQQIccI")  # id, wait status, CPU microseconds, peak bytes, flags, started, record kind, length
-# Flags of a request: which descriptors follow those of stdout and stderr, in this order.
+# Flags of a request: which descriptors follow those of stdout and stderr, in this order. The file for the collected
+# files comes last.
 STDIN, FILES, CODE, COLLECT = 1, 2, 4, 8
 NO_VALUE = 16  # the code's last statement has no value to show
-TOO_MUCH = 1  # flag of a reply: the collected files exceed the limit and are left out
-CPU_LIMIT = 2  # flag of a reply: the kernel's CPU limit sent the SIGKILL that ended the call
+CPU_LIMIT = 2  # flag of a reply: the kernel's CPU limit sent the signal that ended the call
 WALL_CHILDREN = 0x40000000  # __WALL: wait for children of every kind
-MOST_FOUND = 8 << 20  # bytes of all collected files
-PACKET = 128 << 10  # bytes; no request is longer
+FAILED = 2  # exit code of a process for one task; lower codes are results
 
 
 # The C library's fork, without Python's hooks. A process with one thread does not need them, and they would make each
@@ -66,35 +64,52 @@ def make_fork():
     return lambda: call(*words)
 
 
-def reached_cpu_limit(pid):
-    """Return whether the kernel's CPU limit sent the SIGKILL that ended a process, which must not be reaped yet.
+# A large allocation makes the C library merge freed memory. Otherwise each child would do so, and copy a hundred pages.
+LARGE = ctypes.c_size_t(32 << 10)
+allocate, release = LIBC.malloc, LIBC.free
+allocate.restype, release.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
 
-    The code may have lowered the limit. The kernel measures by ticks, and this reads the same clock.
+
+def ended_by_cpu_limit(ended, pid, soft):
+    """Return whether the kernel's CPU limit sent the signal that ended a process, which must not be reaped yet. soft is
+    the limit that the process was given. The code may have lowered it.
+
+    The kernel raises a soft limit when it sends SIGXCPU. For the SIGKILL of a hard limit, this reads the clock by which
+    the kernel measures, in ticks.
     """
+    by_signal = ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED)
+    if not by_signal or ended.si_status not in (signal.SIGKILL, signal.SIGXCPU):
+        return False
     try:
-        most = resource.prlimit(pid, resource.RLIMIT_CPU)[1]
+        now, most = resource.prlimit(pid, resource.RLIMIT_CPU)
+        if ended.si_status == signal.SIGXCPU:
+            return now != soft
         return most != resource.RLIM_INFINITY and time.clock_gettime(~pid << 3) >= most - 0.02
     except OSError:
         return True  # unknown; code must not profit from that
 
 
-def was_killed(ended):
-    """Return whether waitid reports a SIGKILL."""
-    return ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED) and ended.si_status == signal.SIGKILL
-
-
 class Job:
-    """One call, as the zygote receives it."""
+    """One call. The zygote knows only its numbers and descriptors. Code and names stay in the link until the child
+    takes them, because later calls get copies of the zygote's memory."""
 
-    __slots__ = ("id", "flags", "cpu", "processes", "memory", "file", "code", "extra", "fds")
+    __slots__ = ("id", "flags", "cpu", "processes", "memory", "file", "size", "more", "code", "extra", "fds")
 
-    def __init__(self, packet, fds):
+    def __init__(self, head, fds):
         (self.id, self.flags, self.cpu, self.processes, self.memory, self.file,
-         size, more) = REQUEST.unpack_from(packet)
-        at = REQUEST.size
-        self.code = bytes(packet[at : at + size])
-        self.extra = json.loads(bytes(packet[at + size : at + size + more])) if more else {}
+         self.size, self.more) = REQUEST.unpack(head)
         self.fds = fds
+
+    def take(self, link):
+        """Read the whole request from the link. Only the child does this."""
+        length = REQUEST.size + self.size + self.more
+        packet = os.read(link, length)
+        if len(packet) != length:
+            raise EOFError("the request ends early")
+        BEGUN[1] = 1
+        end = REQUEST.size + self.size
+        self.code = packet[REQUEST.size : end]
+        self.extra = json.loads(packet[end:]) if self.more else {}
 
     def descriptor(self, flag):
         """Return the descriptor that belongs to a flag, or −1."""
@@ -104,6 +119,8 @@ class Job:
 
 
 class Zygote:
+    head = REQUEST  # what the zygote reads of a request
+
     def __init__(self, settings):
         self.link = socket.socket(fileno=settings["link"])
         self.tier = settings["tier"]
@@ -112,6 +129,7 @@ class Zygote:
         self.folder = settings["folder"]
         self.visible = settings["visible"]
         self.seccomp = settings["seccomp"]
+        self.statx = settings["statx"]
         self.processes = settings["processes"]
         self.call_filter = bytes.fromhex(settings["call_filter"])
         self.kill_filter = bytes.fromhex(settings["kill_filter"])
@@ -120,7 +138,7 @@ class Zygote:
         self.highest = 0
         self.capabilities = Capabilities()
         self.fork = make_fork()
-        self.packet = memoryview(bytearray(PACKET))
+        self.packet = memoryview(bytearray(self.head.size))
         self.space = socket.CMSG_SPACE(8 * array.array("i").itemsize)
 
     def confine(self, settings):
@@ -170,10 +188,10 @@ class Zygote:
     def say(self, text):
         self.link.send(text.encode("utf-8", "replace"))
 
-    def receive(self):
-        """Return the next packet's descriptors. If the parent has ended, exit."""
+    def receive(self, flags=0):
+        """Read the head of the next packet and return its descriptors. If the parent has ended, exit."""
         fds = array.array("i")
-        size, extra, _, _ = self.link.recvmsg_into((self.packet,), self.space, socket.MSG_CMSG_CLOEXEC)
+        size, extra, _, _ = self.link.recvmsg_into((self.packet,), self.space, socket.MSG_CMSG_CLOEXEC | flags)
         for level, kind, block in extra:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 fds.frombytes(block[: len(block) - len(block) % fds.itemsize])
@@ -183,8 +201,11 @@ class Zygote:
 
     def serve(self):
         fork = self.fork
+        self.state = FolderState(self.folder, self.namespaced, self.statx)
+        self.seen, self.untouched = self.state.buffer(), self.state.buffer()
+        self.remember_folder()
         while True:
-            fds = self.receive()
+            fds = self.receive(socket.MSG_PEEK)
             job = Job(self.packet, fds)
             self.reset_pids()
             pid = fork()
@@ -193,15 +214,18 @@ class Zygote:
             if pid < 0:
                 os._exit(1)
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-            flags = CPU_LIMIT if was_killed(ended) and reached_cpu_limit(pid) else 0
+            flags = CPU_LIMIT if ended_by_cpu_limit(ended, pid, job.cpu) else 0
             _, status, usage = os.wait4(pid, 0)
             self.sweep(pid)
+            if not BEGUN[1]:
+                self.skip_request()
             self.answer(job, status, usage, flags)
             # Close only now, so that the ends of the pipes arrive after the reply and do not wake up the parent before
             # it.
             for fd in fds:
                 os.close(fd)
             self.wipe()
+            release(allocate(LARGE))
 
     def reset_pids(self):
         """Give every call the same process id, so that the id reveals nothing about earlier calls."""
@@ -211,17 +235,45 @@ class Zygote:
             except OSError:
                 self.last_pid = -1
 
+    def skip_request(self):
+        """Drop the request of a child that ended before it took it. The first byte is part of a number."""
+        try:
+            self.link.recv_into(self.packet, 1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass  # it was taken
+
     def answer(self, job, status, usage, flags):
         kind, length = BOARD_HEAD.unpack_from(BOARD)
         length = min(length, BOARD_SIZE)
-        record = BOARD[BOARD_HEAD.size : BOARD_HEAD.size + length]
-        if "collect" in job.extra:
-            flags |= collect(self.folder, job.extra["collect"], job.descriptor(COLLECT))
+        if job.flags & COLLECT:
+            flags |= self.apart(lambda: collect(self.folder, job.descriptor(COLLECT), job.fds[-1]))
         cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
         head = REPLY.pack(job.id, status, cpu, usage.ru_maxrss << 10, flags, BEGUN[:1], kind, length)
-        self.link.send(head + record)
+        os.writev(self.link.fileno(), (head, RECORD[:length]))  # without a copy in this process
         clear_board()  # the next call must not see this one's record
-        BEGUN[0] = 0
+        BEGUN[:2] = bytes(2)
+
+    def apart(self, act):
+        """Run act in a process of its own and return its result, a small number. What act learns about the call is
+        gone with that process. The parent may kill it together with the call; then act is run again."""
+        while True:
+            pid = self.fork()
+            if pid == 0:
+                code = FAILED
+                try:
+                    code = act()
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(code)
+            if pid < 0:
+                os._exit(1)
+            _, status = os.waitpid(pid, 0)
+            if not os.WIFEXITED(status):
+                continue
+            if os.WEXITSTATUS(status) >= FAILED:
+                os._exit(1)
+            return os.WEXITSTATUS(status)
 
     def sweep(self, pid):
         """Kill the processes that the call left behind. As init of its process namespace the zygote can kill
@@ -244,103 +296,24 @@ class Zygote:
         except ChildProcessError:
             pass
 
-    def is_clean(self):
-        try:
-            return (not os.listdir(self.folder) and os.stat(self.folder).st_mode == 0o40700
-                    and not os.listxattr(self.folder))
-        except OSError:
-            return False
+    def remember_folder(self):
+        """Set the times of the empty folder, so that calls cannot tell when it was emptied, and remember its state.
+        The kernel does not update a time of access that lies in the future (relatime) when a call lists the folder."""
+        os.utime(self.folder, (1 << 32, 0))
+        self.state.look(self.untouched)
 
     def wipe(self):
-        if self.is_clean():
+        self.state.look(self.seen)
+        if self.state.equal(self.seen, self.untouched):
             return
         if self.namespaced:
             os.chdir("/")
             unmount(self.folder)
             fresh_folder(self.folder)
             os.chdir(self.folder)
-            return
-        os.chmod(self.folder, 0o700)
-        empty(self.folder)
-
-
-def open_below(folder, name):
-    """Open a regular file below a folder without following links, or return −1. The call may have left
-    a link, a pipe or a file without permissions as a trap."""
-    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        parts = name.split("/")
-        for part in parts[:-1]:
-            inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-            os.close(fd)
-            fd = inner
-        file = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
-    except OSError:
-        return -1
-    finally:
-        os.close(fd)
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        return file
-    os.close(file)
-    return -1
-
-
-def collect(folder, names, found):
-    """Write to the parent's memory file: the length of an index, the index ([index of the name,
-    length] each), the contents. The contents do not pass through this process. Return flags."""
-    files = [(i, size_below(folder, name)) for i, name in enumerate(names)]
-    files = [(i, size) for i, size in files if size >= 0]
-    flags = 0
-    if sum(size for _, size in files) > MOST_FOUND:
-        flags |= TOO_MUCH
-    kept = [] if flags & TOO_MUCH else files
-    index = json.dumps(kept).encode()
-    os.write(found, struct.pack("=I", len(index)) + index)
-    for i, size in kept:
-        fd = open_below(folder, names[i])  # one at a time: this process may not be able to open all of them
-        done = 0
-        while done < size:
-            sent = os.sendfile(found, fd, done, size - done)
-            if sent == 0:
-                raise EOFError("a collected file shrank while no call ran")
-            done += sent
-        os.close(fd)
-    return flags
-
-
-def size_below(folder, name):
-    """Return the size of a regular file below a folder, or −1 if there is none."""
-    fd = open_below(folder, name)
-    if fd < 0:
-        return -1
-    size = os.fstat(fd).st_size
-    os.close(fd)
-    return size
-
-
-def empty(folder):
-    """Remove the content of a folder. Nested folders are moved up one level, so that neither
-    depth nor permissions can prevent it."""
-    moved = 0
-    while True:
-        names = os.listdir(folder)
-        if not names:
-            return
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.islink(path) or not os.path.isdir(path):
-                os.unlink(path)
-                continue
-            os.chmod(path, 0o700)
-            for inner in os.scandir(path):
-                if inner.is_dir(follow_symlinks=False):
-                    os.chmod(inner.path, 0o700)  # a folder must be writable to be moved
-                    while os.path.lexists(os.path.join(folder, str(moved))):
-                        moved += 1
-                    os.rename(inner.path, os.path.join(folder, str(moved)))
-                else:
-                    os.unlink(inner.path)
-            os.rmdir(path)
+        else:
+            self.apart(lambda: empty(self.folder))
+        self.remember_folder()
 
 
 def warm(own):
@@ -378,8 +351,11 @@ def main(settings, kind):
     # Calls must not get descriptors that the parent itself inherited without knowing.
     os.closerange(settings["link"] + 1, os.sysconf("SC_OPEN_MAX"))
     zygote = kind(settings)
-    # The init of a process namespace ignores signals from calls, except those that it has a handler for.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The init of a process namespace ignores signals from calls, except those that it has a handler for. Calls inherit
+    # this: Python believes that it handles SIGINT, and the kernel ends a process that gets one from outside. So the
+    # parent can tell that the code was not to blame, whatever the code does with a KeyboardInterrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    LIBC.signal(signal.SIGINT, None)
     try:
         sys.path[:] = [p for p in sys.path if p] + settings["path"]
         warm(settings["warm"])

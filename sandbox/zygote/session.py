@@ -8,7 +8,7 @@
 import fcntl
 import select
 
-OPEN = struct.Struct("=cQQQqQ")  # kind, id, memory bytes, bytes of one file, processes, bytes of the work folder
+OPEN = struct.Struct("=cQQQqQQ")  # kind, id, memory bytes, bytes of one file, processes, bytes of the work folder, user
 NOTE = struct.Struct("=cQiQQ")  # kind, id, wait status, CPU microseconds, KiB resident at most
 NEW_NAMESPACES = 0x10000000 | 0x20000000 | 0x20000 | 0x8000000  # user, process ids, mounts, IPC
 INODES = 1024
@@ -24,16 +24,19 @@ open_pidfd = getattr(os, "pidfd_open", make_pidfd)  # built in from Python 3.9 o
 class Opening:
     """A request for a session. fds are its socket and the write ends of stdout and stderr."""
 
-    __slots__ = ("id", "memory", "file", "processes", "room", "fds")
+    __slots__ = ("id", "memory", "file", "processes", "room", "user", "fds")
 
     def __init__(self, packet, fds):
-        _, self.id, self.memory, self.file, self.processes, self.room = OPEN.unpack_from(packet)
+        _, self.id, self.memory, self.file, self.processes, self.room, self.user = OPEN.unpack(packet)
         self.fds = list(fds)
 
 
 class ForkServer(Zygote):
+    head = OPEN
+
     def __init__(self, settings):
         super().__init__(settings)
+        self.soft = resource.getrlimit(resource.RLIMIT_CPU)[0]
         self.poll = select.poll()
         self.poll.register(self.link, select.POLLIN)
         self.inits = {}  # descriptor of an init → its process id, the session's id
@@ -82,7 +85,7 @@ class ForkServer(Zygote):
 
     def open(self, opening):
         try:
-            pid = self.clone() if self.namespaced else plain_fork()
+            pid = self.clone_as(opening.user) if self.namespaced else plain_fork()
             if pid == 0:
                 begin(self, opening)
             check(pid, "make session")
@@ -96,12 +99,24 @@ class ForkServer(Zygote):
         if not self.namespaced:
             self.note(b"B", opening.id, fds=(watch, watch))
 
+    def clone_as(self, user):
+        """Create the session's process as the user, or as this process's if it is 0. The host counts it separately."""
+        if not user:
+            return self.clone()
+        become(user)
+        pid = self.clone()
+        fault = ctypes.get_errno()
+        if pid != 0:
+            become(INSIDE[0])
+            ctypes.set_errno(fault)
+        return pid
+
     def reap(self, watch):
         """Reap a session's init and report that all processes of the session have ended."""
         pid, id = self.inits.pop(watch)
         self.poll.unregister(watch)
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        limit = not self.namespaced and was_killed(ended) and reached_cpu_limit(pid)
+        limit = not self.namespaced and ended_by_cpu_limit(ended, pid, self.soft)
         _, status, usage = os.wait4(pid, 0)
         os.close(watch)
         if not self.namespaced:
@@ -110,7 +125,7 @@ class ForkServer(Zygote):
             except OSError:
                 pass
             self.note(b"L" if limit else b"E", id, status, usage)  # before the folder is removed, which may take long
-            remove(session_folder(self, id))
+            self.apart(lambda: remove(session_folder(self, id)))
         self.note(b"D", id, status)
 
 
@@ -120,9 +135,9 @@ def session_folder(server, id):
 
 def remove(folder):
     if os.path.isdir(folder):
-        os.chmod(folder, 0o700)
         empty(folder)
         os.rmdir(folder)
+    return 0
 
 
 def begin(server, opening):
@@ -131,7 +146,7 @@ def begin(server, opening):
     try:
         if not server.namespaced:
             interpreter(server, opening)
-        become_user(server.proc)
+        become_user(server.proc, opening.user or INSIDE[0])
         session_mount(server.folder, opening.room)
         listener = install_kill_filter(server.kill_filter, server.seccomp)
         pid = plain_fork()
@@ -160,12 +175,20 @@ def write_control(proc, path, text):
         os.close(fd)
 
 
-def become_user(proc):
-    """Keep the same ids in the new user namespace, and forbid further user namespaces inside it."""
-    user, group = b"%d" % INSIDE[0], b"%d" % INSIDE[1]
+def become(user):
+    """Change the user. The kernel then takes away what a process needs to write its own maps, and the order to end
+    with the parent."""
+    PR_SET_DUMPABLE = 4
+    os.setresuid(user, user, user)
+    LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
+
+
+def become_user(proc, user):
+    """Be the same user in every new user namespace, and forbid further user namespaces inside it."""
     write_control(proc, "self/setgroups", b"deny")
-    write_control(proc, "self/uid_map", user + b" " + user + b" 1")
-    write_control(proc, "self/gid_map", group + b" " + group + b" 1")
+    write_control(proc, "self/uid_map", b"%d %d 1" % (INSIDE[0], user))
+    write_control(proc, "self/gid_map", b"%d %d 1" % (INSIDE[1], INSIDE[1]))
     try:
         write_control(proc, "sys/user/max_user_namespaces", b"0")
     except OSError:
@@ -190,7 +213,7 @@ def init(server, opening, pid, listener):
     os.closerange(link + 1, highest(server))
     while True:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | WALL_CHILDREN)
-        limit = ended.si_pid == pid and was_killed(ended) and reached_cpu_limit(pid)
+        limit = ended.si_pid == pid and ended_by_cpu_limit(ended, pid, server.soft)
         _, status, usage = os.wait4(ended.si_pid, WALL_CHILDREN)
         if ended.si_pid == pid:
             server.note(b"L" if limit else b"E", opening.id, status, usage)
@@ -242,7 +265,6 @@ def settle(server, opening):
         server.capabilities.drop()
     install_filter(server.session_filter, server.seccomp)
     session_limits(server, opening)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.insert(0, folder)
     gc.enable()
 
@@ -260,5 +282,6 @@ def session_limits(server, opening):
     limit(resource.RLIMIT_CORE, 0)
     if server.namespaced:
         limit(resource.RLIMIT_NPROC, opening.processes + 1)  # one more for the init
+        limit(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
     most = server.baseline + opening.memory
     limit(resource.RLIMIT_AS, most, most + RESERVE)

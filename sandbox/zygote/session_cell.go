@@ -75,8 +75,7 @@ func (s *session) accept(cell sandbox.Call) (sandbox.Limits, error) {
 
 // check returns the reason why the session takes no more cells, or nil. A session that ended between cells ended
 // itself, with these exceptions: its fork server or its init ended before its interpreter, or the interpreter got a
-// SIGKILL that the parent did not send. Since the sender of such a kill is unknown, the session then counts as lost,
-// and its cells can be replayed.
+// signal from outside. The session then counts as lost, and its cells can be replayed.
 func (s *session) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,9 +83,10 @@ func (s *session) check() error {
 		return s.over
 	}
 	switch {
-	case s.cause == causeCPU, s.cause == causeOutput, s.cause == causeForged, s.ended != nil && !s.ended.killed():
+	case s.cause == causeCPU, s.cause == causeOutput, s.cause == causeForged,
+		s.ended != nil && !fromOutside(&s.ended.wait):
 		return fmt.Errorf("%w between cells", sandbox.ErrSessionEnded)
-	case s.cause == causeNone && s.ended != nil && s.ownKill(), s.cause == causeNone && s.isGone() && s.ranOut():
+	case s.cause == causeNone && s.ended != nil && s.ownSignal(), s.cause == causeNone && s.isGone() && s.ranOut():
 		return fmt.Errorf("%w between cells", sandbox.ErrSessionEnded)
 	case s.ended != nil && s.cause == causeNone:
 		return fmt.Errorf("%w: its process was killed", sandbox.ErrSessionLost)
@@ -286,7 +286,7 @@ func (s *session) endWithVerdict(ctx context.Context, e ending, wall, cpu time.D
 	}
 	s.await()
 	s.mu.Lock()
-	e.gone, e.cause, e.own, e.memory = true, s.cause, s.ownKill(), s.cause == causeNone && s.ranOut()
+	e.gone, e.cause, e.own, e.memory = true, s.cause, s.ownSignal(), s.cause == causeNone && s.ranOut()
 	if s.ended != nil {
 		e.wait, e.peak = &s.ended.wait, s.ended.peak
 		cpu = max(cpu, s.ended.cpu-s.watch.base)

@@ -71,8 +71,8 @@ func (p plan) startForkServer(folder string, set PackageSet, running *atomic.Int
 	if told.Filter != "" {
 		told.Filter, told.SessionFilter = forkServerFilter(p.tier), sessionFilter(p.tier)
 	}
-	script := strings.Join([]string{confineSource, childSource, serveSource, cellsSource, sessionSource, serveSessions},
-		"\n")
+	script := strings.Join([]string{confineSource, childSource, folderSource, serveSource, cellsSource, sessionSource,
+		serveSessions}, "\n")
 	m := &forkServer{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, bounds: sessionBounds(),
 		exited: make(chan struct{})},
 		done: make(chan struct{}), sessions: map[uint64]*session{}, running: running}
@@ -228,6 +228,9 @@ func (f *forkServer) register(s *session, theirs []int) error {
 	l := s.limits
 	o := opening{id: s.id, memory: l.MemoryBytes, file: l.FileBytes, processes: int64(l.Processes),
 		room: max(leastRoom, l.FileBytes)}
+	if f.plan.tier == sandbox.TierFull {
+		o.user = sessionUser()
+	}
 	if _, _, err := f.conn.WriteMsgUnix(o.encode(), unix.UnixRights(theirs...), nil); err != nil {
 		f.kill()
 		return fmt.Errorf("ask for session: %w", err)

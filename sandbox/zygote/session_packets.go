@@ -21,11 +21,13 @@ type opening struct {
 	file      int64 // bytes of one file
 	processes int64
 	room      int64 // size of the work folder in bytes
+	user      int64 // in the fork server's namespace; 0 means that of the fork server
 }
 
 func (o opening) encode() []byte {
 	b := []byte{'O'}
-	for _, n := range []uint64{o.id, uint64(o.memory), uint64(o.file), uint64(o.processes), uint64(o.room)} {
+	for _, n := range []uint64{o.id, uint64(o.memory), uint64(o.file), uint64(o.processes), uint64(o.room),
+		uint64(o.user)} {
 		b = binary.NativeEndian.AppendUint64(b, n)
 	}
 	return b
@@ -36,7 +38,7 @@ const (
 	// comes with descriptors of the session's init and interpreter, and one that reports kills if there is one
 	noteStarted = 'B'
 	noteEnded   = 'E' // the interpreter has ended, with this wait status
-	noteLimit   = 'L' // the same, by a SIGKILL of a CPU limit that the code has set
+	noteLimit   = 'L' // the same, by a signal of a CPU limit that the code has set
 	noteGone    = 'D' // all processes of the session have ended
 )
 
@@ -48,9 +50,6 @@ type note struct {
 	cpu  time.Duration // used by the interpreter in its whole life
 	peak int64         // its most resident memory in bytes
 }
-
-// killed reports whether the interpreter ended by a SIGKILL.
-func (n note) killed() bool { return n.wait.Signaled() && n.wait.Signal() == unix.SIGKILL }
 
 // isEnd reports whether the note says how the interpreter ended.
 func (n note) isEnd() bool { return n.kind == noteEnded || n.kind == noteLimit }

@@ -39,7 +39,8 @@ type session struct {
 	over   error // error for the next cell; nil while the session takes cells
 	closed bool
 	watch  watch
-	kills  *kills      // kills that the session's code requests; nil if the kernel cannot report them
+	kills  *kills      // signals that the session's code sends; nil if the kernel cannot report them
+	pid    int         // of the interpreter
 	memory string      // folder of its control group; "" if it has none
 	before outOfMemory // counts of that group before the first cell
 }
@@ -64,7 +65,7 @@ func (s *session) receive(word note, fds []int) {
 			err = s.joinMemoryGroup(pid)
 		}
 		if err == nil {
-			s.clock = clockOf(pid)
+			s.pid, s.clock = pid, clockOf(pid)
 			close(s.started)
 		}
 		if s.cause != causeNone || err != nil {
@@ -100,8 +101,8 @@ func (s *session) ranOut() bool {
 	return err == nil && now.since(s.before)
 }
 
-// ownKill reports whether the code may have caused a SIGKILL that the parent did not send. It needs the lock.
-func (s *session) ownKill() bool {
+// mayHaveSent reports whether the code may have sent itself one of the signals. It needs the lock.
+func (s *session) mayHaveSent(some signalSet) bool {
 	told := true // the filter refuses all signals
 	switch s.server.plan.tier {
 	case sandbox.TierFull:
@@ -109,8 +110,21 @@ func (s *session) ownKill() bool {
 	case sandbox.TierRlimits:
 		told = filterWorks()
 	}
-	return !told || s.kills.requested() || s.ended != nil && s.ended.kind == noteLimit
+	return !told || s.kills.requested(some)
 }
+
+// ownSignal reports whether the code may have caused the signal that ended the interpreter; if that end was not
+// reported, a SIGKILL. It needs the lock.
+func (s *session) ownSignal() bool {
+	sent := unix.SIGKILL
+	if s.ended != nil && s.ended.wait.Signaled() {
+		sent = s.ended.wait.Signal()
+	}
+	return s.mayHaveSent(signalsOf(sent)) || s.ended != nil && s.ended.kind == noteLimit
+}
+
+// isStopped reports whether something outside has stopped a process of the session. It needs the lock.
+func (s *session) isStopped() bool { return !s.mayHaveSent(stopping) && anyStopped(s.pid) }
 
 // kill ends the session. Only the first cause counts.
 func (s *session) kill(why cause) {

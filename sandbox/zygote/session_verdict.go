@@ -14,19 +14,20 @@ const (
 
 // Letters that say how a cell ended.
 const (
-	cellOK      = 'o'
-	cellValue   = 'v'
-	cellSyntax  = 's'
-	cellMemory  = 'm'
-	cellFile    = 'f'
-	cellProcess = 'p'
-	cellRuntime = 'r'
+	cellOK        = 'o'
+	cellValue     = 'v'
+	cellSyntax    = 's'
+	cellMemory    = 'm'
+	cellFile      = 'f'
+	cellProcess   = 'p'
+	cellInterrupt = 'i'
+	cellRuntime   = 'r'
 )
 
 var cellStatuses = map[byte]sandbox.Status{cellOK: sandbox.StatusOK, cellValue: sandbox.StatusOK,
 	cellSyntax: sandbox.StatusSyntax,
 	cellMemory: sandbox.StatusOutOfMemory, cellFile: sandbox.StatusFileLimit, cellProcess: sandbox.StatusProcessLimit,
-	cellRuntime: sandbox.StatusRuntime}
+	cellInterrupt: sandbox.StatusRuntime, cellRuntime: sandbox.StatusRuntime}
 
 // ending holds everything that a cell's verdict depends on.
 type ending struct {
@@ -39,7 +40,7 @@ type ending struct {
 	cause          cause
 	wait           *unix.WaitStatus // status of the interpreter, if its end was reported
 	gone           bool             // all processes of the session have ended
-	own            bool             // the code may have caused a SIGKILL that the parent did not send
+	own            bool             // the code may have caused a signal that the parent did not send
 	memory         bool             // the session's control group has run out of memory
 	stdout, stderr stream
 	tooLong        bool // the value or traceback exceeds the limit
@@ -68,13 +69,19 @@ func (e ending) verdict() (sandbox.Result, bool) {
 	case e.memory && !byItself:
 		killed.Status = sandbox.StatusOutOfMemory
 		return killed, true
-	case sigkilled && e.cause == causeNone && !e.own: // a kill from outside of the sandbox
+	case e.cause == causeNone && !e.own && fromOutside(e.wait):
 		return sandbox.Result{}, false
 	case e.wait != nil, e.cause == causeForged:
 		return e.exitVerdict(), true
 	default:
 		return sandbox.Result{}, false
 	}
+}
+
+// fromOutside reports whether an interpreter was ended by a signal that comes from outside of the sandbox unless the
+// code has caused it. The kernel's own signals count as the code's: a session cannot run a cell again.
+func fromOutside(wait *unix.WaitStatus) bool {
+	return wait != nil && wait.Signaled() && !kernelSignals.has(wait.Signal())
 }
 
 // answerVerdict returns the verdict on a cell that answered.

@@ -15,18 +15,23 @@ type watch struct {
 	next   time.Time     // when the timer checks next
 	base   time.Duration // CPU time at the end of the last cell
 	limits sandbox.Limits
-	began  time.Time // start of the running cell; zero between cells
+	began  time.Time     // start of the running cell, without time in which it could not run; zero between cells
+	looked time.Time     // when the running cell was last looked at
+	stood  time.Duration // how long the running cell could not run
 }
 
-// idleLook is how often a session is checked between cells.
-const idleLook = time.Second
+const (
+	idleLook = time.Second            // how often a session is checked between cells
+	cellLook = 250 * time.Millisecond // how often it is checked for stopped processes while a cell runs
+)
 
 // beginCell starts the clocks of a cell. CPU time used since the end of the last cell counts towards this one.
 func (s *session) beginCell(limits sandbox.Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.watch
-	w.began, w.limits = time.Now(), limits
+	w.began, w.limits, w.stood = time.Now(), limits, 0
+	w.looked = w.began
 	if soon := w.began.Add(w.firstLook()); w.timer == nil || w.next.IsZero() || w.next.After(soon) {
 		s.lookAt(soon)
 	}
@@ -35,7 +40,7 @@ func (s *session) beginCell(limits sandbox.Limits) {
 // firstLook is the earliest time at which a limit can be reached, given that threads can use CPU time on every
 // processor.
 func (w *watch) firstLook() time.Duration {
-	return max(time.Millisecond, min(w.limits.Wall, w.cpuLimit()/time.Duration(runtime.NumCPU())))
+	return max(time.Millisecond, min(cellLook, w.limits.Wall, w.cpuLimit()/time.Duration(runtime.NumCPU())))
 }
 
 func (w *watch) cpuLimit() time.Duration { return wholeSeconds(w.limits.CPU) }
@@ -61,6 +66,9 @@ func (s *session) look() {
 	used, err := s.clock.read()
 	left := w.cpuLimit() - (used - w.base)
 	wait := idleLook
+	if !w.began.IsZero() {
+		s.excuse(now)
+	}
 	switch {
 	case err != nil:
 		return // it has ended; the goroutine that reads its socket notices
@@ -69,13 +77,27 @@ func (s *session) look() {
 	case !w.began.IsZero() && now.Sub(w.began) >= w.limits.Wall:
 		s.cause = causeWall
 	case !w.began.IsZero():
-		wait = min(w.limits.Wall-now.Sub(w.began), left/time.Duration(runtime.NumCPU()))
+		wait = min(cellLook, w.limits.Wall-now.Sub(w.began), left/time.Duration(runtime.NumCPU()))
 	}
 	if s.cause != causeNone {
 		s.signal()
 		return
 	}
 	s.lookAt(now.Add(max(wait, 5*time.Millisecond)))
+}
+
+// excuse moves the start of the running cell if the cell could not run since the last look, as excuse in stops.go does
+// for calls. A cell that something outside stops for too long is killed; without a cause, that loses the session.
+func (s *session) excuse(now time.Time) {
+	w := &s.watch
+	if now.Sub(w.next) > standstill || s.isStopped() {
+		gap := now.Sub(w.looked)
+		w.began = w.began.Add(gap)
+		if w.stood += gap; w.stood > mostStopped {
+			s.signal()
+		}
+	}
+	w.looked = now
 }
 
 // endCell stops the clocks and returns what the cell used. A limit that was reached before the answer came counts, even

@@ -15,6 +15,7 @@ const (
 	kindMemory    = 'm'
 	kindFile      = 'f'
 	kindProcess   = 'p'
+	kindInterrupt = 'i' // a KeyboardInterrupt that nothing has caught
 	kindValue     = 'v'
 	kindLongValue = 'o'
 )
@@ -28,6 +29,7 @@ const (
 	causeOutput
 	causeCancel
 	causePreempted
+	causeStopped // something outside has stopped it for too long
 )
 
 // outcome holds everything that a verdict depends on.
@@ -35,21 +37,36 @@ type outcome struct {
 	reply          // the zygote's report on the child
 	cause          cause
 	memory         bool // the control group has run out of memory
-	own            bool // the code asked for a SIGKILL, or may have
+	own            bool // the code asked for the signal that ended it, or may have
 	stdout, stderr stream
 }
 
-// unexplained reports whether the child got a SIGKILL that the parent did not send.
-func (o outcome) unexplained() bool {
-	return o.wait.Signaled() && o.wait.Signal() == unix.SIGKILL && o.cause == causeNone
+// endSignal returns the signal that decides the outcome; 0 if there is none. SIGINT counts as such if Python has turned
+// it into an exception, which it does once the code has installed a handler, as asyncio.run does.
+func (o outcome) endSignal() unix.Signal {
+	switch {
+	case o.wait.Signaled():
+		return o.wait.Signal()
+	case o.kind == kindInterrupt && o.wait.ExitStatus() != 0:
+		return unix.SIGINT
+	}
+	return 0
 }
 
-// fromOutside reports whether a SIGKILL came from outside of the sandbox. Then the call is not to blame and has no
+// unexplained reports whether a signal decides the outcome that neither the parent, nor the code, nor a limit has sent.
+func (o outcome) unexplained() bool {
+	return o.endSignal() != 0 && o.cause == causeNone && !o.memory && !o.own && o.flags&flagCPULimit == 0 &&
+		!o.stdout.overflow && !o.stderr.overflow
+}
+
+// fromOutside reports whether the signal came from outside of the sandbox. Then the call is not to blame and has no
 // verdict.
 func (o outcome) fromOutside() bool {
-	return o.unexplained() && !o.memory && !o.own && o.flags&flagCPULimit == 0 && !o.stdout.overflow &&
-		!o.stderr.overflow
+	return o.unexplained() && o.wait.Signaled() && !kernelSignals.has(o.wait.Signal())
 }
+
+// doubtful reports whether the signal may have come from outside. Code can raise a KeyboardInterrupt too.
+func (o outcome) doubtful() bool { return o.unexplained() && !o.fromOutside() }
 
 // stream holds what arrived on one pipe, up to its limit.
 type stream struct {

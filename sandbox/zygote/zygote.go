@@ -225,8 +225,9 @@ func (e *Executor) Python() (path, version string) { return e.plan.python.Execut
 func (e *Executor) Workers() int { return e.workers }
 
 // Run implements sandbox.Executor. At most Workers calls of all batches run in the foreground at once, and as many in
-// the background. A call that breaks is run a second time. If it breaks again, the others continue, until hopeless ends
-// the batch. If a zygote cannot be started, the batch ends at once, and the error is that of the first call that broke.
+// the background. A call that breaks, or that a signal from outside may have ended, is run a second time. If it breaks
+// again, the others continue, until hopeless ends the batch. If a zygote cannot be started, the batch ends at
+// once, and the error is that of the first call that broke.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	if err := e.enter(); err != nil {
 		return nil, err
@@ -393,15 +394,18 @@ func (e *Executor) run(ctx context.Context, set PackageSet, call sandbox.Call, a
 	}}
 	defer func() { p.leave() }()
 	var faults []error
+	doubted := false
 	for len(faults) < 2 {
 		queued := time.Since(arrived)
 		result, err := e.attempt(ctx, p, set, call)
 		switch {
-		case err == nil:
+		case err == nil, doubted && errors.Is(err, errDoubtful):
 			result.Timing.Queue = queued
 			return result, nil
 		case ctx.Err() != nil:
 			return sandbox.Result{}, context.Cause(ctx)
+		case errors.Is(err, errDoubtful):
+			doubted = true
 		case errors.Is(err, errPreempted):
 			p = &task{scheduler: p.scheduler, background: true, restarts: p.restarts + 1}
 			if err := e.scheduler.enterBackground(ctx, p); err != nil {
@@ -425,7 +429,8 @@ func (e *Executor) attempt(ctx context.Context, p *task, set PackageSet, call sa
 	e.forks.Add(1)
 	p.begin(z)
 	result, err := z.execute(ctx, call, call.Limits.OrDefault(), p)
-	if z.unusable || err != nil && !errors.Is(err, errPreempted) && !errors.Is(err, context.Cause(ctx)) {
+	if z.unusable || err != nil && !errors.Is(err, errPreempted) && !errors.Is(err, errDoubtful) &&
+		!errors.Is(err, context.Cause(ctx)) {
 		s.drop(z)
 	}
 	return result, err
