@@ -351,6 +351,10 @@ def main(settings, kind):
     # Calls must not get descriptors that the parent itself inherited without knowing.
     os.closerange(settings["link"] + 1, os.sysconf("SC_OPEN_MAX"))
     zygote = kind(settings)
+    # Whatever the worker was told to ignore, as nohup does with SIGHUP, works as usual in calls. Python ignores two.
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     # The init of a process namespace ignores signals from calls, except those that it has a handler for. Calls inherit
     # this: Python believes that it handles SIGINT, and the kernel ends a process that gets one from outside. So the
     # parent can tell that the code was not to blame, whatever the code does with a KeyboardInterrupt.

@@ -3,6 +3,7 @@ package zygote
 import (
 	"context"
 	"fmt"
+	"os/signal"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,6 +59,16 @@ func TestACallAlwaysSignalledFromOutsideIsBreakage(t *testing.T) {
 				require.ErrorIs(t, outcomes[0].Broken, sandbox.ErrInfrastructure)
 			})
 		}
+	})
+}
+
+// A worker that was started by nohup ignores SIGHUP. Its calls do not.
+func TestSignalsThatTheWorkerIgnores(t *testing.T) {
+	signal.Ignore(unix.SIGHUP)
+	defer signal.Reset(unix.SIGHUP)
+	const code = "import signal\n[n for n in signal.valid_signals() if signal.getsignal(n) == signal.SIG_IGN]"
+	everyTier(t, func(t *testing.T, e *Executor) {
+		require.Equal(t, "[<Signals.SIGPIPE: 13>, <Signals.SIGXFSZ: 25>]", run(t, e, code).Value)
 	})
 }
 
