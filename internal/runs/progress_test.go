@@ -89,7 +89,7 @@ func TestEditedCodeIsSaid(t *testing.T) {
 	view.Show(p)
 	require.Equal(t, 1, strings.Count(out.String(), "warning: "))
 	require.Contains(t, out.String(),
-		"warning: step 2 called Python that was edited since the run began: scoring.py\n")
+		"warning: step 2 ran Python that was edited since the run began: scoring.py\n")
 }
 
 // Notes come first, what the world offers before the first step's line, and evaluations where their steps are.
