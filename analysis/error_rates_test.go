@@ -9,6 +9,12 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 )
 
+func TestProgramsAreNamed(t *testing.T) {
+	for version, want := range map[string]string{"": "d", "(devel)": "d (devel)", "v0.1.0": "d (v0.1.0)"} {
+		require.Equal(t, want, analysis.Program{Digest: "d", Version: version}.Name())
+	}
+}
+
 func TestErrorRatesAreSaid(t *testing.T) {
 	first, last := analysis.FailedPart{Step: 1, Rate: 0.815}, analysis.FailedPart{Step: 12, Rate: 0.855}
 	var out strings.Builder
