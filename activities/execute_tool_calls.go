@@ -107,6 +107,7 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 	if err := w.noteCode(ctx, in.Scope, schema.NoteEnvironmentCode, files); err != nil {
 		return nil, err
 	}
+	out.Edited = w.edited
 	return episodes, put(ctx, w, rows)
 }
 

@@ -86,6 +86,39 @@ func TestARunNotesItsCode(t *testing.T) {
 	}
 }
 
+// growing is a reward function that edits the environment, once.
+const growing = `import pathlib
+world = pathlib.Path(__file__).with_name("walking.py")
+
+def score(t):
+    if "# edited" not in world.read_text():
+        with world.open("a") as f:
+            f.write("# edited\n")
+    return 1
+`
+
+// An edit of an environment is said by the next step that acts in it.
+func TestAnEditedEnvironmentIsSaid(t *testing.T) {
+	for _, mode := range []string{"staged", "interleaved"} {
+		t.Run(mode, func(t *testing.T) {
+			settings, _, _, path := pythonWalk(t)
+			require.NoError(t, os.WriteFile(filepath.Join(path, "growing.py"), []byte(growing), 0o600))
+			run := pipelinetest.Environment(walkBench(t, mem.New()).deps)
+			_, err := pipelinetest.Run[workflows.TrainRunResult](run, workflows.TrainRunName, workflows.TrainRunInput{
+				Run: "r", RecipeYAML: walkOf("python", settings, mode,
+					fmt.Sprintf(`{name: python, module: "growing:score", path: %q, kwargs: ""}`, path)),
+				Set: []string{"evaluation.problems=1", "evaluation.samples=1"}})
+			require.NoError(t, err)
+			answer, err := run.QueryWorkflow(workflows.QueryProgress)
+			require.NoError(t, err)
+			var p workflows.Progress
+			require.NoError(t, answer.Get(&p))
+			require.Equal(t, "walking.py", p.Lines[1].Edited)
+			require.Contains(t, p.Markdown(), "ran Python that was edited since the run began: walking.py")
+		})
+	}
+}
+
 // Code that does not load is refused before the run begins, and so is code that the recipe does not want.
 func TestCodeIsLoadedBeforeTheRun(t *testing.T) {
 	zeros := strings.Repeat("0", 64)

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -58,6 +59,8 @@ type shardRun struct {
 	out  api.Episodes
 	own  api.Timing // of the activity
 	last schema.Ref // the manifest committed last, of a turn or of its tool calls
+	// edited names files of the user's environment that were edited since the run was prepared.
+	edited string
 }
 
 func (s *shardRun) run(ctx context.Context, p *progress) (err error) {
@@ -131,7 +134,7 @@ func (s *shardRun) turn(ctx context.Context, turn int) (more bool, err error) {
 	done, err := inner(ctx, &s.parts, part{api.StageSandbox, api.ExecuteToolCalls, turn},
 		ExecuteToolCalls{s.deps}.Execute, api.ToolsInput{Scope: s.in.Scope, Past: api.Past{Last: s.last},
 			Shard: s.in.Shard, Turn: turn, Prompts: s.in.Prompts}, (*api.ToolsDone).Its)
-	s.last = done.Manifest
+	s.last, s.edited = done.Manifest, cmp.Or(done.Edited, s.edited)
 	return true, err
 }
 
@@ -177,6 +180,7 @@ func (s *shardRun) score(ctx context.Context) error {
 	s.out.Scored, err = inner(ctx, &s.parts, part{api.StageReward, api.ScoreRewards, -1}, ScoreRewards{s.deps}.Execute,
 		api.ScoreInput{Scope: s.in.Scope, Shard: s.in.Shard, Trajectories: assembled.Manifest,
 			Gradings: graded.Manifest, Judgements: judged.Manifest, Results: called.Manifest}, (*api.Scored).Its)
+	s.out.Scored.Edited = cmp.Or(s.out.Scored.Edited, s.edited)
 	return err
 }
 

@@ -110,26 +110,12 @@ func invalidActions(ctx context.Context, v *Visible, step int) (n, failed int, e
 // WriteErrorRates prints one line for each rate.
 func WriteErrorRates(w io.Writer, rates []ErrorRate) {
 	for _, e := range rates {
-		verdict := "no higher"
+		verdict := "no rise"
 		if !e.NoHigher {
-			verdict = "higher"
+			verdict = "a rise"
 		}
-		what := "failed calls"
-		if e.Kind == "actions" {
-			what = "invalid actions"
-		}
-		fmt.Fprintf(
-			w,
-			"errors      %.1f%% → %.1f%% of %s (steps %d and %d): %s than %.1f%%, the upper end of step %d's "+
-				"95%% interval\n",
-			100*e.First.Rate,
-			100*e.Last.Rate,
-			what,
-			e.First.Step,
-			e.Last.Step,
-			verdict,
-			100*e.High,
-			e.First.Step,
-		)
+		fmt.Fprintf(w, "failed      %.1f%% of %s in step %d → %.1f%% in step %d: %s (step %d's 95%% interval ends at "+
+			"%.1f%%)\n", 100*e.First.Rate, e.Kind, e.First.Step, 100*e.Last.Rate, e.Last.Step, verdict, e.First.Step,
+			100*e.High)
 	}
 }

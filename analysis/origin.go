@@ -60,7 +60,7 @@ func (p Program) Name() string {
 	if p.Version == "" {
 		return p.Digest
 	}
-	return p.Digest + " (" + p.Version + ")"
+	return p.Digest + " (" + strings.Trim(p.Version, "()") + ")" // Go says (devel) of a build outside a release
 }
 
 // Origin reads what the run was made from, and by what.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -43,6 +44,8 @@ type Overview struct {
 	Steps       []StepSummary
 	Evaluations []Evaluation
 	Replays     []StepSummary // with AllGenerations: each replayed step in each generation
+	// Before is what the world offers before training; nil prints nothing of it.
+	Before *diagnose.PropertyReport
 }
 
 // Overview reads a run's finished steps and evaluations as the heads name them. With AllGenerations it also lists
@@ -162,7 +165,11 @@ func (o Overview) Write(w io.Writer) error {
 	p.line("run      %s", o.Run.Run)
 	p.line("recipe   %s, seed %d", o.Run.Recipe, o.Run.Seed)
 	p.line("created  %s", o.Run.Created)
-	p.line("steps    %d done of %d, %s", o.Run.StepsDone, max(o.Run.Planned, o.Run.StepsDone), o.Run.State())
+	if o.Run.Measures() {
+		p.line("steps    none: it evaluates a policy, %s", o.Run.State())
+	} else {
+		p.line("steps    %d done of %d, %s", o.Run.StepsDone, max(o.Run.Planned, o.Run.StepsDone), o.Run.State())
+	}
 	o.Run.explain(p)
 	if len(o.Evaluations) > 0 {
 		p.line("\nevaluation        success [95%% interval]  problems  greedy  tool errors*")
@@ -180,6 +187,9 @@ func (o Overview) Write(w io.Writer) error {
 	}
 	if len(o.Evaluations) > 0 {
 		p.line("* share of the calls in successful trajectories; – means that there is no data")
+	}
+	if o.Before != nil && p.err == nil {
+		p.err = WriteProperties(w, *o.Before)
 	}
 	if len(o.Steps) > 0 {
 		p.line("\n step reward success groups      rows entropy      KL  clip   grad  advantage")

@@ -37,8 +37,29 @@ func (r Run) State() status.Status {
 	return status.Status{State: status.State(r.Status), Kind: r.FailureKind, Reason: r.Reason}
 }
 
-// Progress is the finished part of the planned steps, as 3/5.
-func (r Run) Progress() string { return fmt.Sprintf("%d/%d", r.StepsDone, max(r.Planned, r.StepsDone)) }
+// Measures reports whether the run is a finished evaluation of its own, which trains nothing.
+func (r Run) Measures() bool { return r.StepsDone == 0 && r.Before == nil && r.After != nil }
+
+// Progress is the finished part of the planned steps, as 3/5; a dash where none are planned.
+func (r Run) Progress() string {
+	if r.Measures() {
+		return noData
+	}
+	return fmt.Sprintf("%d/%d", r.StepsDone, max(r.Planned, r.StepsDone))
+}
+
+// SuccessWords is the success on held-out problems before and after training, or of the policy that is evaluated.
+func (r Run) SuccessWords() string {
+	switch {
+	case r.Measures():
+		return fmt.Sprintf("%15.1f%%", 100**r.After)
+	case r.Before == nil:
+		return noData
+	case r.After == nil:
+		return fmt.Sprintf("%5.1f%% → …", 100**r.Before)
+	}
+	return fmt.Sprintf("%5.1f%% → %5.1f%%", 100**r.Before, 100**r.After)
+}
 
 // The statuses of a run that readers compare with; package status has all.
 const (

@@ -30,7 +30,10 @@ func rewardFits(r *Recipe) string {
 	if r.Environment.unfit() || r.Reward.Called() && !r.Environment.Imported() {
 		return ""
 	}
-	fit := r.Environment.Declaration().Rewards
+	fit := slices.Clone(r.Environment.Declaration().Rewards)
+	if !r.Environment.Imported() {
+		fit = append(fit, "python")
+	}
 	want := strings.Join(fit, ", ")
 	if len(fit) > 1 {
 		want = "one of " + want

@@ -122,7 +122,7 @@ func TestFaultsOfExtendingFiles(t *testing.T) {
 		{"extends: quickstart\n", "mine.yaml:1: name: is required"},
 		{"extends: ring/a\nname: mine\n",
 			"recipes/ring/b.yaml:2: extends: ring/a extends itself: ring/a → ring/b → ring/a"},
-		{"extends: text\nname: mine\n", "recipes/text.yaml:2: is not YAML: did not find expected " +
+		{"extends: text\nname: mine\n", "recipes/text.yaml:1: is not YAML: did not find expected " +
 			"node content: a value is missing, or a bracket is not closed"},
 		{"extends: bad\nname: mine\nseed: -1\n", "mine.yaml:3: seed: must be ≥ 0, got -1\n" +
 			"recipes/bad.yaml:2: steps: must be ≥ 1, got 0\nrecipes/bad.yaml:4: rollout.promts: no such field; did " +

@@ -16,6 +16,16 @@ func judgeFits(r *Recipe) string {
 	return unless(text == "", "%s: %s", field, text)
 }
 
+// Idle lists the sections that nothing in the recipe reads, by field. They are refused when a run begins, and not when a
+// recipe is resolved, because an evaluation or a replay of a run may change what asks.
+func (r *Recipe) Idle() []string {
+	if r.Judge == nil || r.Reward.Judged() || r.Evaluation.Judged {
+		return nil
+	}
+	return []string{"judge: nothing asks it: set reward.judge=server, choose a reward that asks a judge, set " +
+		"evaluation.judged=true, or leave judge out"}
+}
+
 // Unset lists the sections that the recipe needs before it can run, by field. They name the user's own servers, so
 // presets leave them out.
 func (r *Recipe) Unset() []string {

@@ -51,6 +51,19 @@ func TestRecipesThatNeedAJudge(t *testing.T) {
 	}
 }
 
+// A judge that nothing asks is said before a run begins; recipes that have one are read nevertheless.
+func TestAJudgeThatNothingAsks(t *testing.T) {
+	for want, set := range map[int][]string{0: {longSet, judgeSet}, 1: {judgeSet}} {
+		idle := resolved(t, "searchqa", set...).Recipe.Idle()
+		require.Len(t, idle, want)
+		for _, text := range idle {
+			require.Contains(t, text, "judge: nothing asks it")
+		}
+	}
+	require.Empty(t, resolved(t, "searchqa").Recipe.Idle())
+	require.Empty(t, resolved(t, "searchqa", judgeSet, "evaluation.judged=true").Recipe.Idle())
+}
+
 func TestJudgesThatARecipeCannotHave(t *testing.T) {
 	for set, message := range map[string]string{
 		"judge={url: 'http://h/v1'}":                         "judge.model: is required",

@@ -42,7 +42,7 @@ func TestSettingsOfAnEnvironment(t *testing.T) {
 		"environment.name=calc":   "has no place in a recipe of calc; it belongs to alfworld, webshop, sokoban",
 		"rollout.protocol=rstar2": "rstar2 has no actions, which sokoban is played by",
 		"layout=trajectory":       "must be turns with environment sokoban, for each turn has a whole prompt of",
-		"reward.name=rstar2_outcome": "must be one of arlarena, spear, spear_agent in a recipe of sokoban, " +
+		"reward.name=rstar2_outcome": "must be one of arlarena, spear, spear_agent, python in a recipe of sokoban, " +
 			"got rstar2_outcome",
 		"warm_start.levels=[2]": "has no place in a recipe of sokoban; it belongs to calc",
 		"warm_start.noise=2":    "must be ≤ 1, got 2",

@@ -41,6 +41,7 @@ func (d *decoder) syntax(data []byte, err error) {
 		}
 	}
 	text = strings.TrimPrefix(text, "yaml: ")
+	line = min(line, 1+bytes.Count(bytes.TrimRight(data, "\n"), []byte("\n"))) // not behind the end
 	switch odd, tab := lineOfOdd(data), lineOfTab(data, line); {
 	case tab > 0 && (strings.Contains(text, "tab character") || strings.Contains(text, "start any token")):
 		line, text = tab, "the line is indented with a tab; indent it with spaces"

@@ -3,7 +3,6 @@ package workflows
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -173,13 +172,8 @@ func (in EvaluateInput) validate() error {
 func strictJSON(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("input: %s", badinput.Kinds(wrong))
-	}
-	if err != nil {
-		return fmt.Errorf("input: %w", err)
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("input: %w", badinput.JSON(err))
 	}
 	return nil
 }

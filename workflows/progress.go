@@ -45,7 +45,7 @@ type StepLine struct {
 	// Excluded counts the step's trajectories that were excluded because something broke, including those of skipped
 	// shards.
 	Excluded int `json:"excluded,omitempty"`
-	// Edited names files of the user's reward function that were edited since the run began.
+	// Edited names files of the user's reward function or environment that were edited since the run began.
 	Edited       string             `json:"edited,omitempty"`
 	ToolCalls    int                `json:"tool_calls"`
 	Tokens       int64              `json:"tokens"`
@@ -68,7 +68,7 @@ func (l StepLine) EditedWords() string {
 	if l.Edited == "" {
 		return ""
 	}
-	return fmt.Sprintf("step %d called Python that was edited since the run began: %s", l.Step, l.Edited)
+	return fmt.Sprintf("step %d ran Python that was edited since the run began: %s", l.Step, l.Edited)
 }
 
 // MeasuredLine is the result of an evaluation after a step.
@@ -186,11 +186,17 @@ func (p *Progress) measured(step int, e api.EvaluationSummary) {
 	}
 }
 
+// ViewAddress is where `ropewalk view` serves its pages unless a flag says otherwise: always the same, so that links to
+// them last.
+const ViewAddress = "127.0.0.1:8377"
+
 // Markdown renders the state for Temporal's UI, within its limit of 20,000 bytes.
 func (p *Progress) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · recipe %s · seed %d · step %d of %d · %s\n\n", p.Run, p.Recipe, p.Seed, p.Step, p.Steps,
 		p.Stage)
+	fmt.Fprintf(&b, "[Trajectories and figures](http://%s/%s/), on a machine where `ropewalk view` runs.\n\n",
+		ViewAddress, p.Run)
 	if !p.Started.IsZero() {
 		fmt.Fprintf(&b, "Started %s; elapsed %s.", p.Started.Format("2006-01-02 15:04 UTC"), wholeSeconds(p.Elapsed))
 		if p.Totals.Steps > 0 {

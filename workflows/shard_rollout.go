@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +27,7 @@ type shardRollout struct {
 	judged    schema.Ref // zero where no judge is asked
 	called    schema.Ref // zero where no function is called
 	scored    api.Scored
+	edited    string // files of the user's environment that were edited since the run was prepared
 	timings   []api.Timing
 	record    bool     // whether the shard records its measured times itself
 	busy      api.Busy // when the activities ran whose times the shard has recorded
@@ -127,6 +129,7 @@ func (r *shardRollout) execute(ctx workflow.Context, h *home, scope api.Scope, p
 		return r.at(api.StageSandbox, turn, err)
 	}
 	r.last, r.tools = done.Manifest, append(r.tools, done.Manifest)
+	r.edited = cmp.Or(done.Edited, r.edited)
 	r.timings = append(r.timings, done.Timing)
 	return nil
 }
@@ -158,6 +161,7 @@ func (r *shardRollout) score(ctx workflow.Context, scope api.Scope, prompts sche
 	if err != nil {
 		return r.at(api.StageReward, -1, err)
 	}
+	r.scored.Edited = cmp.Or(r.scored.Edited, r.edited)
 	r.timings = append(r.timings, r.scored.Timing)
 	return recording()
 }

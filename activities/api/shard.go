@@ -68,6 +68,8 @@ type ToolsDone struct {
 	Failed int `json:"failed"`
 	// Excluded counts the trajectories that ended here because the sandbox broke on one of their calls.
 	Excluded int `json:"excluded,omitempty"`
+	// Edited names files of the user's environment that were edited since the run was prepared.
+	Edited string `json:"edited,omitempty"`
 }
 
 // EpisodesInput asks for one shard from its prompts to its rewards.
@@ -158,7 +160,7 @@ type Scored struct {
 	Compared int `json:"compared"`
 	// Excluded counts the shard's trajectories without a reward, wherever they were excluded.
 	Excluded int `json:"excluded,omitempty"`
-	// Edited names files of the user's reward function that were edited since the run was prepared.
+	// Edited names files of the user's reward function or environment that were edited since the run was prepared.
 	Edited string `json:"edited,omitempty"`
 	// Informative counts the groups whose rewards are not all equal, if the step samples in rounds.
 	Informative int `json:"informative,omitempty"`

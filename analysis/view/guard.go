@@ -49,7 +49,7 @@ func GuardFor(address net.Addr, token string) (Guard, error) {
 
 // policy lets the browser run and load what this server sends, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // Wrap guards a handler that only reads.
 func (g Guard) Wrap(next http.Handler) http.Handler {

@@ -24,7 +24,7 @@ import (
 type served struct {
 	t      *testing.T
 	viewer *view.Viewer
-	url    string
+	url    string // of the server
 	client *http.Client
 }
 
@@ -33,18 +33,20 @@ const token = "the-token-of-the-link"
 // serve serves a run of a store, whose record is followed every few milliseconds.
 func serve(t *testing.T, objects store.Store, run string) *served {
 	t.Helper()
-	v, err := view.Open(t.Context(), view.Options{Store: objects, Cache: t.TempDir(), Run: run,
-		Every: 20 * time.Millisecond})
+	home, err := view.NewHome(view.Options{Store: objects, Cache: t.TempDir(), Every: 20 * time.Millisecond,
+		Workflow: func(run string) string { return "http://127.0.0.1:8233/workflows/" + run }})
+	require.NoError(t, err)
+	v, err := home.Viewer(t.Context(), run)
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- v.Serve(ctx, listener, token) }()
+	go func() { ended <- home.Serve(ctx, listener, token) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)
-		require.NoError(t, v.Close())
+		require.NoError(t, home.Close())
 	})
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -83,7 +85,7 @@ func (s *served) complete(steps int) {
 // ask asks a question and decodes the answer.
 func (s *served) ask(path string, into any) int {
 	s.t.Helper()
-	answer, err := s.client.Get(s.url + "/api/" + path)
+	answer, err := s.client.Get(s.url + "/" + s.viewer.State().Run.Run + "/api/" + path)
 	require.NoError(s.t, err)
 	defer func() { require.NoError(s.t, answer.Body.Close()) }()
 	require.NoError(s.t, json.NewDecoder(answer.Body).Decode(into))

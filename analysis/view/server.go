@@ -23,7 +23,7 @@ var assets embed.FS
 // style is the page's style sheet: the report's, and what that lacks.
 var style = func() string {
 	parts := []string{report.Style()}
-	for _, name := range []string{"page", "filters", "list", "closeup", "overlays"} {
+	for _, name := range []string{"page", "filters", "list", "closeup", "overlays", "home"} {
 		text, err := assets.ReadFile("assets/" + name + ".css")
 		if err != nil {
 			panic(err) // the folder is embedded above
@@ -36,27 +36,34 @@ var style = func() string {
 // longest bounds the time of one question, so that the reader's SQL cannot keep the machine busy.
 const longest = 20 * time.Second
 
-// Handler answers the page and its questions:
+// assetsHandler answers what the pages load.
+func assetsHandler() http.Handler {
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
+	mux.HandleFunc("/assets/style.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = io.WriteString(w, style) // the browser has gone otherwise
+	})
+	return mux
+}
+
+// handler answers a run's page and its questions:
 //
-//	/RUN/                     the page
+//	/                         the page
 //	/api/state, /api/events   the state, once or at each change
 //	/api/trajectories?…       a page of a list
 //	/api/trajectory?id=…      a close-up
 //	/api/group?id=…           all close-ups of a group
 //	/api/figures              the report's figures
 //	/api/columns              what the reader's SQL can name
-func (v *Viewer) Handler() http.Handler {
+func (v *Viewer) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", v.toPage)
-	mux.HandleFunc("GET /{run}/", v.page)
-	files, err := fs.Sub(assets, "assets")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
-	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
-	mux.HandleFunc("GET /assets/style.css", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = io.WriteString(w, style) // the browser has gone otherwise
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, assets, "assets/page.html")
 	})
 	mux.HandleFunc("GET /api/events", v.events)
 	for path, answer := range map[string]func(context.Context, url.Values) (any, error){
@@ -80,26 +87,6 @@ func (v *Viewer) Handler() http.Handler {
 		mux.HandleFunc("GET /api/"+path, answered(answer))
 	}
 	return mux
-}
-
-// toPage leads from the bare address to the run's.
-func (v *Viewer) toPage(w http.ResponseWriter, r *http.Request) {
-	to := url.URL{Path: "/" + v.options.Run + "/", RawQuery: r.URL.RawQuery}
-	http.Redirect(w, r, to.String(), http.StatusFound)
-}
-
-// page answers the page itself. A link to another run's page says how to see that one.
-func (v *Viewer) page(w http.ResponseWriter, r *http.Request) {
-	if run := r.PathValue("run"); run != v.options.Run {
-		http.Error(w, fmt.Sprintf("this server shows run %s; `ropewalk view %s` shows the run of this link",
-			v.options.Run, run), http.StatusNotFound)
-		return
-	}
-	if strings.Trim(r.URL.Path, "/") != v.options.Run {
-		http.NotFound(w, r)
-		return
-	}
-	http.ServeFileFS(w, r, assets, "assets/page.html")
 }
 
 // badRequest marks an error in the question.

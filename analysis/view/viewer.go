@@ -20,18 +20,29 @@ import (
 type Options struct {
 	Store store.Store
 	Cache string // folder; see package cache
-	Run   string
-	// Observe asks a Temporal server how the run's workflow is; nil where there is none to ask.
-	Observe func(context.Context) (analysis.Observed, error)
+	// Observe asks a Temporal server how the workflows of these runs are, of all runs if none is named; nil where there
+	// is none to ask.
+	Observe func(ctx context.Context, runs ...string) (analysis.Observed, error)
+	// Workflow is the address of a run's workflow in Temporal's UI, "" if there is none; nil for none.
+	Workflow func(run string) string
 	// Every is the time between two looks for finished steps; 0 for 2 seconds.
 	Every time.Duration
 	// Messages gets a line for each problem while the record is followed.
 	Messages io.Writer
 }
 
-// Viewer reads one run for its page. It is safe for concurrent use; the caller closes it.
+// workflow is a run's address in Temporal's UI.
+func (o Options) workflow(run string) string {
+	if o.Workflow == nil {
+		return ""
+	}
+	return o.Workflow(run)
+}
+
+// Viewer reads one run for its page. It is safe for concurrent use.
 type Viewer struct {
 	options   Options
+	name      string // of the run
 	record    *analysis.Record
 	index     *sql.Index
 	tally     tally // of the index's trajectories of steps; one goroutine follows
@@ -61,6 +72,7 @@ type State struct {
 	Problem  string   `json:"problem,omitempty"` // why the record cannot be followed at the moment
 	Gap      string   `json:"gap,omitempty"`     // which heads are missing
 	Complete bool     `json:"complete"`          // the index holds every finished step
+	Workflow string   `json:"workflow"`          // the run's address in Temporal's UI; "" if there is none
 }
 
 // Contents counts what the index holds of steps, or of evaluations.
@@ -77,8 +89,8 @@ func (s State) of(held bool) Contents {
 	return s.Contents
 }
 
-// Open opens a viewer of a run that exists. Its index is empty until Follow fills it.
-func Open(ctx context.Context, o Options) (*Viewer, error) {
+// open opens a viewer of a run that exists. Its index is empty until Follow fills it.
+func open(ctx context.Context, o Options, name string) (*Viewer, error) {
 	files, err := cache.Open(o.Cache)
 	if err != nil {
 		return nil, err
@@ -89,16 +101,16 @@ func Open(ctx context.Context, o Options) (*Viewer, error) {
 	if o.Messages == nil {
 		o.Messages = io.Discard
 	}
-	v := &Viewer{options: o, tally: newTally(), held: newTally(), changed: make(chan struct{})}
+	v := &Viewer{options: o, name: name, tally: newTally(), held: newTally(), changed: make(chan struct{})}
 	v.record = analysis.New(o.Store).WithCache(files).WithGaps(v.warn)
 	run, err := v.run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	v.state = State{Run: run, Steps: []int{}, Contents: v.tally.contents(), Held: v.held.contents(),
-		Waiting: run.StepsDone}
+		Waiting: run.StepsDone, Workflow: o.workflow(name)}
 	v.figures.gather = func(ctx context.Context) (*report.Page, error) {
-		return report.Gather(ctx, report.Options{Store: o.Store, Cache: o.Cache, Run: o.Run,
+		return report.Gather(ctx, report.Options{Store: o.Store, Cache: o.Cache, Run: name,
 			Server: v.lastObserved()})
 	}
 	if v.index, err = sql.OpenIndex(ctx, indexTable, tableColumns()); err != nil {
@@ -174,7 +186,7 @@ func (v *Viewer) look(ctx context.Context) error {
 	if before.Complete && sameProgress(run, before.Run) {
 		return nil
 	}
-	visible, err := v.record.Visible(ctx, v.options.Run)
+	visible, err := v.record.Visible(ctx, v.name)
 	if errors.Is(err, analysis.ErrNoRun) { // it is in the catalogue and has committed nothing yet
 		v.change(func(s *State) { s.Run, s.Complete, s.Waiting = run, true, 0 })
 		return nil
@@ -192,7 +204,9 @@ func (v *Viewer) look(ctx context.Context) error {
 	if err := v.addEvaluations(ctx, visible); err != nil {
 		return err
 	}
-	v.change(func(s *State) { s.Run, s.Complete, s.Waiting, s.Problem = run, true, 0, "" })
+	v.change(func(s *State) {
+		s.Run, s.Complete, s.Waiting, s.Problem, s.Workflow = run, true, 0, "", v.options.workflow(v.name)
+	})
 	return nil
 }
 
@@ -209,7 +223,7 @@ const observeEvery = 6 * time.Second
 func (v *Viewer) run(ctx context.Context) (analysis.Run, error) {
 	if v.options.Observe != nil && time.Since(v.observing) > observeEvery { // one goroutine follows
 		v.observing = time.Now()
-		observed, err := v.options.Observe(ctx)
+		observed, err := v.options.Observe(ctx, v.name)
 		if err != nil {
 			return analysis.Run{}, err
 		}
@@ -217,7 +231,7 @@ func (v *Viewer) run(ctx context.Context) (analysis.Run, error) {
 		v.observed = observed
 		v.mu.Unlock()
 	}
-	return v.record.WithServer(v.lastObserved()).Run(ctx, v.options.Run)
+	return v.record.WithServer(v.lastObserved()).Run(ctx, v.name)
 }
 
 func (v *Viewer) lastObserved() analysis.Observed {
@@ -226,5 +240,5 @@ func (v *Viewer) lastObserved() analysis.Observed {
 	return v.observed
 }
 
-// Close closes the index.
-func (v *Viewer) Close() error { return v.index.Close() }
+// close closes the index.
+func (v *Viewer) close() error { return v.index.Close() }

@@ -40,7 +40,7 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 		{[]string{"report", "a", "B"}, "run id"},
 		{[]string{"report", "a", "b", "--gen", "all"}, "--gen: is for one run, and 2 are named"},
 		{[]string{"report", "r", "-o", "/nowhere/at/all/r.html"}, "r.html: a file cannot be made in"},
-		{[]string{"view"}, "missing argument RUN"},
+		{[]string{"view", "r", "s"}, `unexpected argument "s"`},
 		{[]string{"view", "R"}, "run id"},
 		{[]string{"view", "s3://bucket/r"}, "s3://bucket/r: want s3://BUCKET/runs/run=NAME"},
 		{[]string{"view", "s3://bucket/runs/run=r", "--address", "127.0.0.1:0"},

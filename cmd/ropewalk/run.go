@@ -127,6 +127,9 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 		return input, nil, badInput("%s: environment.name: %s holds imported solutions, which cannot be trained on; "+
 			"use `ropewalk import`", name, resolved.Recipe.Environment.Name)
 	}
+	if idle := resolved.Recipe.Idle(); len(idle) > 0 {
+		return input, nil, badInput("%s: %s", name, strings.Join(idle, "\n"))
+	}
 	if input.Run != "" {
 		if err := schema.CheckRunID(input.Run); err != nil {
 			return input, nil, badInput("--run-id: %w", err)

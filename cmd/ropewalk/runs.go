@@ -76,17 +76,7 @@ func printRuns(w io.Writer, runs []analysis.Run, long bool) error {
 		if long {
 			more = fmt.Sprintf("%s\t%d\t%s\t", r.Recipe, r.Seed, r.Created)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", r.Run, r.Progress(), successWords(r), more, r.State())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", r.Run, r.Progress(), r.SuccessWords(), more, r.State())
 	}
 	return t.Flush()
-}
-
-func successWords(r analysis.Run) string {
-	switch {
-	case r.Before == nil:
-		return "–"
-	case r.After == nil:
-		return fmt.Sprintf("%5.1f%% → …", 100**r.Before)
-	}
-	return fmt.Sprintf("%5.1f%% → %5.1f%%", 100**r.Before, 100**r.After)
 }

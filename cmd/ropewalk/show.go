@@ -101,6 +101,11 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		if err != nil {
 			return runs.Missing(err)
 		}
+		if before, found, err := record.Properties(ctx, run); err != nil {
+			return err
+		} else if found {
+			overview.Before = &before
+		}
 		if err := overview.Write(con.out); err != nil {
 			return err
 		}
@@ -116,9 +121,6 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		} else if found {
 			fmt.Fprintln(con.out)
 			analysis.WriteColdStart(con.out, cold)
-		}
-		if err := showProperties(ctx, con, record, run); err != nil {
-			return err
 		}
 		return showCost(ctx, con, record, run)
 	}
@@ -157,15 +159,6 @@ func showEvaluation(ctx context.Context, con *console, record *analysis.Record, 
 		return runs.Missing(err)
 	}
 	return view.Write(con.out)
-}
-
-// showProperties prints what the run's world offers to the methods before training.
-func showProperties(ctx context.Context, con *console, record *analysis.Record, run string) error {
-	properties, found, err := record.Properties(ctx, run)
-	if err != nil || !found {
-		return err
-	}
-	return analysis.WriteProperties(con.out, properties)
 }
 
 // showCost prints what the run has used.

@@ -20,6 +20,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
 )
 
 type viewOptions struct {
@@ -28,24 +29,30 @@ type viewOptions struct {
 }
 
 // viewAddress is where the page is served unless a flag says otherwise: always the same port, so that links last.
-const viewAddress = "127.0.0.1:8377"
+const viewAddress = workflows.ViewAddress
 
 func viewCommand(con *console) *cobra.Command {
 	o := viewOptions{}
 	cmd := &cobra.Command{
-		Use:   "view RUN",
-		Short: "show a run in the browser: figures, all trajectories, tokens; live while the run goes on",
-		Long: "view serves a page about one run until Ctrl-C: the report's figures after each step, all\n" +
-			"trajectories with filters, sorting and SQL, and each trajectory turn by turn with its tokens coloured\n" +
-			"by log-probability, entropy, ratio, advantage or mask, alone or next to the others of its group. The\n" +
-			"address of everything that it shows is a link that stays valid. The page needs the token in the\n" +
-			"printed link, and is served to this machine alone. RUN is a run's name, or\n" +
+		Use:   "view [RUN]",
+		Short: "show runs in the browser: figures, all trajectories, tokens; live while a run goes on",
+		Long: "view serves pages about runs until Ctrl-C: the report's figures after each step, all trajectories\n" +
+			"with filters, sorting and SQL, and each trajectory turn by turn with its tokens coloured by\n" +
+			"log-probability, entropy, ratio, advantage or mask, alone or next to the others of its group. Without\n" +
+			"RUN it shows the list of runs, where several can be laid side by side, and how often each problem was\n" +
+			"solved. The address of everything that it shows is a link that stays valid. The pages need the token in\n" +
+			"the printed link, and are served to this machine alone. RUN is a run's name, or\n" +
 			"s3://BUCKET/runs/run=NAME.",
-		Example: "  ropewalk view quickstart-s1-20260102-030405\n" +
+		Example: "  ropewalk view\n" +
+			"  ropewalk view quickstart-s1-20260102-030405\n" +
 			"  ropewalk view quickstart-s1-20260102-030405 --address 127.0.0.1:0 --open\n" +
 			"  ropewalk view s3://bucket/runs/run=quickstart-s1-20260102-030405",
-		Args: exactly("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error { return viewRun(cmd.Context(), con, args[0], o) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactly([]string{"RUN"}[:min(1, len(args))]...)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return viewRuns(cmd.Context(), con, strings.Join(args, ""), o)
+		},
 	}
 	cmd.Flags().StringVar(&o.address, "address", viewAddress, "serve at this `HOST:PORT`; port 0 chooses a free one")
 	cmd.Flags().BoolVar(&o.open, "open", false, "open the page in the browser")
@@ -54,7 +61,8 @@ func viewCommand(con *console) *cobra.Command {
 	return cmd
 }
 
-func viewRun(ctx context.Context, con *console, run string, o viewOptions) error {
+// viewRuns serves the pages of a record. run is the one whose link it prints; "" for the list of runs.
+func viewRuns(ctx context.Context, con *console, run string, o viewOptions) error {
 	bucket, run, err := viewed(run)
 	if err != nil {
 		return err
@@ -71,21 +79,29 @@ func viewRun(ctx context.Context, con *console, run string, o viewOptions) error
 		return err
 	}
 	defer s.Close()
-	observe := func(ctx context.Context) (analysis.Observed, error) {
+	observe := func(ctx context.Context, named ...string) (analysis.Observed, error) {
 		defer func() { c.Messages = io.Discard }() // a server that does not answer is reported once
-		return c.Observe(ctx, s, run)
+		return c.Observe(ctx, s, named...)
 	}
-	v, err := view.Open(ctx, view.Options{Store: s.Store, Cache: cacheFolder(), Run: run, Messages: con.err,
-		Observe: observe})
+	options := view.Options{Store: s.Store, Cache: cacheFolder(), Messages: con.err, Observe: observe}
+	if bucket == "" { // the runs of another bucket are not in this machine's Temporal
+		options.Workflow = runs.WorkflowPage
+	}
+	home, err := view.NewHome(options)
 	if err != nil {
-		return runs.Missing(err)
+		return err
 	}
-	defer v.Close()
+	defer home.Close()
+	if run != "" {
+		if _, err := home.Viewer(ctx, run); err != nil {
+			return runs.Missing(err)
+		}
+	}
 	token, err := viewToken()
 	if err != nil {
 		return err
 	}
-	link := v.Link(listener.Addr(), token)
+	link := home.Link(listener.Addr(), run, token)
 	fmt.Fprintln(con.out, link)
 	fmt.Fprintln(con.err, "Ctrl-C ends it")
 	if o.open {
@@ -93,7 +109,7 @@ func viewRun(ctx context.Context, con *console, run string, o viewOptions) error
 			fmt.Fprintf(con.err, "no browser was opened: %v\n", err)
 		}
 	}
-	return v.Serve(ctx, listener, token)
+	return home.Serve(ctx, listener, token)
 }
 
 // viewed reads the argument: a run's name, or where its record lies.
@@ -105,7 +121,7 @@ func viewed(text string) (bucket, run string, err error) {
 			return "", "", badInput("%s: want s3://BUCKET/runs/run=NAME", text)
 		}
 	}
-	if err := schema.CheckRunID(run); err != nil {
+	if err := schema.CheckRunID(run); err != nil && run != "" {
 		return "", "", badinput.Of(err)
 	}
 	return bucket, run, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -97,7 +98,7 @@ func readItem(line []byte) (Item, error) {
 	dec.DisallowUnknownFields()
 	var rec record
 	if err := dec.Decode(&rec); err != nil {
-		return Item{}, err
+		return Item{}, badinput.JSON(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Item{}, errors.New("more than one value")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // errAway says that the server cannot be reached now, or has no room.
@@ -39,7 +41,7 @@ type fault struct {
 func (p *openEnvPort) reply(data []byte, step bool) (Reply, error) {
 	var e envelope
 	if err := json.Unmarshal(data, &e); err != nil {
-		return Reply{}, fmt.Errorf("the OpenEnv server sent no JSON: %w", err)
+		return Reply{}, fmt.Errorf("the OpenEnv server sent no JSON: %w", badinput.JSON(err))
 	}
 	switch e.Type {
 	case "observation":
@@ -55,7 +57,7 @@ func (p *openEnvPort) reply(data []byte, step bool) (Reply, error) {
 func refusal(data []byte, step bool) (Reply, error) {
 	var f fault
 	if err := json.Unmarshal(data, &f); err != nil {
-		return Reply{}, fmt.Errorf("the OpenEnv server sent an error without its form: %w", err)
+		return Reply{}, fmt.Errorf("the OpenEnv server sent an error without its form: %w", badinput.JSON(err))
 	}
 	switch {
 	case f.Code == "CAPACITY_REACHED":
@@ -78,7 +80,7 @@ func (p *openEnvPort) observation(data []byte, step bool) (Reply, error) {
 	d.UseNumber()
 	var o observed
 	if err := d.Decode(&o); err != nil {
-		return Reply{}, fmt.Errorf("read the OpenEnv server's observation: %w", err)
+		return Reply{}, fmt.Errorf("read the OpenEnv server's observation: %w", badinput.JSON(err))
 	}
 	if o.Observation == nil || o.Done == nil {
 		return Reply{}, errors.New("the OpenEnv server's observation lacks observation or done")

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // openEnvPort begins episodes of a server that speaks OpenEnv's protocol. A session is a WebSocket. The messages are
@@ -142,7 +144,7 @@ func (p *openEnvPort) fit(ctx context.Context, at *server) error {
 		Action *actionSchema `json:"action"`
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		return fmt.Errorf("read the OpenEnv server's description of actions: %w", err)
+		return fmt.Errorf("read the OpenEnv server's description of actions: %w", badinput.JSON(err))
 	}
 	if err := p.form.fits(d.Action); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/python/adapter"
 )
@@ -195,7 +196,7 @@ func (p *process) exchange(request map[string]any) (r reply, err error) {
 		}
 		r = reply{}
 		if err := json.Unmarshal(line, &r); err != nil {
-			return r, fmt.Errorf("read the Python adapter's reply: %w", err)
+			return r, fmt.Errorf("read the Python adapter's reply: %w", badinput.JSON(err))
 		}
 		if r.Code == nil {
 			return r, nil

@@ -62,7 +62,7 @@ func retimed(t *testing.T, task env.Task, limit int) env.Task {
 }
 
 const (
-	docBegin = "<!-- env/shop writes this episode -->\n```\n"
+	docBegin = "<!-- env/shop writes this episode -->\n```text\n"
 	docEnd   = "```\n<!-- end -->"
 )
 

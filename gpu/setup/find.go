@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/versions"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/python"
 )
 
@@ -145,7 +146,7 @@ func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, 
 		return p, fmt.Errorf("start %s (%s): %w%s", path, c.source, err, said(err))
 	}
 	if err := json.Unmarshal(out, &p); err != nil {
-		return p, fmt.Errorf("%s (%s) does not answer as a Python does: %w", path, c.source, err)
+		return p, fmt.Errorf("%s (%s) does not answer as a Python does: %w", path, c.source, badinput.JSON(err))
 	}
 	if v, err := versions.Parse(p.Version); err != nil || v.Before(versions.Python) {
 		return p, &UnfitError{p, fmt.Errorf("Python %s or newer is needed", versions.Python)}

@@ -1,6 +1,7 @@
 package badinput_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,29 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 )
+
+// A value of the wrong kind is said in the words of JSON, and other errors stay.
+func TestJSON(t *testing.T) {
+	var into struct {
+		Names  []string
+		Of     map[string]int
+		Share  float64
+		Within struct{ Set bool }
+	}
+	for text, want := range map[string]string{
+		`[]`:                     "must be an object, got a list",
+		`{"Names": {}}`:          "Names: must be a list, got an object",
+		`{"Names": [true]}`:      "Names: must be a text, got true or false",
+		`{"Of": "x"}`:            "Of: must be an object, got a text",
+		`{"Of": {"a": 1.5}}`:     "Of: must be a whole number, got 1.5",
+		`{"Share": "1"}`:         "Share: must be a number, got a text",
+		`{"Within": {"Set": 1}}`: "Within.Set: must be true or false, got a number",
+		`{`:                      "unexpected end of JSON input",
+	} {
+		require.EqualError(t, badinput.JSON(json.Unmarshal([]byte(text), &into)), want, text)
+	}
+	require.NoError(t, badinput.JSON(nil))
+}
 
 func TestErrorsAreMarkedAndWrapped(t *testing.T) {
 	err := fmt.Errorf("run: %w", badinput.Errorf("--seed: %w", io.EOF))

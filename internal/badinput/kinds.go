@@ -2,18 +2,24 @@ package badinput
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
-// Kinds says of which kind a value of JSON must be, and is, after the name of its field where it has one. The error's
-// own text has Go's words.
-func Kinds(wrong *json.UnmarshalTypeError) string {
+// JSON returns an error of encoding/json in the words of those who write JSON. Where a value is of the wrong kind, its
+// own text names Go's types. JSON returns other errors as they are.
+func JSON(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
 	text := fmt.Sprintf("must be %s, got %s", kindOf(wrong.Type), jsonKind(wrong.Value))
 	if wrong.Field != "" {
 		text = wrong.Field + ": " + text
 	}
-	return text
+	return errors.New(text)
 }
 
 // kindOf is what a value of a Go type is in JSON.
@@ -40,6 +46,8 @@ func jsonKind(value string) string {
 	switch value {
 	case "string":
 		return "a text"
+	case "number":
+		return "a number"
 	case "array":
 		return "a list"
 	case "object":
@@ -47,5 +55,5 @@ func jsonKind(value string) string {
 	case "bool":
 		return "true or false"
 	}
-	return value
+	return strings.TrimPrefix(value, "number ")
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // ErrUnreachable says that no hub answered. A model that was fetched before can then be used from the store.
@@ -132,7 +134,8 @@ func (h Hub) Resolve(ctx context.Context, repository, revision string) (Snapshot
 		}
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, mostListing)).Decode(&listing); err != nil {
-		return Snapshot{}, fmt.Errorf("hf://%s@%s: read the hub's list of files: %w", repository, revision, err)
+		return Snapshot{}, fmt.Errorf("hf://%s@%s: read the hub's list of files: %w", repository, revision,
+			badinput.JSON(err))
 	}
 	if !IsCommit(listing.SHA) || len(listing.Siblings) > mostFiles {
 		return Snapshot{}, fmt.Errorf("hf://%s@%s: the hub names the commit %.60q with %d files", repository, revision,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/secret"
 )
 
@@ -195,7 +196,7 @@ func (c *Client) once(ctx context.Context, r Request) (Reply, error) {
 func (c *Client) read(data []byte) (Reply, error) {
 	var got completion
 	if err := json.Unmarshal(data, &got); err != nil {
-		return Reply{}, c.fault(Malformed, "its reply is no chat completion: %v", err)
+		return Reply{}, c.fault(Malformed, "its reply is no chat completion: %v", badinput.JSON(err))
 	}
 	if len(got.Choices) != 1 || got.Choices[0].Message == nil {
 		return Reply{}, c.fault(Malformed, "its reply has %d choices with a message, want 1", len(got.Choices))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
@@ -78,7 +79,7 @@ func (m *Model) special(name string, text []byte) error {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+		return fmt.Errorf("read %s: %w", name, badinput.JSON(err))
 	}
 	for _, key := range []string{"bos_token", "eos_token", "pad_token", "unk_token"} {
 		var plain string
@@ -119,7 +120,7 @@ func (m *Model) ends(generation []byte) error {
 			EOS json.RawMessage `json:"eos_token_id"`
 		}
 		if err := json.Unmarshal(generation, &g); err != nil {
-			return fmt.Errorf("read %s: %w", checkpoint.FileGeneration, err)
+			return fmt.Errorf("read %s: %w", checkpoint.FileGeneration, badinput.JSON(err))
 		}
 		var one int32
 		var many []int32

@@ -32,11 +32,30 @@ func Take(from, to string) error {
 	} else {
 		err = convert(from, to)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = Check(to)
 	}
-	return Check(to)
+	if err != nil {
+		return takenError{err, to}
+	}
+	return nil
 }
+
+// takenError is an error about a folder that a model was taken into. Its text leaves the folder out: it is temporary,
+// and callers name where the model comes from.
+type takenError struct {
+	error
+	folder string
+}
+
+// Error implements error.
+func (e takenError) Error() string {
+	return strings.NewReplacer("read checkpoint "+e.folder+": ", "", e.folder+string(filepath.Separator), "").
+		Replace(e.error.Error())
+}
+
+// Unwrap returns the error with its whole text.
+func (e takenError) Unwrap() error { return e.error }
 
 // Check checks a model's folder: its configuration, the headers of its weights, and its tokenizer.
 func Check(folder string) error {

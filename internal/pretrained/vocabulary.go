@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/policy/gguf"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
@@ -81,7 +82,7 @@ func startOf(config []byte) (string, error) {
 		Token json.RawMessage `json:"bos_token"`
 	}
 	if err := json.Unmarshal(config, &fields); err != nil {
-		return "", fmt.Errorf("read tokenizer_config.json: %w", err)
+		return "", fmt.Errorf("read tokenizer_config.json: %w", badinput.JSON(err))
 	}
 	var plain string
 	if json.Unmarshal(fields.Token, &plain) == nil {

@@ -29,6 +29,7 @@ type ProgressView struct {
 	work    Work   // what the run is doing
 	retried string // the reason to try again that was printed last
 	edited  string // files that the last warning named
+	idle    bool   // it was said that a step's advantages are all 0
 	noted   int    // notes that were printed
 	at      int    // last step whose evaluation was printed
 	// offer prints what the world offers before training, once it is known; nil prints nothing.
@@ -83,6 +84,11 @@ func (v *ProgressView) Show(p workflows.Progress) {
 		if l.Edited != "" && l.Edited != v.edited {
 			v.edited = l.Edited
 			v.line("warning: " + l.EditedWords())
+		}
+		if l.Advantages != nil && l.Advantages.Zero == 1 && !v.idle {
+			v.idle = true
+			v.line(fmt.Sprintf("note: all advantages of step %d are 0: its update learnt nothing from the rewards; "+
+				"resample.reject_equal=true drops groups whose rewards are equal", l.Step))
 		}
 	}
 	v.measured(p, v.shown)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -89,7 +90,19 @@ func TestEditedCodeIsSaid(t *testing.T) {
 	view.Show(p)
 	require.Equal(t, 1, strings.Count(out.String(), "warning: "))
 	require.Contains(t, out.String(),
-		"warning: step 2 called Python that was edited since the run began: scoring.py\n")
+		"warning: step 2 ran Python that was edited since the run began: scoring.py\n")
+}
+
+// Updates whose advantages are all 0 take time and teach nothing, which is said once.
+func TestUpdatesThatTeachNothing(t *testing.T) {
+	var out bytes.Buffer
+	view := NewProgressView(&out, false)
+	p := at(4)
+	p.Lines[0].Advantages = &schema.Advantages{Zero: 0.5}
+	p.Lines[1].Advantages, p.Lines[2].Advantages = &schema.Advantages{Zero: 1}, &schema.Advantages{Zero: 1}
+	view.Show(p)
+	require.Equal(t, 1, strings.Count(out.String(), "note: "))
+	require.Contains(t, out.String(), "note: all advantages of step 2 are 0")
 }
 
 // Notes come first, what the world offers before the first step's line, and evaluations where their steps are.

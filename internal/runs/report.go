@@ -162,8 +162,7 @@ func (r TrainReport) WriteText(w io.Writer, address stack.Addresses) {
 		"  %[1]s sql \"select step, avg(reward) from rewards where run = '%[2]s' group by 1 order by 1\"\n"+
 		"  %[1]s verify %[2]s\n", os.Args[0], r.Run, r.Steps)
 	if address.UI != "" {
-		fmt.Fprintf(w, "  the run in Temporal's UI: %s/namespaces/%s/workflows/%s\n",
-			strings.TrimSuffix(address.UI, "/"), address.Namespace, r.Run)
+		fmt.Fprintf(w, "  the run in Temporal's UI: %s\n", workflowPage(address, r.Run))
 	}
 }
 
@@ -184,6 +183,19 @@ func stageShares(seconds map[string]float64) string {
 		parts = append(parts, fmt.Sprintf("%s %.1f", name, seconds[name]))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func workflowPage(address stack.Addresses, run string) string {
+	return fmt.Sprintf("%s/namespaces/%s/workflows/%s", strings.TrimSuffix(address.UI, "/"), address.Namespace, run)
+}
+
+// WorkflowPage is the address of a run in the UI of the local stack's Temporal, "" if none runs.
+func WorkflowPage(run string) string {
+	address, running, err := stack.TemporalNow()
+	if err != nil || !running || address.UI == "" {
+		return ""
+	}
+	return workflowPage(address, run)
 }
 
 // ViewOfRuns is the address of the list of runs in Temporal's UI, without the workflows of steps, shards and replays.

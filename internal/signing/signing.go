@@ -56,7 +56,7 @@ func Load(path string) (*Signer, error) {
 	}
 	key, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s: holds a key of type %T, want Ed25519", path, parsed)
+		return nil, fmt.Errorf("%s: holds a key of another kind, want Ed25519", path)
 	}
 	return &Signer{key, identify(key.Public().(ed25519.PublicKey))}, nil
 }
@@ -88,7 +88,7 @@ func LoadKeys(paths []string) (Keys, error) {
 			}
 			key, ok := parsed.(ed25519.PublicKey)
 			if !ok {
-				return nil, fmt.Errorf("%s: holds a key of type %T, want Ed25519", path, parsed)
+				return nil, fmt.Errorf("%s: holds a key of another kind, want Ed25519", path)
 			}
 			out[identify(key)] = key
 		}

@@ -75,7 +75,7 @@ func TestKeysThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	for path, want := range map[string]string{
 		public:                          "is no private key in PKCS #8",
-		file(t, "PRIVATE KEY", data):    "holds a key of type *ecdsa.PrivateKey, want Ed25519",
+		file(t, "PRIVATE KEY", data):    "holds a key of another kind, want Ed25519",
 		filepath.Join(t.TempDir(), "a"): "no such file",
 	} {
 		t.Setenv(signing.Variable, path)

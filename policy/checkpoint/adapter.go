@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // A LoRA adapter has two files in the folder of its base, model.safetensors. The first is adapter_config.json. The
@@ -68,7 +70,7 @@ func (c *Checkpoint) merge(dir string) error {
 	}
 	var config adapterConfig
 	if err := json.Unmarshal(text, &config); err != nil {
-		return fmt.Errorf("%w: parse %s: %w", ErrCorrupt, FileAdapterConfig, err)
+		return fmt.Errorf("%w: parse %s: %w", ErrCorrupt, FileAdapterConfig, badinput.JSON(err))
 	}
 	if err := config.refuse(); err != nil {
 		return fmt.Errorf("%s: %w", FileAdapterConfig, err)

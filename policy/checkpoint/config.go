@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // ErrCorrupt marks a file that contradicts itself or other files of its checkpoint.
@@ -116,7 +118,7 @@ func ParseConfig(config []byte) (Shape, error) { return parseConfig(config) }
 func parseConfig(b []byte) (Shape, error) {
 	var c configJSON
 	if err := json.Unmarshal(b, &c); err != nil {
-		return Shape{}, fmt.Errorf("%w: parse config.json: %w", ErrCorrupt, err)
+		return Shape{}, fmt.Errorf("%w: parse config.json: %w", ErrCorrupt, badinput.JSON(err))
 	}
 	of, err := checkArchitecture(c.ModelType)
 	if err != nil {
@@ -185,7 +187,7 @@ func (c *configJSON) window(absent int) (int, error) {
 	n := absent
 	if len(c.SlidingWindow) > 0 {
 		if err := json.Unmarshal(c.SlidingWindow, &n); err != nil {
-			return 0, fmt.Errorf("%w: config.json: sliding_window: %w", ErrCorrupt, err)
+			return 0, fmt.Errorf("%w: config.json: sliding_window: %w", ErrCorrupt, badinput.JSON(err))
 		}
 	} else if absent == 0 {
 		n = 4096 // transformers' default where use_sliding_window is set
@@ -217,11 +219,11 @@ func oneOrMany(b json.RawMessage) ([]int32, error) {
 	}
 	var many []int32
 	if b[0] == '[' {
-		return many, json.Unmarshal(b, &many)
+		return many, badinput.JSON(json.Unmarshal(b, &many))
 	}
 	var one int32
 	if err := json.Unmarshal(b, &one); err != nil {
-		return nil, err
+		return nil, badinput.JSON(err)
 	}
 	return []int32{one}, nil
 }
@@ -299,7 +301,7 @@ func marshalSorted(m map[string]any) []byte {
 func withDtype(b []byte, dtype Dtype) ([]byte, error) {
 	var m map[string]any
 	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, fmt.Errorf("%w: parse config.json: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: parse config.json: %w", ErrCorrupt, badinput.JSON(err))
 	}
 	name := map[Dtype]string{F32: "float32", F16: "float16", BF16: "bfloat16"}[dtype]
 	changed := false

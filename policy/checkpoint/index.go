@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // modelTensors opens the model's own weights: model.safetensors, or the files that the index names.
@@ -51,7 +53,7 @@ func indexed(dir string) ([]string, error) {
 		Files map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return nil, fmt.Errorf("%w: parse %s: %w", ErrCorrupt, FileIndex, err)
+		return nil, fmt.Errorf("%w: parse %s: %w", ErrCorrupt, FileIndex, badinput.JSON(err))
 	}
 	if len(index.Files) == 0 {
 		return nil, fmt.Errorf("%w: %s: weight_map names no file", ErrCorrupt, FileIndex)

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // A safetensors file is: the header's length N (uint64, little-endian), N bytes of JSON that map each
@@ -66,19 +68,19 @@ type namedEntry struct {
 func (f *File) header(b []byte) ([]namedEntry, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(b, &raw); err != nil {
-		return nil, fmt.Errorf("%w: parse safetensors header: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: parse safetensors header: %w", ErrCorrupt, badinput.JSON(err))
 	}
 	var entries []namedEntry
 	for name, msg := range raw {
 		if name == "__metadata__" {
 			if err := json.Unmarshal(msg, &f.Metadata); err != nil {
-				return nil, fmt.Errorf("%w: parse __metadata__: %w", ErrCorrupt, err)
+				return nil, fmt.Errorf("%w: parse __metadata__: %w", ErrCorrupt, badinput.JSON(err))
 			}
 			continue
 		}
 		e := namedEntry{name: name}
 		if err := json.Unmarshal(msg, &e.tensorEntry); err != nil {
-			return nil, fmt.Errorf("%w: parse entry %q: %w", ErrCorrupt, name, err)
+			return nil, fmt.Errorf("%w: parse entry %q: %w", ErrCorrupt, name, badinput.JSON(err))
 		}
 		entries = append(entries, e)
 	}

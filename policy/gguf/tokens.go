@@ -3,6 +3,8 @@ package gguf
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // The types of tokens, as llama.cpp numbers them.
@@ -87,7 +89,7 @@ func ChatTemplate(files map[string][]byte) (string, error) {
 		Template json.RawMessage `json:"chat_template"`
 	}
 	if err := json.Unmarshal(text, &config); err != nil {
-		return "", fmt.Errorf("read tokenizer_config.json: %w", err)
+		return "", fmt.Errorf("read tokenizer_config.json: %w", badinput.JSON(err))
 	}
 	if len(config.Template) == 0 || string(config.Template) == "null" {
 		return "", nil
@@ -95,7 +97,7 @@ func ChatTemplate(files map[string][]byte) (string, error) {
 	var template string
 	if err := json.Unmarshal(config.Template, &template); err != nil {
 		return "", fmt.Errorf("read tokenizer_config.json: chat_template: several templates cannot be written as "+
-			"GGUF: %w", err)
+			"GGUF: %w", badinput.JSON(err))
 	}
 	return template, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -104,7 +105,7 @@ func (l *link) call(ctx context.Context, c openai.Call, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return l.fault("its reply to %s is not the JSON that was expected: %v", c.Path, err)
+		return l.fault("its reply to %s is not the JSON that was expected: %v", c.Path, badinput.JSON(err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -217,7 +218,7 @@ func (d *llama) streamed(ctx context.Context, body map[string]any, tokens int) (
 	err = d.stream(ctx, "completion", body, tokens, func(data []byte) error {
 		var part llamaReply
 		if err := json.Unmarshal(data, &part); err != nil {
-			return d.fault("its stream is not the JSON that was expected: %v", err)
+			return d.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
 		}
 		reply.Tokens, reply.Probabilities = append(reply.Tokens, part.Tokens...),
 			append(reply.Probabilities, part.Probabilities...)

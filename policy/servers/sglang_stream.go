@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // mostEvents bounds the events of one response. An event of SGLang repeats all log-probabilities since the first token,
@@ -20,7 +22,7 @@ func (d *sglang) streamed(ctx context.Context, r row, body map[string]any) (out 
 	err = d.stream(ctx, "generate", body, r.maxTokens, func(data []byte) error {
 		var reply sglangReply
 		if err := json.Unmarshal(data, &reply); err != nil {
-			return d.fault("its stream is not the JSON that was expected: %v", err)
+			return d.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
 		}
 		if err := d.sameVersion(reply); err != nil {
 			return err

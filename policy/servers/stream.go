@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/openai"
 )
 
@@ -46,7 +47,7 @@ func (l *link) streamed(ctx context.Context, r row, body map[string]any,
 	err = l.stream(ctx, "v1/completions", body, r.maxTokens, func(data []byte) error {
 		var reply completionReply
 		if err := json.Unmarshal(data, &reply); err != nil {
-			return l.fault("its stream is not the JSON that was expected: %v", err)
+			return l.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
 		}
 		more, err := part(r, reply)
 		if err != nil {

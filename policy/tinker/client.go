@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/openai"
 )
 
@@ -80,7 +81,7 @@ func (l *link) once(ctx context.Context, call openai.Call, into any) error {
 
 func (l *link) decode(data []byte, path string, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
-		return l.fault("its reply to %s is not the JSON that was expected: %v", path, err)
+		return l.fault("its reply to %s is not the JSON that was expected: %v", path, badinput.JSON(err))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
@@ -35,7 +36,7 @@ func readReference(dir string) (*reference, error) {
 	}
 	var r reference
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", checkpoint.ErrCorrupt, checkpoint.FileReference, err)
+		return nil, fmt.Errorf("%w: %s: %w", checkpoint.ErrCorrupt, checkpoint.FileReference, badinput.JSON(err))
 	}
 	if !pathOf.MatchString(r.Weights) || r.Step < 0 || len(r.Probe) != len(r.LogProbs)+1 {
 		return nil, fmt.Errorf("%w: %s names no checkpoint of a server", checkpoint.ErrCorrupt,

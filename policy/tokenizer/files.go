@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // symbolOf is the byte-level alphabet: the character that represents each byte. Printable Latin-1 characters
@@ -136,7 +138,7 @@ func encodeJSON(v any) []byte {
 func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 	var file fileJSON
 	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
-		return nil, fmt.Errorf("read tokenizer.json: %w", err)
+		return nil, fmt.Errorf("read tokenizer.json: %w", badinput.JSON(err))
 	}
 	if err := checkModel(file); err != nil {
 		return nil, fmt.Errorf("read tokenizer.json: %w", err)

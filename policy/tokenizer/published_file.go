@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // The shapes of a published tokenizer.json, as far as they change ids.
@@ -40,7 +42,7 @@ const mostTokens = 1 << 22
 func LoadPublished(tokenizerJSON []byte) (*Published, error) {
 	var file publishedJSON
 	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
-		return nil, fmt.Errorf("read tokenizer.json: %w", err)
+		return nil, fmt.Errorf("read tokenizer.json: %w", badinput.JSON(err))
 	}
 	t, err := file.tokenizer()
 	if err != nil {
@@ -73,7 +75,7 @@ func ReadVocabulary(tokenizerJSON []byte) (Vocabulary, error) {
 func (f publishedJSON) tokenizer() (*Published, error) {
 	var kind struct{ Type string }
 	if err := json.Unmarshal(f.Model, &kind); err != nil {
-		return nil, err
+		return nil, badinput.JSON(err)
 	}
 	if kind.Type == "Unigram" {
 		return f.unigram()
@@ -88,7 +90,7 @@ func (f publishedJSON) tokenizer() (*Published, error) {
 func (f publishedJSON) vocabulary() (v Vocabulary, err error) {
 	var model modelJSON
 	if err = json.Unmarshal(f.Model, &model); err != nil {
-		return v, err
+		return v, badinput.JSON(err)
 	}
 	if err = model.supported(); err != nil {
 		return v, err

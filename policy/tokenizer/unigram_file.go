@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // unigramJSON is the model of a tokenizer.json that holds a Unigram vocabulary.
@@ -16,7 +18,7 @@ type unigramJSON struct {
 func (f publishedJSON) unigram() (*Published, error) {
 	var model unigramJSON
 	if err := json.Unmarshal(f.Model, &model); err != nil {
-		return nil, err
+		return nil, badinput.JSON(err)
 	}
 	p := Pieces{Unknown: -1, ByteFallback: model.ByteFallback, Space: "\u2581", Prefix: "never"}
 	if model.Unknown != nil {
@@ -28,10 +30,10 @@ func (f publishedJSON) unigram() (*Published, error) {
 	p.Tokens, p.Scores = make([]string, len(model.Vocab)), make([]float64, len(model.Vocab))
 	for id, entry := range model.Vocab {
 		if err := json.Unmarshal(entry[0], &p.Tokens[id]); err != nil {
-			return nil, fmt.Errorf("token %d: %w", id, err)
+			return nil, fmt.Errorf("token %d: %w", id, badinput.JSON(err))
 		}
 		if err := json.Unmarshal(entry[1], &p.Scores[id]); err != nil {
-			return nil, fmt.Errorf("score of token %d: %w", id, err)
+			return nil, fmt.Errorf("score of token %d: %w", id, badinput.JSON(err))
 		}
 	}
 	for _, a := range f.AddedTokens {

@@ -27,7 +27,7 @@ var function = Declaration{
 // Function is the reward of a user's function, with what is needed to call it.
 type Function struct {
 	Module      string  `json:"module" doc:"the function, as package:name. It is called with a trajectory (a dictionary) and kwargs, and returns a number, or a pair of a number and whether the task is solved"`
-	Kwargs      string  `json:"kwargs" doc:"further arguments of each call, a JSON object; empty = none"`
+	Kwargs      string  `json:"kwargs" default:"\"\"" doc:"further arguments of each call, a JSON object; empty = none"`
 	Path        string  `json:"path" doc:"absolute path of a folder that modules are also loaded from; every worker reads it"`
 	Digest      string  `json:"code_sha256" quiet:"true" default:"\"\"" doc:"digest that the function's code must have, as a run records it: the SHA-256 of the module's file, or of the lines for all files that it imports from its own folder; empty = any"`
 	Interpreter string  `json:"interpreter" doc:"name of the environment variable that names the worker's Python interpreter; python3 if the variable is not set"`

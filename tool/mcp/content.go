@@ -76,7 +76,7 @@ func textOfContent(c sdk.Content) string {
 		}
 		return fmt.Sprintf("[resource %s, %s]\n%s", c.Resource.URI, c.Resource.MIMEType, c.Resource.Text)
 	}
-	return fmt.Sprintf("[%T]", c)
+	return "[content that is neither text, image, audio nor resource]"
 }
 
 // holds reports whether one of the texts is this JSON value.

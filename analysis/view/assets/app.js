@@ -27,6 +27,9 @@ const heard = (next) => {
   const run = next.run;
   document.title = `${run.run} · ropewalk view`;
   by("run").textContent = run.run;
+  by("problems").href = "/problems?" + new URLSearchParams({run: run.run});
+  by("workflow").href = next.workflow;
+  by("workflow").hidden = next.workflow === "";
   const planned = Math.max(run.steps_planned, run.steps_done);
   const done = `step ${run.steps_done}${planned > run.steps_done ? " of " + planned : ""}`;
   const failure = run.failure_kind ? ` (${run.failure_kind})` : "";
@@ -45,7 +48,7 @@ const heard = (next) => {
 };
 
 const listen = () => {
-  const events = new EventSource("/api/events");
+  const events = new EventSource("api/events");
   events.onmessage = (event) => heard(JSON.parse(event.data));
   events.onerror = () => {
     by("problem").textContent =

@@ -16,7 +16,7 @@ export const by = (id) => document.getElementById(id);
 
 export const ask = async (path, parameters, signal) => {
   const query = parameters ? "?" + new URLSearchParams(parameters) : "";
-  const answer = await fetch("/api/" + path + query, {signal});
+  const answer = await fetch("api/" + path + query, {signal});
   const type = answer.headers.get("Content-Type") ?? "";
   const body = type.startsWith("application/json") ? await answer.json() : {error: await answer.text()};
   if (!answer.ok) throw new Error(body.error);

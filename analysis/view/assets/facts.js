@@ -5,6 +5,9 @@ import {fate} from "./badges.js";
 const fact = (name, value, note) =>
   el("div", {}, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, " " + note)));
 
+// runName is the run of this page, whose address begins with it.
+const runName = () => location.pathname.split("/")[1];
+
 export const facts = (c) => {
   const r = c.row;
   const held = r.part === "evaluation";
@@ -24,6 +27,11 @@ export const facts = (c) => {
     fact("answer", el("span", {class: r.success ? "right" : ""}, r.answer ?? "none"), `gold ${r.gold ?? "–"}`),
     c.advantage !== null && fact("advantage", number(c.advantage), "mean, before the weight"),
     fact("level", number(r.level)),
+    r.problem_id &&
+      fact(
+        "problem",
+        el("a", {href: "/problems?" + new URLSearchParams({run: runName(), problem: r.problem_id})}, "all attempts"),
+      ),
     fact("tokens", number(r.tokens), `${number(r.response_tokens)} written`),
     fact("calls", number(r.tool_calls), r.tool_errors ? `${r.tool_errors} failed` : null),
     fact("end", r.finish?.replaceAll("_", " ") ?? "–"),

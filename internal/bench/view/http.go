@@ -47,22 +47,27 @@ func serve(ctx context.Context, root string) (s *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := view.Open(ctx, view.Options{Store: folder.New(root), Cache: cache, Run: runName, Messages: os.Stderr})
+	home, err := view.NewHome(view.Options{Store: folder.New(root), Cache: cache, Messages: os.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	v, err := home.Viewer(ctx, runName)
 	if err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, errors.Join(err, v.Close())
+		return nil, errors.Join(err, home.Close())
 	}
 	token := view.NewToken()
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- v.Serve(ctx, listener, token) }()
-	return &server{viewer: v, link: v.Link(listener.Addr(), token), api: "http://" + listener.Addr().String() + "/api/",
+	go func() { served <- home.Serve(ctx, listener, token) }()
+	return &server{viewer: v, link: home.Link(listener.Addr(), runName, token),
+		api: "http://" + listener.Addr().String() + "/" + runName + "/api/",
 		close: func() error {
 			stop()
-			return errors.Join(<-served, v.Close(), os.RemoveAll(cache))
+			return errors.Join(<-served, home.Close(), os.RemoveAll(cache))
 		}}, nil
 }
 
