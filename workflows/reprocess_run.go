@@ -59,7 +59,7 @@ func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, err
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
 		return ReprocessResult{}, fmt.Errorf("set search attribute RunID: %w", err)
 	}
-	r := &reprocess{in: in, at: position{run: run, step: importStep}, states: newStates(ctx, run)}
+	r := &reprocess{in: in, at: position{run: run, step: importStep}, states: states{run: run}}
 	r.states.began(ctx, workflow.GetInfo(ctx).WorkflowStartTime.UTC())
 	progress := func() (Progress, error) {
 		return Progress{Run: run, Recipe: in.Recipe + in.RecipeFile, Step: importStep, Steps: importStep,

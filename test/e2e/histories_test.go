@@ -123,21 +123,12 @@ func TestRecordReplayHistories(t *testing.T) {
 	}
 }
 
-// TestRecordForwardHistories writes that of a step with the stage logprobs.
-func TestRecordForwardHistories(t *testing.T) {
+// TestRecordLogprobsHistories writes that of a step with the stage logprobs.
+func TestRecordLogprobsHistories(t *testing.T) {
 	records(t)
 	h, _ := needs(t, sharedStack)
-	h.run(t, recipe("recorded-forward", forwarding...)...).ok(t)
-	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
-}
-
-// TestRecordDirectHistories writes the histories of a run whose steps run the activities of their shards themselves.
-func TestRecordDirectHistories(t *testing.T) {
-	records(t)
-	h := recorder(t)
-	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-direct").ok(t)
-	save(t, h, "recorded-direct", "", "train-direct.json")
-	save(t, h, "recorded-direct/step=2", "", "step-direct.json")
+	h.run(t, recipe("recorded-logprobs", forwarding...)...).ok(t)
+	save(t, h, "recorded-logprobs/step=2", "", "step-logprobs.json")
 }
 
 // TestRecordAlongsideHistories writes the histories of a run whose evaluations run alongside its steps.
@@ -380,22 +371,4 @@ func scrub(m protoreflect.Message, names *strings.Replacer) {
 		}
 		return true
 	})
-}
-
-// TestRecordPrunedHistories writes the history of a run that prunes alongside its steps.
-func TestRecordPrunedHistories(t *testing.T) {
-	records(t)
-	h := recorder(t)
-	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-pruned", "--set", "checkpoint.keep_last=1", "--set",
-		"checkpoint.every=0",
-		"--set", "checkpoint.keep_best=1", "--set", "evaluation.every=2").ok(t)
-	h.run(t, "verify", "recorded-pruned").ok(t)
-	pruned := 0
-	for _, key := range h.record().keys(schema.RunPrefix("recorded-pruned") + "checkpoints/") {
-		if strings.HasSuffix(key, "/"+schema.PrunedFile) {
-			pruned++
-		}
-	}
-	require.Equal(t, steps-2, pruned, "the last one and the best evaluated one are kept")
-	save(t, h, "recorded-pruned", "", "train-pruned.json")
 }
