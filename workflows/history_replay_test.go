@@ -29,6 +29,7 @@ var recorded = []string{
 	"refused-input.json",      // TrainRun refuses its input
 	"refused-recipe.json",     // PrepareRun refuses the recipe
 	"replay-check.json",       // ReplayStage that checks every step
+	"replay-symbolic.json",    // ReplayStage of a reward that reads gradings
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"sample-pipelined.json",   // SampleStep of a pipelined run
 	"scheduled.json",          // ScheduledRun, which notes the start of its run
@@ -38,6 +39,7 @@ var recorded = []string{
 	"step-buffer.json",        // TrainStep with a replay buffer
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-finish.json",        // TrainStep whose last activity updates and publishes
+	"step-graded.json",        // TrainStep with the stage grade
 	"step-interleaved.json",   // TrainStep whose shards are one activity each
 	"step-logprobs.json",      // TrainStep with the stage logprobs
 	"step-pipelined.json",     // TrainStep of a step that was sampled ahead
