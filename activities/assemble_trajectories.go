@@ -57,8 +57,7 @@ func (a AssembleTrajectories) sampled(ctx context.Context, in api.AssembleInput,
 	return rows, nil
 }
 
-// imported takes the importer's trajectories, counts which of their calls failed here, and excludes trajectories with
-// a call that has no verdict.
+// imported takes the importer's trajectories and counts which of their calls failed.
 func (a AssembleTrajectories) imported(ctx context.Context, in api.AssembleInput,
 	_ *recipes.Recipe) ([]schema.TrajectoryRow, error) {
 	manifests, err := a.behind(ctx, in.Past, nil)
@@ -73,17 +72,14 @@ func (a AssembleTrajectories) imported(ctx context.Context, in api.AssembleInput
 	if err != nil {
 		return nil, err
 	}
-	failed, broken := map[string]int32{}, map[string]*string{}
+	failed := map[string]int32{}
 	for _, c := range calls {
-		switch {
-		case c.Excluded != nil:
-			broken[c.TrajectoryID] = c.Excluded
-		case sandbox.Status(c.Status).Failed():
+		if sandbox.Status(c.Status).Failed() {
 			failed[c.TrajectoryID]++
 		}
 	}
 	for i := range rows {
-		rows[i].ToolErrors, rows[i].Excluded = failed[rows[i].TrajectoryID], broken[rows[i].TrajectoryID]
+		rows[i].ToolErrors = failed[rows[i].TrajectoryID]
 	}
 	return rows, nil
 }

@@ -251,31 +251,22 @@ func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 	require.ErrorContains(t, err, "none of 12 calls got a verdict: zygote is gone")
 }
 
-// An imported trajectory is complete, whatever its source computed. Here it is still excluded if the sandbox has no
-// verdict on one of its calls.
-func TestImportedTrajectoriesAreExcludedToo(t *testing.T) {
+// An imported trajectory counts its calls that failed where it was made.
+func TestImportedTrajectoriesCountFailedCalls(t *testing.T) {
 	b := stepOf(t, nil, nil)
-	why := "sandbox: zygote is gone"
 	var trajectories []schema.TrajectoryRow
 	var calls []schema.ToolCallRow
-	for sample, status := range []string{"ok", "runtime_error", ""} {
+	for sample, status := range []string{"ok", "tool_error"} {
 		group, id := schema.GroupID(1, 0), schema.TrajectoryID(1, 0, sample)
 		trajectories = append(trajectories, schema.TrajectoryRow{GroupID: group, TrajectoryID: id, ProblemID: "p",
 			Source: "s", ToolCalls: 1, Finish: "answered"})
-		call := schema.ToolCallRow{GroupID: group, TrajectoryID: id, Status: status}
-		if status == "" {
-			call.Excluded = &why
-		}
-		calls = append(calls, call)
+		calls = append(calls, schema.ToolCallRow{GroupID: group, TrajectoryID: id, Status: status})
 	}
-	failed, excluded := countCalls(calls)
-	require.Equal(t, []int{1, 1}, []int{failed, excluded})
-	turns := commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(0), trajectories)
+	turns := commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(0), asImported(trajectories))
 	tools := commitRows(b, schema.At("r", 1, api.StageSandbox).WithTurn(0).WithShard(0), calls)
 	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(),
 		api.AssembleInput{Past: api.Past{Turns: []schema.Ref{turns}, Tools: []schema.Ref{tools}}}, nil)
 	require.NoError(t, err)
-	require.Equal(t, []int32{0, 1, 0}, []int32{rows[0].ToolErrors, rows[1].ToolErrors, rows[2].ToolErrors})
-	require.Equal(t, []*string{nil, nil, &why}, []*string{rows[0].Excluded, rows[1].Excluded, rows[2].Excluded})
+	require.Equal(t, []int32{0, 1}, []int32{rows[0].ToolErrors, rows[1].ToolErrors})
 	require.NoError(t, schema.Audit(rows))
 }

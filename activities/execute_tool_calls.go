@@ -43,10 +43,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in api.ToolsInput) (api.T
 			held, rows, measured, err = a.policyCalls(ctx, w, in, recipe)
 			return rows, measured, err
 		}
-		switch recipe.Environment.Name {
-		case recipes.GSM8KSolutions:
-			run = a.importedCalls
-		case recipes.OpenAI:
+		if recipe.Environment.Name == recipes.OpenAI {
 			run = a.recordedCalls
 		}
 		rows, measured, err := run(ctx, w, in, recipe)

@@ -48,7 +48,7 @@ func TestConversationsGoThroughTheStages(t *testing.T) {
 		conversations([]float64{1, 0, 0, 1}, []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{0.25, 0.75}))
 	require.NoError(t, err)
 	require.Equal(t, []any{14, 14, 6, 6}, []any{got.Trajectories, got.ToolCalls, got.Kept, got.BatchRows})
-	require.Equal(t, []any{6, 0.5, 0}, []any{got.Rewarded, got.Reward, got.CalculatorCompared},
+	require.Equal(t, []any{6, 0.5}, []any{got.Rewarded, got.Reward},
 		"successes are rewards of 1")
 
 	view, err := analysis.New(b.store).Visible(ctx, "talk")
@@ -121,16 +121,16 @@ func TestConversationsThatAreRefused(t *testing.T) {
 	}{
 		"a field": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai"},
 			conversations([]float64{1}) + "\n{}", "line 2: item 1: messages: is missing"},
-		"a recipe": {workflows.ReprocessInput{Recipe: "gsm8k-offline", Format: "openai"},
+		"a recipe": {workflows.ReprocessInput{Recipe: "quickstart", Format: "openai"},
 			conversations([]float64{1}),
-			"an import of format openai wants a recipe of that environment, got gsm8k-solutions"},
+			"an import of format openai wants a recipe of that environment, got calc"},
 		"a format": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "csv"}, "",
-			`format: must be gsm8k-solutions or openai, got "csv"`},
+			`format: must be openai, got "csv"`},
 		"its sandbox": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai",
 			Set: []string{"sandbox.cpu_seconds=1"}}, conversations([]float64{0}),
 			"sandbox: has no place in a recipe of openai"},
 		"its training": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai",
-			Set: []string{"reward.name=math_answer"}}, conversations([]float64{0, 0}),
+			Set: []string{"reward.name=exact_match"}}, conversations([]float64{0, 0}),
 			"must be reference in a recipe of openai"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestAPreparedRunHasNoRequest(t *testing.T) {
 
 	_, err = pipelinetest.Run[workflows.TrainRunResult](pipelinetest.Environment(b.deps), workflows.TrainRunName,
 		workflows.TrainRunInput{Run: "asked", Resume: true})
-	require.ErrorContains(t, err, "openai holds imported solutions, which no policy can be run on")
+	require.ErrorContains(t, err, "openai holds imported trajectories, which no policy can be run on")
 
 	_, err = b.reprocess(t, in, conversations([]float64{1, 1}))
 	require.ErrorContains(t, err, "run_id: run asked holds the import of another file")

@@ -118,33 +118,6 @@ func TestAnotherFileUnderARunThatHasOneIsRefused(t *testing.T) {
 	requirePermanent(t, err)
 }
 
-// An import that an earlier version began, whose shards hold the table trajectories, goes on and is read.
-func TestAnImportOfAnEarlierVersionGoesOn(t *testing.T) {
-	b := stepOf(t, nil, nil)
-	file := chats(3, "yes")
-	in := api.ImportInput{Scope: b.scope, Format: api.FormatOpenAI, Digest: schema.Digest([]byte(file))}
-	in.Source = "imports/" + in.Digest + ".json"
-	require.NoError(t, b.deps.Store.Put(t.Context(), in.Source, []byte(file)))
-	a := ImportTrajectories{b.deps}
-	tables, err := a.rows(t.Context(), in)
-	require.NoError(t, err)
-	m, err := a.manifest(t.Context(), spec{scope: b.scope, stage: api.StageRollout, turn: 0, shard: 0})
-	require.NoError(t, err)
-	w := &draft{deps: a.Deps, place: m.Place, manifest: m}
-	require.NoError(t, put(t.Context(), w, tables.prompts))
-	require.NoError(t, put(t.Context(), w, tables.turns))
-	require.NoError(t, put(t.Context(), w, tables.trajectories))
-	m, ref, _, err := b.deps.Record.Commit(t.Context(), w.manifest)
-	require.NoError(t, err)
-
-	again, err := imports(b, file)
-	require.NoError(t, err)
-	require.Equal(t, ref, again.Shards[0].Manifest, "the shard is adopted")
-	rows, err := a.importedTrajectories(t.Context(), []schema.Manifest{m})
-	require.NoError(t, err)
-	require.Equal(t, tables.trajectories, rows)
-}
-
 // A killed import leaves shards without the stage's manifest, which is the only one that names the file.
 func TestAnotherFileDoesNotGoOnWithAKilledImport(t *testing.T) {
 	b := stepOf(t, nil, nil)

@@ -207,7 +207,7 @@ func replaysOfOutputs(t *testing.T, copyRecord func() *mem.Store) {
 		require.False(t, out.Stages[0].Same)
 	})
 	t.Run("logprobs itself needs the engine", func(t *testing.T) {
-		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "forward"})
+		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "logprobs"})
 		require.ErrorContains(t, err, "logprobs cannot be replayed: it needs the engine")
 		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage",
 			Set: []string{"loss.old_log_probs=rollout"}})

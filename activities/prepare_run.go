@@ -216,7 +216,7 @@ func suits(in api.PrepareInput, r recipes.Recipe) error {
 	name := r.Environment.Name
 	if in.Kind != "reprocess" && r.Environment.Imported() {
 		return refuse(api.FailBadInput,
-			"environment.name: %s holds imported solutions, which no policy can be run on; use ropewalk import "+
+			"environment.name: %s holds imported trajectories, which no policy can be run on; use ropewalk import "+
 				"(ReprocessRun)", name)
 	}
 	if in.Kind == "reprocess" && name != in.Format {

@@ -41,7 +41,6 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.EvaluateShard:        EvaluateShard{d}.Execute,
 		api.RecordTimings:        RecordTimings{d}.Execute,
 		api.ImportTrajectories:   ImportTrajectories{d}.Execute,
-		api.CompareCalculator:    CompareCalculator{d}.Execute,
 		api.PrepareReplay:        PrepareReplay{d}.Execute,
 		api.CompareReplay:        CompareReplay{d}.Execute,
 		api.PrepareCheck:         PrepareCheck{d}.Execute,

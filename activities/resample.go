@@ -74,9 +74,6 @@ func (a Resample) skipped(ctx context.Context, in api.ResampleInput,
 	if len(in.Excluded) == 0 {
 		return nil, nil
 	}
-	if err := selection.Skippable(recipe); err != nil {
-		return nil, err
-	}
 	prompts, err := read[schema.PromptRow](ctx, a.records, in.Prompts)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,8 +13,12 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
@@ -22,7 +28,7 @@ import (
 )
 
 // algebra is a sandbox with a fake sympy: it answers calls of the set sympy by their answer, passes other calls on,
-// and counts the calls that it answered.
+// and counts the calls about the training questions.
 type algebra struct {
 	sandbox.Executor
 	verdicts map[string]symbolic.Verdict // by answer; different if there is none
@@ -48,8 +54,10 @@ func (a *algebra) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Resu
 		if err := json.Unmarshal([]byte(c.Stdin), &p); err != nil {
 			return nil, err
 		}
-		a.calls[p.Answer]++
-		if a.timeouts[p.Answer] > 0 {
+		if p.Gold == trainedGold {
+			a.calls[p.Answer]++
+		}
+		if p.Gold == trainedGold && a.timeouts[p.Answer] > 0 {
 			a.timeouts[p.Answer]--
 			out[i].Status = sandbox.StatusTimeoutCPU
 			continue
@@ -71,43 +79,48 @@ func algebraic(t *testing.T, a *algebra) *bench {
 	if a.verdicts == nil {
 		a.verdicts = map[string]symbolic.Verdict{"x+1": symbolic.Equal}
 	}
-	objects := mem.New()
-	deps := pipelinetest.Deps(t, objects,
-		pipelinetest.Wrap{Sandbox: func(e sandbox.Executor) sandbox.Executor { a.Executor = e; return a }})
-	return &bench{store: objects, record: commit.New(objects), deps: deps}
+	return boxes(t, func(e sandbox.Executor) sandbox.Executor { a.Executor = e; return a })
 }
 
-// withSympy is a worker whose sandbox has sympy: that of ROPEWALK_SANDBOX_PYTHON.
-func withSympy(t *testing.T) *bench {
+// boxes is a worker with a sandbox whose policy gives each question one of five answers.
+func boxes(t *testing.T, sandboxed func(sandbox.Executor) sandbox.Executor) *bench {
 	t.Helper()
-	e := zygotetest.WithSympy(t, sandbox.TierLandlock)
+	tok, err := rollout.TokenizerOf(protocol.Boxed{}, math.Plain)
+	require.NoError(t, err)
 	objects := mem.New()
-	deps := pipelinetest.Deps(t, objects,
-		pipelinetest.Wrap{Sandbox: func(sandbox.Executor) sandbox.Executor { return e }})
+	deps := pipelinetest.Deps(t, objects, pipelinetest.Wrap{
+		Sandbox: sandboxed,
+		Rollout: func(e policy.Engine) policy.Engine {
+			return boxer{e, tok, []string{"x+1", "x+2", "1+x", "north", "2"}}
+		},
+	})
 	return &bench{store: objects, record: commit.New(objects), deps: deps}
 }
 
-// solutions is a file of questions, each with its gold and its four answers.
-func solutions(questions ...[5]string) string {
-	var lines []string
-	for i, q := range questions {
-		item := map[string]any{"question": fmt.Sprintf("question %d", i), "ground_truth": "2*3=<<2*3=6>>6\nA: " + q[0]}
-		for k, system := range []string{"6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"} {
-			item[system] = map[string]any{"is_correct": false, "solution": "2*3 = <<2*3=6>>6\nA: " + q[1+k]}
+// trainedGold is the gold of the training questions. Evaluations ask others.
+const trainedGold = "1+x"
+
+// symbolically trains one step of one shard on questions of a file.
+func symbolically(t *testing.T, b *bench, set ...string) error {
+	t.Helper()
+	folder := t.TempDir()
+	file := func(name, gold string) string {
+		var rows strings.Builder
+		for i := range 6 {
+			fmt.Fprintf(&rows, `{"question": "What is sum %d of %s?", "answer": "#### %s"}`+"\n", i, name, gold)
 		}
-		line, _ := json.Marshal(item)
-		lines = append(lines, string(line))
+		path := filepath.Join(folder, name+".jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(rows.String()), 0o600))
+		return path
 	}
-	return strings.Join(lines, "\n")
+	_, recipe, _ := strings.Cut(questionRecipe, "environment:")
+	_, recipe, _ = strings.Cut(recipe, "\n")
+	recipe = fmt.Sprintf("version: 1\nname: questions\nsteps: 1\nenvironment: {name: math, settings: {train: %s, "+
+		"held_out: %s}}\n", file("train", trainedGold), file("test", "y+1")) + recipe
+	_, err := b.train(t, workflows.TrainRunInput{Run: "r", RecipeYAML: recipe,
+		Set: append([]string{"rollout.shard_groups=2"}, set...)})
+	return err
 }
-
-var questions = solutions(
-	[5]string{"1+x", "x+1", "x+2", "1+x", "x+1"},
-	[5]string{"1+x", "north", "x+1", "2", "x+1"},
-	[5]string{"7", "7", "8", "7.0", "9"})
-
-var symbolically = workflows.ReprocessInput{Run: "r", Recipe: "gsm8k-offline", Format: "gsm8k-solutions",
-	Set: []string{"reward.symbolic=true", "resample={}"}}
 
 // stageRows reads a table of a stage that step 1's head names.
 func stageRows[R schema.Row](t *testing.T, b *bench, stage string) []R {
@@ -130,31 +143,22 @@ func noFaults(t *testing.T, b *bench) {
 	require.Empty(t, found.Faults)
 }
 
-func verdicts(rows []schema.RewardRow) []string {
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.Verdict)
-	}
-	return out
-}
-
 func TestAnswersAreGradedInTheSandbox(t *testing.T) {
-	b := withSympy(t)
-	out, err := b.reprocess(t, symbolically, questions)
-	require.NoError(t, err)
-	require.Equal(t, []any{12, 7, 0}, []any{out.Trajectories, out.Rewarded, out.Excluded})
-
-	gradings := stageRows[schema.GradingRow](t, b, api.StageGrade)
-	var asked []string
-	for _, g := range gradings {
+	e := zygotetest.WithSympy(t, sandbox.TierLandlock)
+	b := boxes(t, func(sandbox.Executor) sandbox.Executor { return e })
+	require.NoError(t, symbolically(t, b))
+	asked := map[string]string{}
+	for _, g := range stageRows[schema.GradingRow](t, b, api.StageGrade) {
 		require.Regexp(t, `^sympy \d+\.\d+`, g.Grader)
-		asked = append(asked, g.TrajectoryID[6:]+" "+g.Answer+" "+g.Verdict)
+		asked[g.Answer] = g.Verdict
 	}
-	require.Equal(t, []string{"0000/000 x+1 equal", "0000/001 x+2 different", "0000/003 x+1 equal",
-		"0001/000 north unreadable", "0001/001 x+1 equal", "0001/002 2 different", "0001/003 x+1 equal"}, asked)
-	require.Equal(t, []string{"symbolic", "wrong", "exact", "symbolic", "wrong", "symbolic", "wrong", "symbolic",
-		"exact", "wrong", "rational", "wrong"},
-		verdicts(stageRows[schema.RewardRow](t, b, api.StageReward)))
+	require.Equal(t, map[string]string{"x+1": "equal", "x+2": "different", "north": "unreadable", "2": "different"},
+		asked)
+	found := map[string]bool{}
+	for _, r := range stageRows[schema.RewardRow](t, b, api.StageReward) {
+		found[r.Verdict] = r.Success
+	}
+	require.Equal(t, map[string]bool{"symbolic": true, "exact": true, "wrong": false}, found)
 	noFaults(t, b)
 
 	// The reward is a function of the record: a machine without a sandbox computes the same bytes.
@@ -180,33 +184,29 @@ func TestAnswersAreGradedInTheSandbox(t *testing.T) {
 func TestEqualPairsAreOneCall(t *testing.T) {
 	a := &algebra{}
 	b := algebraic(t, a)
-	_, err := b.reprocess(t, symbolically, questions)
-	require.NoError(t, err)
+	require.NoError(t, symbolically(t, b))
 	delete(a.calls, "x+1") // the run also asked for this one before it began
 	require.Equal(t, map[string]int{"x+2": 1, "north": 1, "2": 1}, a.calls)
 }
 
 // A time-out is retried. A second time-out makes the answer unreadable, which counts as neither right nor wrong.
 func TestATimeOutOfTheComparisonIsUnreadable(t *testing.T) {
-	for times, verdict := range map[int]string{1: "", 2: "unreadable"} {
+	for times, verdict := range map[int]string{1: "different", 2: "unreadable"} {
 		a := &algebra{timeouts: map[string]int{"x+2": times}}
 		b := algebraic(t, a)
-		out, err := b.reprocess(t, symbolically, questions)
-		require.NoError(t, err)
-		require.Zero(t, out.Excluded)
+		require.NoError(t, symbolically(t, b))
 		require.Equal(t, 2, a.calls["x+2"], "once more by itself")
-		require.Len(t, stageRows[schema.RewardRow](t, b, api.StageReward), 12)
-		for _, r := range stageRows[schema.RewardRow](t, b, api.StageReward) {
-			require.False(t, r.TrajectoryID == "00001/0000/001" && r.Success, "%+v", r)
-		}
-		unreadable := 0
+		rewards := stageRows[schema.RewardRow](t, b, api.StageReward)
+		require.Len(t, rewards, 24)
+		verdicts := map[string]string{}
+		graded := map[string]string{}
 		for _, g := range stageRows[schema.GradingRow](t, b, api.StageGrade) {
-			if g.Verdict == "unreadable" {
-				unreadable++
-			}
+			verdicts[g.Answer], graded[g.TrajectoryID] = g.Verdict, g.Answer
 		}
-		require.Equal(t, verdict != "", unreadable > 0, "%d gradings are unreadable after %d time-outs", unreadable,
-			times)
+		require.Equal(t, verdict, verdicts["x+2"])
+		for _, r := range rewards {
+			require.False(t, graded[r.TrajectoryID] == "x+2" && r.Success, "%+v", r)
+		}
 		noFaults(t, b)
 		again, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 			Through: "reward"})
@@ -218,8 +218,7 @@ func TestATimeOutOfTheComparisonIsUnreadable(t *testing.T) {
 func TestSymbolicGradingIsRefused(t *testing.T) {
 	// On a machine without sympy: before anything is written.
 	b := algebraic(t, &algebra{absent: true})
-	_, err := b.reprocess(t, symbolically, questions)
-	require.ErrorContains(t, err,
+	require.ErrorContains(t, symbolically(t, b),
 		"reward.symbolic: the sandbox has no interpreter with numpy, sympy and mpmath: "+
 			"tools/sandbox-python.sh makes one in .tools")
 	objects, err := b.store.List(context.Background(), schema.RunPrefix("r"))
@@ -228,10 +227,7 @@ func TestSymbolicGradingIsRefused(t *testing.T) {
 
 	// In a replay of a step that asked no questions.
 	b = algebraic(t, &algebra{})
-	plain := symbolically
-	plain.Set = []string{"resample={}"}
-	_, err = b.reprocess(t, plain, questions)
-	require.NoError(t, err)
+	require.NoError(t, symbolically(t, b, "reward.symbolic=false"))
 	head, _, _, err := b.record.Head(t.Context(), "r", "1")
 	require.NoError(t, err)
 	require.NotContains(t, head.Stages, api.StageGrade)
@@ -250,8 +246,7 @@ func TestSymbolicGradingIsRefused(t *testing.T) {
 // Verify detects gradings that are lost.
 func TestVerifyFindsLostGradings(t *testing.T) {
 	b := algebraic(t, &algebra{})
-	_, err := b.reprocess(t, symbolically, questions)
-	require.NoError(t, err)
+	require.NoError(t, symbolically(t, b))
 	head, _, _, err := b.record.Head(t.Context(), "r", "1")
 	require.NoError(t, err)
 	graded, err := b.record.Read(t.Context(), head.Stages[api.StageGrade][0])

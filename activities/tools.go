@@ -128,11 +128,3 @@ func (c callNotes) Get(ctx context.Context, k tool.Key, name string) ([]byte, bo
 
 // noteKey is the key of a note's object.
 func noteKey(k tool.Key, name string) string { return schema.CallNoteKey(k.Run, k.InRun(), name) }
-
-// importedKey is the key of a call of an imported turn.
-func importedKey(scope api.Scope, t schema.TurnRow, call int) (tool.Key, error) {
-	k := tool.Key{Scope: callScope(scope), Label: "import", Turn: int(t.Turn), Call: call}
-	var err error
-	k.Step, k.Group, k.Sample, err = schema.ParseTrajectoryID(t.TrajectoryID)
-	return k, err
-}

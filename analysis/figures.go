@@ -114,10 +114,9 @@ func Measure(rows []schema.TimingRow) RunFigures {
 			continue
 		}
 		span := interval{row.StartMicros, row.End()}
-		stage := schema.CanonicalStage(row.Stage)
-		byStage[stage] = append(byStage[stage], span)
+		byStage[row.Stage] = append(byStage[row.Stage], span)
 		all = append(all, span)
-		if stage != schema.StageEvaluate {
+		if row.Stage != schema.StageEvaluate {
 			training = append(training, span)
 		}
 		if row.Stage == schema.StagePrompts && (window.from < 0 || span.from < window.from) {

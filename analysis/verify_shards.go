@@ -92,8 +92,8 @@ func remember(v *evidence, s schema.ShardInfo, data []byte) error {
 		rows, err := schema.Decode[schema.TimingRow](data)
 		measured := map[string]bool{}
 		for _, r := range rows {
-			if stage := schema.CanonicalStage(r.Stage); stage == schema.StageEvaluate || stage == schema.StageUntaught {
-				measured[stage] = true
+			if r.Stage == schema.StageEvaluate || r.Stage == schema.StageUntaught {
+				measured[r.Stage] = true
 			}
 		}
 		v.mu.Lock()

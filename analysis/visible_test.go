@@ -109,7 +109,7 @@ func TestVisibleImport(t *testing.T) {
 	prompt := schema.PromptRow{GroupID: "00001/0000", ProblemID: "p"}
 	turn := schema.TurnRow{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", Finish: "stop", Response: "4"}
 	trajectory := schema.TrajectoryRow{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", ProblemID: "p",
-		Source: "gsm8k/a", Finish: "answered"}
+		Source: "elsewhere/a", Finish: "answered"}
 	prepare := schema.AtInit("r", schema.StagePrepare)
 	document, err := writer.Shard(ctx, prepare, schema.Documents, []byte("{}\n"), 1)
 	require.NoError(t, err)

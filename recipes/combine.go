@@ -329,8 +329,7 @@ var surrounding = []combination{
 	},
 	{
 		at: "resample.roc.keep", reads: []string{"rollout.samples_per_prompt"},
-		doc: "at most rollout.samples_per_prompt (for gsm8k-solutions: the group's 4; openai: any, and smaller " +
-			"groups are dropped)",
+		doc:   "at most rollout.samples_per_prompt (openai: any, and smaller groups are dropped)",
 		check: keepFits,
 	},
 	{

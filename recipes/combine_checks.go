@@ -152,11 +152,8 @@ func stagesFit(r *Recipe) string {
 
 func keepFits(r *Recipe) string {
 	roc := r.Resample.RoC()
-	switch {
-	case roc == nil, r.Environment.Name == OpenAI: // the size of its groups is set by the file
+	if roc == nil || r.Environment.Name == OpenAI { // the size of its groups is set by the file
 		return ""
-	case r.Environment.Name == GSM8KSolutions:
-		return atMost(roc.Keep, "the solutions of a question", GSM8KGroup)
 	}
 	return atMost(roc.Keep, "samples_per_prompt", r.Rollout.SamplesPerPrompt)
 }

@@ -17,24 +17,19 @@ import (
 
 // Names of environments that this package refers to.
 const (
-	Calc           = "calc"
-	GSM8KSolutions = "gsm8k-solutions"
-	OpenAI         = "openai"
+	Calc   = "calc"
+	OpenAI = "openai"
 
 	code    = "code"
 	sokoban = "sokoban"
 )
 
-// RStar2Outcome, MathAnswer and Reference are names of rewards. They score sampled text, an imported final answer, and
-// an imported conversation whose source gives the reward.
+// RStar2Outcome and Reference are names of rewards. They score sampled text, and an imported conversation whose source
+// gives the reward.
 const (
 	RStar2Outcome = "rstar2_outcome"
-	MathAnswer    = "math_answer"
 	Reference     = "reference"
 )
-
-// GSM8KGroup is the number of trajectories in each group of GSM8KSolutions: four systems answered each question.
-const GSM8KGroup = 4
 
 // Environment chooses the task.
 type Environment struct {

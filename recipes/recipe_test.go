@@ -28,14 +28,6 @@ loss: {name: ppo_clip}
 optimizer: {lr: 0.001}
 `
 
-// offline is the shortest gsm8k-solutions recipe.
-const offline = `version: 1
-name: off
-environment: {name: gsm8k-solutions}
-reward: {name: math_answer}
-advantage: {name: grpo}
-`
-
 // talk is the shortest openai recipe.
 const talk = `version: 1
 name: talk
@@ -165,7 +157,7 @@ f:5: engine.lora.alpha: must be > 0, got 0`},
 		want: `f:14: loss.aggregation: must be one of token-mean, seq-mean-token-mean, seq-mean-token-sum, ` +
 			`seq-mean-token-sum-norm, norm_legacy, token-sum (did you mean token-mean?), got "token_mean"`},
 	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"},
-		want: `f:4: environment.name: must be one of calc, gsm8k-solutions, openai, alfworld, webshop, sokoban, ` +
+		want: `f:4: environment.name: must be one of calc, openai, alfworld, webshop, sokoban, ` +
 			`dapo_math, tir_math, rstar2_math, search_qa, deep_research, math, code, python, mix, openenv, sums, ` +
 			`got "chess"`},
 	{name: "name with a slash", change: []string{"name: small", "name: a/b"},
@@ -195,19 +187,19 @@ f:1: version: is required
 f:1: warm_start: is required`},
 	{
 		name:   "trained sections in an imported recipe",
-		base:   offline,
+		base:   talk,
 		change: []string{"advantage:", "steps: 3\npolicy: {layers: 1}\nadvantage:"},
-		want: `f:5: steps: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated
-f:6: policy: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated`,
+		want: `f:5: steps: has no place in a recipe of openai: its trajectories are imported, so nothing is sampled, run, trained or evaluated
+f:6: policy: has no place in a recipe of openai: its trajectories are imported, so nothing is sampled, run, trained or evaluated`,
 	},
 	{name: "a sandbox where nothing runs", base: talk,
 		change: []string{"advantage:", "sandbox: {cpu_seconds: 2}\nadvantage:"},
 		want: `f:5: sandbox: has no place in a recipe of openai: its trajectories are imported, so nothing is ` +
 			`sampled, run, trained or evaluated`},
-	{name: "trained fields in an imported recipe", base: offline,
-		change: []string{"solutions}", "solutions, level_shares: {2: 1}}"},
-		want: `f:3: environment.level_shares: has no place in a recipe of gsm8k-solutions: its trajectories are ` +
-			`imported, so nothing is sampled, trained or evaluated`},
+	{name: "trained fields in an imported recipe", base: talk,
+		change: []string{"openai}", "openai, level_shares: {2: 1}}"},
+		want: `f:3: environment.level_shares: has no place in a recipe of openai: its trajectories are ` +
+			`imported, so nothing is sampled, run, trained or evaluated`},
 }
 
 // badDocuments holds faults of the YAML itself and of combinations of valid fields.
@@ -237,8 +229,6 @@ var badDocuments = []bad{
 		want: `f:7: rollout: a key must be a plain name`},
 	{name: "keep more than there are", change: []string{"keep: 8", "keep: 32"},
 		want: `f:12: resample.roc.keep: must be ≤ samples_per_prompt (16), got 32`},
-	{name: "keep more than four", base: offline + "resample: {roc: {keep: 8}}\n",
-		want: `f:6: resample.roc.keep: must be ≤ the solutions of a question (4), got 8`},
 	{name: "minimums above keep", change: []string{"keep: 8", "keep: 3"},
 		want: `f:11: resample.roc.min_positive: min_positive + min_negative must be ≤ keep (3), got 4`},
 	{name: "teacher above 1",
@@ -262,12 +252,10 @@ f:5: policy.head_dim: must be even, got 9`},
 		change: []string{"prompts: 16", "prompts: 16\n  max_tokens: 300\n  max_turn_tokens: 301"},
 		want: `f:8: rollout.max_tokens: must be ≤ policy.max_positions (256), got 300
 f:9: rollout.max_turn_tokens: must be ≤ max_tokens (300), got 301`},
-	{name: "reward of another import", base: talk, change: []string{"reference", "math_answer"},
-		want: `f:4: reward.name: must be reference in a recipe of openai, got math_answer`},
-	{name: "wall near CPU", base: offline + "sandbox: {cpu_seconds: 2, wall_seconds: 19.5}\n",
-		want: `f:6: sandbox.wall_seconds: must be ≥ 10 × cpu_seconds (20), got 19.5`},
-	{name: "reward of the other environment", base: offline, change: []string{"math_answer", "rstar2_outcome"},
-		want: `f:4: reward.name: must be math_answer in a recipe of gsm8k-solutions, got rstar2_outcome`},
+	{name: "reward of another import", base: talk, change: []string{"reference", "rstar2_outcome"},
+		want: `f:4: reward.name: must be reference in a recipe of openai, got rstar2_outcome`},
+	{name: "wall near CPU", base: small + "sandbox: {cpu_seconds: 2, wall_seconds: 19.5}\n",
+		want: `f:16: sandbox.wall_seconds: must be ≥ 10 × cpu_seconds (20), got 19.5`},
 	{name: "dual clip inside", change: []string{"{name: ppo_clip}", "{name: ppo_clip, dual_clip: 0.5}"},
 		want: `f:14: loss.dual_clip: must be 0 (off) or > 1, got 0.5`},
 	{name: "more minibatches than rows", change: []string{"lr: 0.001", "lr: 0.001, minibatches: 129"},
@@ -397,11 +385,10 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, uint64(1), r.Seed)
 	require.Equal(t, true, r.Advantage.Params["std"])
 
-	r, err = Parse("f", []byte(offline))
+	r, err = Parse("f", []byte(talk))
 	require.NoError(t, err)
 	require.Equal(t, Policy{}, r.Policy)
 	require.Equal(t, Rollout{}, r.Rollout)
-	require.Equal(t, 20.0, r.Sandbox.WallSeconds)
 }
 
 // null turns off a section that is on. A mapping in the recipe replaces the whole default.

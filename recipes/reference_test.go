@@ -32,7 +32,7 @@ name of a recipe that comes with the program (%s, and the presets of [methods.md
 - The record keeps the resolved recipe: every field, as canonical JSON, named by its SHA-256.
 
 A field without a default is required. The last column says where a field has a place; elsewhere it is refused. *calc* is
-that environment alone; *trained* are all environments but ` + "`gsm8k-solutions` and `openai`" + `, whose trajectories are imported,
+that environment alone; *trained* are all environments but ` + "`openai`" + `, whose trajectories are imported,
 so that nothing is sampled, trained or evaluated; *tooled* are those whose calls run in the sandbox; *demonstrated* are those
 that a script can demonstrate; *noised* are those of them whose faults have one number; *calling* are those whose policies
 call tools; *configured* are those with settings of their own.

@@ -12,7 +12,6 @@ func TestResolveBuiltin(t *testing.T) {
 		t,
 		[]string{
 			"cold-start",
-			"gsm8k-offline",
 			"household",
 			"household-novice",
 			"openai-offline",
@@ -128,7 +127,7 @@ func TestResolveUnknown(t *testing.T) {
 	require.EqualError(t, err, "recipe recipes/quickstart.yaml: no such built-in recipe; did you mean quickstart?")
 	_, err = Resolve("other", "", nil, nil, nil)
 	require.EqualError(t, err,
-		"recipe other: no such built-in recipe; there are cold-start, gsm8k-offline, household, household-novice, "+
+		"recipe other: no such built-in recipe; there are cold-start, household, household-novice, "+
 			"openai-offline, quickstart, qwen3-4b-aepo, qwen3-4b-prs-vspo, qwen3-4b-rstar2, qwen3-4b-sampo, "+
 			"qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, shop, smollm2, sokoban and "+
 			"presets/NAME (another recipe is given as a file or inline)")

@@ -18,11 +18,8 @@ type scope struct {
 }
 
 // notHere says why a field of another environment is rejected.
-const notHere = "has no place in a recipe of %s: its trajectories are imported, so nothing is sampled, %strained or " +
-	"evaluated"
-
-// runless holds the extra words for environments whose tool calls ran elsewhere.
-var runless = map[string]string{OpenAI: "run, "}
+const notHere = "has no place in a recipe of %s: its trajectories are imported, so nothing is sampled, run, " +
+	"trained or evaluated"
 
 // unmixed says why sections that single environments have do not apply to a mix.
 var unmixed = map[string]string{"data": "it filters the one list of tasks of an environment, and a mix draws from " +
@@ -80,7 +77,7 @@ func (f *Field) outOfPlace(s scope) string {
 	e := s.environment
 	if f.Only != nil && e != "" && !slices.Contains(f.Only, e) {
 		if (Environment{Name: e}).Imported() {
-			return fmt.Sprintf(notHere, e, runless[e])
+			return fmt.Sprintf(notHere, e)
 		}
 		if why := unmixed[f.Path]; why != "" && e == Mix {
 			return fmt.Sprintf("has no place in a recipe of %s: %s", e, why)

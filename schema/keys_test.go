@@ -81,9 +81,6 @@ func TestKeysParseBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, DataKeyParts{Run: p.Run, Warm: p.Warm, Table: table, Step: p.Step, Shard: p.Shard, Gen: p.Gen,
 			Digest16: digest[:16], Ext: table.Ext()}, parts)
-		earlier, err := ParseDataKey(p.EarlierDataKey(table, digest, table.Ext()))
-		require.NoError(t, err)
-		require.Equal(t, parts, earlier, "as minor versions up to 8 wrote it")
 		if n, ok := p.StepNumber(); ok {
 			require.Equal(t, p.Step, At("x", n, "y").Step)
 		}

@@ -140,9 +140,7 @@ func EncodeManifest(m Manifest) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	recorded := m
-	recorded.Stage = m.recordedStage()
-	data, err := Canonical(recorded)
+	data, err := Canonical(m)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of %s: %w", m.Place, err)
 	}
@@ -156,7 +154,6 @@ func DecodeManifest(data []byte) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	m.Place = m.canonical()
 	if err := m.Validate(); err != nil {
 		return Manifest{}, err
 	}
@@ -218,9 +215,7 @@ func (m Manifest) validateParts() error {
 		if err != nil {
 			return fmt.Errorf("parts %d: %w", i, err)
 		}
-		whole := p.StageManifest().WithGen(m.Gen)
-		whole.Earlier = m.Earlier // a step that an earlier version began may have parts of both names
-		if p.Shard == absent || whole != m.Place {
+		if p.Shard == absent || p.StageManifest().WithGen(m.Gen) != m.Place {
 			return fmt.Errorf("parts %d: %s is not a shard of %s", i, p, m.Place)
 		}
 		if p.Shard <= last {
@@ -258,8 +253,7 @@ func (s ShardInfo) validate(place Place, later bool) error {
 	if !ValidDigest(s.Digest) {
 		return fmt.Errorf("%s: want a digest, got %q", s.Key, s.Digest)
 	}
-	if want := place.DataKey(s.Table, s.Digest, ext); s.Key != want &&
-		s.Key != place.EarlierDataKey(s.Table, s.Digest, ext) {
+	if want := place.DataKey(s.Table, s.Digest, ext); s.Key != want {
 		return fmt.Errorf("%s: the key of a shard with that digest made here is %s", s.Key, want)
 	}
 	if s.Bytes <= 0 {

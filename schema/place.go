@@ -3,7 +3,6 @@ package schema
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"strconv"
 )
@@ -62,73 +61,11 @@ type Place struct {
 	Shard int    `json:"shard" doc:"the shard; −1 for a stage manifest"`
 	Gen   int    `json:"gen" doc:"the generation: 0 for what the run itself made"`
 	Warm  string `json:"warm" doc:"digest of the inputs of a warm start, which belongs to no run, so that any run of the same recipe, seed and code finds it; else empty"`
-	// Earlier is the name of the stage in the place's key and document, if an earlier version of the program wrote
-	// them and the stage had another name; "" otherwise. Stage is always today's name.
-	Earlier string `json:"-"`
-}
-
-// earlierNames holds the names that stages had in earlier versions, with today's.
-var earlierNames = map[string]string{"forward": StageLogprobs}
-
-// CanonicalStage returns today's name of a stage. Records, histories and commands of earlier versions may have another
-// one.
-func CanonicalStage(name string) string {
-	if now, ok := earlierNames[name]; ok {
-		return now
-	}
-	return name
-}
-
-// EarlierStage returns the name that a stage had in earlier versions, or "" if it has always had its name.
-func EarlierStage(name string) string { return formerNames[name] }
-
-// formerNames is the inverse of earlierNames.
-var formerNames = func() map[string]string {
-	out := map[string]string{}
-	for earlier, now := range earlierNames {
-		out[now] = earlier
-	}
-	return out
-}()
-
-// EarlierStages returns the names that stages had in earlier versions, with today's.
-func EarlierStages() map[string]string { return maps.Clone(earlierNames) }
-
-// canonical returns a place that was read with today's name of its stage.
-func (p Place) canonical() Place {
-	if now := CanonicalStage(p.Stage); now != p.Stage {
-		p.Stage, p.Earlier = now, p.Stage
-	}
-	return p
-}
-
-// recordedStage is the name of the stage in the place's key and document.
-func (p Place) recordedStage() string {
-	if p.Earlier != "" {
-		return p.Earlier
-	}
-	return p.Stage
-}
-
-// ByEarlierName returns the place under which an earlier version would have committed the same; ok is false if the
-// stage had today's name, or if p is such a place.
-func (p Place) ByEarlierName() (earlier Place, ok bool) {
-	if p.Earlier != "" {
-		return Place{}, false
-	}
-	for name, now := range earlierNames {
-		if now == p.Stage {
-			p.Earlier = name
-			return p, true
-		}
-	}
-	return Place{}, false
 }
 
 // At returns the place of the stage manifest of a training step, generation 0.
 func At(run string, step int, stage string) Place {
-	return Place{Run: run, Step: strconv.Itoa(step), Stage: CanonicalStage(stage), Try: absent, Turn: absent,
-		Shard: absent}
+	return Place{Run: run, Step: strconv.Itoa(step), Stage: stage, Try: absent, Turn: absent, Shard: absent}
 }
 
 // AtInit returns the place of the stage manifest of a stage before the first step, generation 0.

@@ -150,7 +150,7 @@ func (r *trainRun) samplerOf(step int) (api.PolicyRef, int) {
 func (r *trainRun) stepInput(ctx workflow.Context, step int) TrainStepInput {
 	in := TrainStepInput{
 		Run: r.run, Step: step, Gen: r.generation(step), Prepared: r.preparedFor(step), Policy: r.policy,
-		Buffer: r.buffer, Home: r.home, Timeouts: timeoutsOf(ctx), Direct: r.direct, Together: r.together,
+		Buffer: r.buffer, Home: r.home, Timeouts: timeoutsOf(ctx),
 	}
 	if sampler, lag := r.samplerOf(step); lag > 0 {
 		in.Sampling, in.Lag = &sampler, lag

@@ -10,14 +10,8 @@ import (
 // runs, so that every transaction of the server there delays the next step.
 const alongsideAfter = 150 * time.Millisecond
 
-// alongside does something that no step waits for once the next step runs; in histories of earlier versions at once.
-func (r *trainRun) alongside(ctx workflow.Context, f func(ctx workflow.Context)) {
-	if !r.direct {
-		f(ctx)
-		return
-	}
-	r.later = append(r.later, f)
-}
+// alongside does something that no step waits for once the next step runs.
+func (r *trainRun) alongside(f func(ctx workflow.Context)) { r.later = append(r.later, f) }
 
 // startAlongside starts what waits for the step that begins now, a moment after its start or when the step ends.
 func (r *trainRun) startAlongside(ctx workflow.Context) (stop func()) {

@@ -13,9 +13,6 @@ import (
 // maxAmendments keeps the state that continue-as-new carries within its size limit.
 const maxAmendments = 50
 
-// settling is the version of TrainRun that checks whether an amendment was committed after all its attempts failed.
-const settling = "settle-amendments"
-
 // amend commits a changed recipe. The change takes effect at the next step. After a retry it takes effect at the
 // retried step, whose rollout then runs again under a new generation. Amendments run one at a time, and the run waits
 // for a pending amendment before it begins a step. The record says who asked.
@@ -69,9 +66,6 @@ func (r *trainRun) commitAmendment(ctx workflow.Context, in api.AmendInput) erro
 func (r *trainRun) afterFailure(ctx workflow.Context, in api.AmendInput, cause error) error {
 	kind, text := failure(cause)
 	if kind == api.FailBadInput {
-		return badInput("%s", text)
-	}
-	if workflow.GetVersion(ctx, settling, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return badInput("%s", text)
 	}
 	r.unsettled = &in

@@ -5,9 +5,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// versionOpenChild marks executions that wait until a child workflow of an earlier execution has ended.
-const versionOpenChild = "wait-for-open-child"
-
 // child runs a child workflow and waits for its result. After a reset of the workflow, the child that the earlier
 // execution started may still be open under the same id: the server terminates that child only after its parent.
 // child then retries the start until the old child has ended.
@@ -15,9 +12,6 @@ func child(ctx workflow.Context, definition, in, out any) error {
 	for range mostChildStarts {
 		err := workflow.ExecuteChildWorkflow(ctx, definition, in).Get(ctx, out)
 		if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-			return err
-		}
-		if workflow.GetVersion(ctx, versionOpenChild, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 			return err
 		}
 		if err := workflow.Sleep(ctx, childStartsApart); err != nil {

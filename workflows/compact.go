@@ -39,7 +39,7 @@ func (r *trainRun) compactAlongside(ctx workflow.Context, step int) {
 	if step == api.InitStep {
 		return
 	}
-	r.alongside(ctx, func(ctx workflow.Context) { r.compact(ctx, step) })
+	r.alongside(func(ctx workflow.Context) { r.compact(ctx, step) })
 }
 
 // compacted waits for the compactions that still run.

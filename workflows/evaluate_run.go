@@ -50,7 +50,7 @@ func EvaluateRun(ctx workflow.Context, in EvaluateInput) (EvaluateRunResult, err
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
 		return EvaluateRunResult{}, fmt.Errorf("set search attribute RunID: %w", err)
 	}
-	r := &evaluateRun{in: in, at: position{run: run}, states: newStates(ctx, run)}
+	r := &evaluateRun{in: in, at: position{run: run}, states: states{run: run}}
 	r.progress = Progress{Run: run, Recipe: in.RecipeFile, Started: workflow.GetInfo(ctx).WorkflowStartTime.UTC()}
 	r.states.began(ctx, r.progress.Started)
 	progress := func() (Progress, error) {

@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
-	"github.com/ropewalk/ropewalk/schema"
 )
 
 // refuse sets the search attribute FailureKind for a refused input and returns the error unchanged.
@@ -144,9 +143,6 @@ func detailed(err error) ([]StageFailure, bool) {
 	var all []StageFailure
 	if app.Details(&all) != nil {
 		return nil, false
-	}
-	for i := range all { // of a step that an earlier version ran
-		all[i].Stage = schema.CanonicalStage(all[i].Stage)
 	}
 	return all, len(all) > 0
 }

@@ -27,8 +27,6 @@ var unrecorded = map[string]string{
 	"JudgeAnswers":     "a server judges answers",
 	"CallFunction":     "the user's Python scores trajectories",
 	"EvaluateUntaught": "the warm start clones the form of calls alone",
-	versionOpenChild:   "the workflow was reset while a child ran",
-	settling:           "an amendment failed after all of its attempts",
 }
 
 // seen is what a history contains.
@@ -112,7 +110,7 @@ func TestHistoriesCoverTheWorkflows(t *testing.T) {
 // A step of an interleaved run has at most 60 events and 15 for each shard: its own and those of the run up to the next
 // step. The number of turns has no influence, because a shard is one activity.
 func TestInterleavedStepsHaveFewEvents(t *testing.T) {
-	const steps, shards = 3, 2
+	const steps, shards = 3, 8
 	run, step := seenIn(t, "train-interleaved.json"), seenIn(t, "step-interleaved.json")
 	require.Len(t, run.Children, steps)
 	around := int(run.Children[2] - run.Children[1])
@@ -173,6 +171,5 @@ func versioned(t *testing.T) (changes []string) {
 		require.NoError(t, json.Unmarshal(value[1], &id))
 		changes = append(changes, id)
 	}
-	require.NotEmpty(t, changes)
 	return changes
 }

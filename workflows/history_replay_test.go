@@ -26,42 +26,37 @@ var recorded = []string{
 	"evaluate.json",           // EvaluateRun without shards
 	"hand-over.json",          // HandOver between two builds
 	"import-openai.json",      // ReprocessRun of conversations, whose calls are only recorded
-	"import-symbolic.json",    // ReprocessRun with the stage grade
-	"import.json",             // ReprocessRun to completion
 	"refused-input.json",      // TrainRun refuses its input
 	"refused-recipe.json",     // PrepareRun refuses the recipe
 	"replay-check.json",       // ReplayStage that checks every step
 	"replay-symbolic.json",    // ReplayStage of a reward that reads gradings
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"sample-pipelined.json",   // SampleStep of a pipelined run
-	"scheduled-unnoted.json",  // ScheduledRun from before it noted the start of its run
 	"scheduled.json",          // ScheduledRun, which notes the start of its run
 	"shard-failed.json",       // RolloutShard that fails for good
 	"shard.json",              // RolloutShard to completion
 	"step-alongside.json",     // TrainStep with an evaluation alongside it, which selects the next step's prompts
 	"step-buffer.json",        // TrainStep with a replay buffer
-	"step-direct.json",        // TrainStep that runs its shards' activities itself
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-finish.json",        // TrainStep whose last activity updates and publishes
-	"step-forward.json",       // TrainStep with the stage logprobs, recorded under its earlier name
+	"step-graded.json",        // TrainStep with the stage grade
 	"step-interleaved.json",   // TrainStep whose shards are one activity each
+	"step-logprobs.json",      // TrainStep with the stage logprobs
 	"step-pipelined.json",     // TrainStep of a step that was sampled ahead
 	"step-rounds.json",        // TrainStep that samples in rounds
 	"step-shard-failed.json",  // TrainStep in which a shard's workflow fails
 	"step-shards.json",        // TrainStep whose shards are workflows; in the other steps they are not
 	"step-worker-killed.json", // TrainStep whose worker was killed: activities were retried
 	"step.json",               // TrainStep to completion
-	"train-alongside.json",    // TrainRun of such steps, with an evaluation after each
+	"train-alongside.json",    // TrainRun with an evaluation after each step
 	"train-chosen.json",       // TrainRun whose tasks a model's answers decide
 	"train-continued.json",    // TrainRun's second history, after a continue-as-new
 	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
-	"train-direct.json",       // TrainRun of such steps
 	"train-hands-over.json",   // TrainRun's history on one build, up to its HandOver
 	"train-interleaved.json",  // TrainRun of such steps, with evaluations and compactions
 	"train-own.json",          // TrainRun that takes interleaved steps itself
 	"train-parked.json",       // TrainRun that parks and is told to retry
 	"train-pipelined.json",    // TrainRun that samples ahead
-	"train-pruned.json",       // TrainRun that prunes alongside its steps
 	"train-resumed.json",      // TrainRun of a run whose history was lost
 	"train-steered.json",      // TrainRun that is paused, changed and stopped
 	"train-superseded.json",   // TrainRun's history on a build that another one superseded, up to its HandOver

@@ -88,14 +88,14 @@ func (in *TrainRunInput) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ReprocessInput starts reward → resample → advantage over imported solutions.
+// ReprocessInput starts reward → resample → advantage over imported trajectories.
 type ReprocessInput struct {
 	Run        string   `json:"run_id,omitempty"`
 	Recipe     string   `json:"recipe,omitempty"`
 	RecipeYAML string   `json:"recipe_yaml,omitempty"`
 	RecipeFile string   `json:"recipe_file,omitempty"`
 	Set        []string `json:"set,omitempty"`
-	Format     string   `json:"format"` // gsm8k-solutions | openai
+	Format     string   `json:"format"` // openai
 	Source     string   `json:"source"` // key of the uploaded file in the store
 	Digest     string   `json:"digest"` // its SHA-256, hex
 
@@ -212,8 +212,8 @@ func (in ReprocessInput) validate() error {
 	switch {
 	case in.invalid != "":
 		return badInput("%s", in.invalid)
-	case in.Format != api.FormatGSM8K && in.Format != api.FormatOpenAI:
-		return badInput("format: must be %s or %s, got %q", api.FormatGSM8K, api.FormatOpenAI, in.Format)
+	case in.Format != api.FormatOpenAI:
+		return badInput("format: must be %s, got %q", api.FormatOpenAI, in.Format)
 	case in.Source == "" || in.Digest == "":
 		return badInput("source, digest: name the uploaded file by its key and SHA-256 (ropewalk import uploads and " +
 			"starts this)")

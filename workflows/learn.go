@@ -9,9 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// versionTogether marks executions that start their steps with TrainStepInput.Together.
-const versionTogether = "stages-together"
-
 // learnt holds the results of the stages between a step's rollout and its update.
 type learnt struct {
 	selection api.Resampled
@@ -21,7 +18,7 @@ type learnt struct {
 
 // learn takes the step from its shards to what the update learns from.
 func (s *trainStep) learn(ctx workflow.Context, shards []shardRollout) (learnt, error) {
-	if s.in.Together && s.plan.Interleaved {
+	if s.plan.Interleaved {
 		return s.learnTogether(ctx, shards)
 	}
 	var out learnt
@@ -106,7 +103,7 @@ func (s *trainStep) commitRollout(ctx workflow.Context, shards []shardRollout) (
 // commitInput asks for the stage manifests of the step's sharded stages.
 func (s *trainStep) commitInput(ctx workflow.Context, shards []shardRollout) api.CommitInput {
 	in := api.CommitInput{Scope: s.scope, Stages: s.promptParts()}
-	if s.plan.Interleaved || s.shardWorkflows(ctx) {
+	if s.plan.Interleaved || !fewActivities(s.plan) {
 		for _, r := range shards {
 			in.Rewards = append(in.Rewards, r.scored.Manifest)
 		}

@@ -76,7 +76,7 @@ func (r *trainRun) settleDue(ctx workflow.Context) error {
 }
 
 // tookAlongside takes the evaluation that ran alongside a step. It is not there if a person has chosen to leave it
-// out; a step of an earlier version has left it to the run.
+// out.
 func (r *trainRun) tookAlongside(ctx workflow.Context, out *api.Evaluated) error {
 	if r.due == nil || out == nil {
 		return r.settleDue(ctx)

@@ -7,18 +7,14 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// versionOwnSteps marks executions that take short steps themselves.
-const versionOwnSteps = "own-steps"
-
 // mostOwnShards is how many shards a step may have that the run takes itself. It bounds the history: each shard adds 6
 // events to a step.
 const mostOwnShards = 4
 
 // takesItself reports whether the run runs a step's activities itself and starts no child workflow for it. The next
 // step waits for the hop from one child to the next, which takes as long as several short stages.
-func (r *trainRun) takesItself(plan api.Plan) bool {
-	return r.ownSteps && fewActivities(plan) && plan.Interleaved && plan.Staleness == 0 &&
-		plan.Shards <= mostOwnShards
+func takesItself(plan api.Plan) bool {
+	return fewActivities(plan) && plan.Interleaved && plan.Staleness == 0 && plan.Shards <= mostOwnShards
 }
 
 // ownStep takes a step as TrainStep does, within the run's workflow. The run shows the stage that fails.

@@ -30,22 +30,20 @@ func (f *fakes) ownSteps(fails func(api.EpisodesInput) error) (asked *[]api.Epis
 	return asked, f.together(func(api.BatchInput) error { return nil })
 }
 
-// A run takes short interleaved steps itself. Other steps, and those of an execution that an earlier version began, are
-// workflows of their own. The policy and the figures are the same either way.
+// A run takes short interleaved steps itself. Other steps are workflows. The policy and the figures are the same either
+// way.
 func TestARunTakesShortStepsItself(t *testing.T) {
 	short := api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 3, Interleaved: true}
 	for name, one := range map[string]struct {
-		change  func(*api.Plan)
-		earlier bool
-		itself  bool
+		change func(*api.Plan)
+		itself bool
 	}{
-		"short":           {itself: true},
-		"four shards":     {change: func(p *api.Plan) { p.Shards = 4 }, itself: true},
-		"five shards":     {change: func(p *api.Plan) { p.Shards = 5 }},
-		"many turns":      {change: func(p *api.Plan) { p.MaxTurns = 50 }},
-		"staged":          {change: func(p *api.Plan) { p.Interleaved = false }},
-		"several hosts":   {change: func(p *api.Plan) { p.Hosts = 2 }},
-		"earlier version": {earlier: true},
+		"short":         {itself: true},
+		"four shards":   {change: func(p *api.Plan) { p.Shards = 4 }, itself: true},
+		"five shards":   {change: func(p *api.Plan) { p.Shards = 5 }},
+		"many turns":    {change: func(p *api.Plan) { p.MaxTurns = 50 }},
+		"staged":        {change: func(p *api.Plan) { p.Interleaved = false }},
+		"several hosts": {change: func(p *api.Plan) { p.Hosts = 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := short
@@ -53,10 +51,6 @@ func TestARunTakesShortStepsItself(t *testing.T) {
 				one.change(&plan)
 			}
 			f := newFakes(t, plan)
-			if one.earlier {
-				f.env.OnGetVersion(versionOwnSteps, workflow.DefaultVersion, workflow.Version(1)).
-					Return(workflow.DefaultVersion)
-			}
 			handle(f, api.FindHome, func(api.HomeInput) (api.Home, error) { return api.Home{Host: "a"}, nil })
 			f.ownSteps(func(api.EpisodesInput) error { return nil })
 			ids := startedSteps(f)

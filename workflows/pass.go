@@ -15,9 +15,9 @@ type position struct {
 	run   string
 	step  int
 	stage string
-	// direct changes the search attribute at longStages alone. Each change costs the server a transaction, which delays
-	// the activity that is scheduled next.
-	direct bool
+	// longOnly changes the search attribute at longStages alone. Each change costs the server a transaction, which
+	// delays the activity that is scheduled next.
+	longOnly bool
 	// shown shows the stage in the details of a run that takes the step itself; nil: the step's own details show it.
 	shown func(ctx workflow.Context, stage string)
 }
@@ -34,7 +34,7 @@ func (p *position) enter(ctx workflow.Context, stage string) {
 	} else {
 		workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s", p.run, p.step, stage))
 	}
-	if p.direct && !slices.Contains(longStages, stage) {
+	if p.longOnly && !slices.Contains(longStages, stage) {
 		return
 	}
 	// Upserting fails only for keys that cannot be encoded; these are constants.

@@ -53,16 +53,6 @@ type StepLine struct {
 	StageSeconds map[string]float64 `json:"stage_seconds"`
 }
 
-// SecondsOf returns the seconds of a stage. StageSeconds of a step that an earlier version ran may hold its earlier
-// name.
-func (l StepLine) SecondsOf(stage string) float64 {
-	total := l.StageSeconds[stage]
-	if earlier := schema.EarlierStage(stage); earlier != "" {
-		total += l.StageSeconds[earlier]
-	}
-	return total
-}
-
 // EditedWords says that code was edited; "" if none was.
 func (l StepLine) EditedWords() string {
 	if l.Edited == "" {
@@ -255,7 +245,7 @@ func (p *Progress) Markdown() string {
 // stageTimes adds a table of seconds by stage for the latest steps. It includes each stage that ran in one of them.
 func (p *Progress) stageTimes(b *strings.Builder) {
 	shown := stages.Named(func(s stages.Stage) bool {
-		ran := func(l StepLine) bool { return l.SecondsOf(s.Name) > 0 }
+		ran := func(l StepLine) bool { return l.StageSeconds[s.Name] > 0 }
 		return s.Phase == stages.Step && (!s.Optional() || slices.ContainsFunc(p.Lines, ran))
 	})
 	lines := p.Lines[max(0, len(p.Lines)-timedLines):]
@@ -267,7 +257,7 @@ func (p *Progress) stageTimes(b *strings.Builder) {
 	for _, stage := range shown {
 		fmt.Fprintf(b, "| %s |", stage)
 		for _, l := range slices.Backward(lines) {
-			fmt.Fprintf(b, " %.2f |", l.SecondsOf(stage))
+			fmt.Fprintf(b, " %.2f |", l.StageSeconds[stage])
 		}
 		b.WriteString("\n")
 	}

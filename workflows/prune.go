@@ -7,18 +7,10 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// versionPrune marks histories in which TrainRun starts PruneCheckpoints; in earlier histories PublishPolicy pruned.
-const versionPrune = "prune-alongside-steps"
-
-func prunes(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, versionPrune, workflow.DefaultVersion, 1) >= 1
-}
-
 // pruner runs one pruning at a time alongside the steps. No step waits for pruning: if a pruning still runs when a
 // step ends, the next pruning takes care of that step's checkpoint. A failed pruning is only reported, because
 // training must not wait for the deletion of files; the next pruning also does the work of the failed one.
 type pruner struct {
-	on        bool
 	retention *api.Retention      // result of the latest successful pruning; nil: read the record
 	evaluated []api.EvaluatedStep // evaluations that retention does not include yet
 	handed    int                 // how many of evaluated the running pruning was given
@@ -29,7 +21,7 @@ type pruner struct {
 // prune starts the pruning for a finished step, unless another pruning still runs.
 func (r *trainRun) prune(ctx workflow.Context, step int) {
 	p := &r.pruner
-	if !p.on || step < 1 || p.running != nil && !p.running.IsReady() {
+	if step < 1 || p.running != nil && !p.running.IsReady() {
 		return
 	}
 	r.collect(ctx)

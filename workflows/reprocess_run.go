@@ -26,12 +26,6 @@ type ReprocessResult struct {
 	Reward       float64 `json:"reward"` // mean over the trajectories that have a reward
 	// Excluded counts the trajectories without a reward, because something broke on them.
 	Excluded int `json:"excluded,omitempty"`
-	// RewardAgreed counts where our reward agrees with the source's verdict, CalculatorAgreed where our calculator
-	// agrees with its annotations.
-	RewardCompared     int `json:"reward_compared"`
-	RewardAgreed       int `json:"reward_agreed"`
-	CalculatorCompared int `json:"calculator_compared"`
-	CalculatorAgreed   int `json:"calculator_agreed"`
 }
 
 // reprocess is ReprocessRun's state.
@@ -42,9 +36,9 @@ type reprocess struct {
 	states  states
 }
 
-// ReprocessRun turns imported solutions into trajectories, executes their calculations, and takes them through reward
-// → resample → advantage. Calls in OpenAI's format already hold their results, so they are recorded and not executed.
-// There is no policy and therefore no update.
+// ReprocessRun turns imported conversations into trajectories and takes them through reward → resample → advantage.
+// Their calls already hold their results, so they are recorded and not executed. There is no policy and therefore no
+// update.
 func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, error) {
 	if err := in.validate(); err != nil {
 		return ReprocessResult{}, refuse(ctx, err)
@@ -59,7 +53,7 @@ func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, err
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
 		return ReprocessResult{}, fmt.Errorf("set search attribute RunID: %w", err)
 	}
-	r := &reprocess{in: in, at: position{run: run, step: importStep}, states: newStates(ctx, run)}
+	r := &reprocess{in: in, at: position{run: run, step: importStep}, states: states{run: run}}
 	r.states.began(ctx, workflow.GetInfo(ctx).WorkflowStartTime.UTC())
 	progress := func() (Progress, error) {
 		return Progress{Run: run, Recipe: in.Recipe + in.RecipeFile, Step: importStep, Steps: importStep,
@@ -108,7 +102,7 @@ func (r *reprocess) park(ctx workflow.Context, all []StageFailure) (decision, er
 		return decision{}, temporal.NewNonRetryableApplicationError(r.at.stage+": "+all[0].Text, all[0].Kind, nil)
 	}
 	what := Parked{Step: importStep, Kind: all[0].Kind, Failures: all,
-		NoSkip: "an import holds every solution once, nothing can stand in for it"}
+		NoSkip: "an import holds every conversation once, nothing can stand in for it"}
 	r.states.enter(ctx, schema.StateParked, what.Kind, reasonOf(all))
 	chosen, err := r.parking.hold(ctx, what, func() { workflow.SetCurrentDetails(ctx, what.markdown(r.at.run)) })
 	if err != nil {
@@ -123,7 +117,7 @@ func (r *reprocess) park(ctx workflow.Context, all []StageFailure) (decision, er
 	return chosen, nil
 }
 
-// attempt takes the imported solutions through their stages once.
+// attempt takes the imported trajectories through their stages once.
 func (r *reprocess) attempt(ctx workflow.Context) (ReprocessResult, error) {
 	r.at.enter(ctx, api.StagePrepare)
 	prepared, err := call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
@@ -164,16 +158,11 @@ func (p *importPass) execute(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.in.Format == api.FormatGSM8K {
-		if err := p.compare(ctx, shards); err != nil {
-			return err
-		}
-	}
 	p.result.Trajectories, p.result.ToolCalls = imported.Trajectories, imported.Calls
 	return p.process(ctx, committed)
 }
 
-// score runs the calls of every imported shard, assembles its trajectories and scores them, in the import's own
+// score records the calls of every imported shard, assembles its trajectories and scores them, in the import's own
 // history.
 func (p *importPass) score(ctx workflow.Context, imported api.Imported) ([]shardRollout, error) {
 	shards := make([]shardRollout, len(imported.Shards))
@@ -193,29 +182,11 @@ func (p *importPass) score(ctx workflow.Context, imported api.Imported) ([]shard
 	group.Wait(ctx)
 	for i := range shards {
 		p.times.add(shards[i].timings...)
-		p.result.RewardCompared += shards[i].scored.Compared
-		p.result.RewardAgreed += shards[i].scored.Agreed
 		p.result.Rewarded += shards[i].scored.Successes
 		p.result.Reward += shards[i].scored.RewardSum
 		p.result.Excluded += shards[i].scored.Excluded
 	}
 	return shards, errors.Join(failures...)
-}
-
-// compare compares our calculator's results with the source's annotations.
-func (p *importPass) compare(ctx workflow.Context, shards []shardRollout) error {
-	p.enter(ctx, api.StageCompare)
-	input := api.AgreementInput{Scope: p.scope, Source: p.in.Source, Digest: p.in.Digest}
-	for _, r := range shards {
-		input.Tools = append(input.Tools, r.tools...)
-	}
-	agreement, err := call[api.Agreement](ctx, api.CompareCalculator, "calculator against annotations", input)
-	if err != nil {
-		return err
-	}
-	p.times.add(agreement.Timing)
-	p.result.CalculatorCompared, p.result.CalculatorAgreed = agreement.Compared, agreement.Agreed
-	return nil
 }
 
 // process takes the scored rows through resample and advantage and commits the step's head.

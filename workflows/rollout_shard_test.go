@@ -61,7 +61,7 @@ func TestEachShardOfAStepIsAWorkflow(t *testing.T) {
 	require.Equal(t, 8, line.Trajectories)
 }
 
-// A step runs the activities of few short shards itself. A step that an earlier version began does not.
+// A step runs the activities of few short shards itself.
 func TestFewShortShardsAreNoWorkflows(t *testing.T) {
 	plan := api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 3}
 	f := newFakes(t, plan)

@@ -22,14 +22,10 @@ type ScheduledInput struct {
 	Name     string         `json:"name"`
 	Train    *TrainRunInput `json:"train,omitempty"`
 	Evaluate *EvaluateInput `json:"evaluate,omitempty"`
-	// Recipe and Digest are the name and the digest of the resolved recipe, for the audit log; "" in schedules of
-	// earlier versions.
+	// Recipe and Digest are the name and the digest of the resolved recipe, for the audit log.
 	Recipe string `json:"recipe,omitempty"`
 	Digest string `json:"digest,omitempty"`
 }
-
-// versionNotesStart marks executions that note in the record which schedule starts a run.
-const versionNotesStart = "note-scheduled-start"
 
 // attrSchedule is the name of the schedule whose action a workflow is. Temporal sets it.
 var attrSchedule = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
@@ -78,9 +74,6 @@ func ScheduledRun(ctx workflow.Context, in ScheduledInput) error {
 
 // note notes in the record which schedule starts the run, before it is started: what cannot be noted is not done.
 func (in ScheduledInput) note(ctx workflow.Context, run string) error {
-	if workflow.GetVersion(ctx, versionNotesStart, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return nil
-	}
 	actor := "a schedule"
 	if name, ok := workflow.GetTypedSearchAttributes(ctx).GetKeyword(attrSchedule); ok {
 		actor = "schedule " + name

@@ -7,13 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 )
 
 // scheduled runs a schedule's action that was due at a fixed time, and returns what was noted before its run started.
-func scheduled(t *testing.T, f *fakes, in ScheduledInput, version workflow.Version, fails error) []api.DeedInput {
+func scheduled(t *testing.T, f *fakes, in ScheduledInput, fails error) []api.DeedInput {
 	t.Helper()
 	var deeds []api.DeedInput
 	handle(f, api.NoteDeed, func(in api.DeedInput) (api.Done, error) {
@@ -27,19 +26,16 @@ func scheduled(t *testing.T, f *fakes, in ScheduledInput, version workflow.Versi
 	})
 	require.NoError(t, f.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(
 		attrScheduled.ValueSet(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), attrSchedule.ValueSet("nightly"))))
-	if version == workflow.DefaultVersion {
-		f.env.OnGetVersion(versionNotesStart, workflow.DefaultVersion, workflow.Version(1)).Return(version)
-	}
 	f.env.ExecuteWorkflow(ScheduledRun, in)
 	return deeds
 }
 
-// The record says which schedule starts a run, before it starts. An execution from before that says nothing.
+// The record says which schedule starts a run, before it starts.
 func TestAScheduledStartIsNoted(t *testing.T) {
 	in := ScheduledInput{Name: "nightly-{date}", Train: &TrainRunInput{Recipe: "quickstart"}, Recipe: "quickstart",
 		Digest: "abc"}
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
-	deeds := scheduled(t, f, in, 1, nil)
+	deeds := scheduled(t, f, in, nil)
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Len(t, deeds, 1)
 	require.Positive(t, deeds[0].At)
@@ -47,17 +43,12 @@ func TestAScheduledStartIsNoted(t *testing.T) {
 	require.Equal(t, api.DeedInput{Run: "nightly-20260102", Action: "start", Actor: "schedule nightly",
 		With: map[string]string{"digest": "abc", "recipe": "quickstart", "workflow": TrainRunName}}, deeds[0])
 	require.Equal(t, 1, f.calls[api.PublishPolicy])
-
-	f = newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
-	require.Empty(t, scheduled(t, f, in, workflow.DefaultVersion, nil))
-	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, 1, f.calls[api.PublishPolicy])
 }
 
 func TestWhatCannotBeNotedIsNotStarted(t *testing.T) {
 	in := ScheduledInput{Name: "nightly-{date}", Train: &TrainRunInput{Recipe: "quickstart"}}
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
-	deeds := scheduled(t, f, in, 1, errors.New("not allowed"))
+	deeds := scheduled(t, f, in, errors.New("not allowed"))
 	require.ErrorContains(t, f.env.GetWorkflowError(), "not allowed")
 	require.Len(t, deeds, attempts)
 	require.Equal(t, map[string]string{"workflow": TrainRunName}, deeds[0].With)

@@ -50,7 +50,7 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			if !s.plan.Interleaved && !s.shardWorkflows(ctx) {
+			if !s.plan.Interleaved && fewActivities(s.plan) {
 				failures[i] = shards[i].run(ctx, s.home, s.scope, prompts, s.sampling(), s.plan.MaxTurns)
 				return
 			}

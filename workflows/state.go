@@ -12,9 +12,6 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// versionStates marks executions that show and note the run's state.
-const versionStates = "run-states"
-
 // noteWithin bounds the writing of a note: a store that is away, which may be why the run waits, must not hold it up.
 const noteWithin = 30 * time.Second
 
@@ -23,30 +20,21 @@ var retryNote = &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoeff
 
 // states shows a run's state in Temporal's UI and notes it in the record.
 type states struct {
-	on      bool // an execution of an earlier version does neither
 	run     string
 	pending workflow.Future // the latest note; nil if there is none
 }
 
-func newStates(ctx workflow.Context, run string) states {
-	return states{on: workflow.GetVersion(ctx, versionStates, workflow.DefaultVersion, 1) >= 1, run: run}
-}
-
 // show sets the search attribute.
 func (s states) show(ctx workflow.Context, now string) {
-	if s.on {
-		// Upserting fails only for keys that cannot be encoded; this is a constant.
-		_ = workflow.UpsertTypedSearchAttributes(ctx, attrRunState.ValueSet(now))
-	}
+	// Upserting fails only for keys that cannot be encoded; this is a constant.
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrRunState.ValueSet(now))
 }
 
 // enter shows the state and notes it. Only the end of the execution waits for the note. If it cannot be written,
 // listings that ask no server show the state before.
 func (s *states) enter(ctx workflow.Context, now string, kind, reason string) {
 	s.show(ctx, now)
-	if s.on {
-		s.pending = s.note(ctx, now, kind, reason)
-	}
+	s.pending = s.note(ctx, now, kind, reason)
 }
 
 // settle waits for the latest note.
@@ -62,11 +50,8 @@ func (s *states) settle(ctx workflow.Context) {
 
 // leave is enter for a workflow that then ends: it waits for the note.
 func (s *states) leave(ctx workflow.Context, now string, kind, reason string) {
-	s.show(ctx, now)
-	if s.on {
-		s.pending = s.note(ctx, now, kind, reason)
-		s.settle(ctx)
-	}
+	s.enter(ctx, now, kind, reason)
+	s.settle(ctx)
 }
 
 func (s states) note(ctx workflow.Context, now string, kind, reason string) workflow.Future {
@@ -79,7 +64,7 @@ func (s states) note(ctx workflow.Context, now string, kind, reason string) work
 
 // success shows the latest success on held-out problems in a search attribute, as a share.
 func (s states) success(ctx workflow.Context, e api.EvaluationSummary) {
-	if s.on && e.N > 0 {
+	if e.N > 0 {
 		_ = workflow.UpsertTypedSearchAttributes(ctx, attrSuccess.ValueSet(e.Success))
 	}
 }
@@ -87,10 +72,8 @@ func (s states) success(ctx workflow.Context, e api.EvaluationSummary) {
 // began sets the attributes that a run has from its first execution on. Later executions have their own start and
 // duration in the UI.
 func (s states) began(ctx workflow.Context, started time.Time) {
-	if s.on {
-		_ = workflow.UpsertTypedSearchAttributes(ctx, attrRunState.ValueSet(schema.StateRunning),
-			attrRunStarted.ValueSet(started))
-	}
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrRunState.ValueSet(schema.StateRunning),
+		attrRunStarted.ValueSet(started))
 }
 
 // ended is the state of a run that has taken all its steps.

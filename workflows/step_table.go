@@ -71,8 +71,8 @@ func (l StepLine) Trained() bool {
 	return l.Advantages != nil || schema.OrZero(l.Entropy) != 0 || schema.OrZero(l.GradNorm) != 0
 }
 
-// CalledTools reports whether a positive trajectory called a tool. Lines of an earlier version count no calls.
-func (l StepLine) CalledTools() bool { return l.PositiveCalls > 0 || l.ToolErrorPositive > 0 }
+// CalledTools reports whether a positive trajectory called a tool.
+func (l StepLine) CalledTools() bool { return l.PositiveCalls > 0 }
 
 // stepTables renders the latest steps, newest first.
 func (p *Progress) stepTables(b *strings.Builder) {

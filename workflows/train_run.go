@@ -12,9 +12,6 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// versionDirect marks executions that start their steps with TrainStepInput.Direct.
-const versionDirect = "direct-steps"
-
 // TrainRunResult is the result of a finished run.
 type TrainRunResult struct {
 	Run    string                `json:"run_id"`
@@ -59,9 +56,6 @@ type trainRun struct {
 	mended     bool // a person has changed the recipe for the retry of the stage that runs, which is no rollout
 	finishing  bool // the last step is done
 	handsOver  bool // to the current build of the workers: a person asked for it, or this one is superseded
-	direct     bool // steps run the activities of few short shards themselves
-	together   bool // one activity runs the short stages between a step's rollout and its update
-	ownSteps   bool // short steps are no workflows of their own
 	later      []func(ctx workflow.Context)
 	states     states
 	asked      int // steps of the recipe that the run began with
@@ -91,7 +85,7 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(r.run)); err != nil {
 		return TrainRunResult{}, fmt.Errorf("set search attribute RunID: %w", err)
 	}
-	r.states = newStates(ctx, r.run)
+	r.states.run = r.run
 	if err := r.steer(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
@@ -109,10 +103,6 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 }
 
 func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
-	r.pruner.on = prunes(ctx)
-	r.direct = workflow.GetVersion(ctx, versionDirect, workflow.DefaultVersion, 1) >= 1
-	r.together = workflow.GetVersion(ctx, versionTogether, workflow.DefaultVersion, 1) >= 1
-	r.ownSteps = workflow.GetVersion(ctx, versionOwnSteps, workflow.DefaultVersion, 1) >= 1
 	if r.in.Continued != nil {
 		r.restore(*r.in.Continued)
 	} else {
@@ -136,7 +126,7 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
 		done := r.next - 1
-		r.alongside(ctx, func(ctx workflow.Context) { r.prune(ctx, done) })
+		r.alongside(func(ctx workflow.Context) { r.prune(ctx, done) })
 		if err := r.step(ctx); err != nil {
 			return TrainRunResult{}, err
 		}
@@ -152,7 +142,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.makeUp(ctx)
 	init := scoped(r.run, api.InitStep, r.prepared)
 	timings := []api.Timing{r.prepared.Timing}
-	if r.prepared.Plan.Needs.Data { // a history of an earlier version has a plan without it
+	if r.prepared.Plan.Needs.Data {
 		done, err := r.data(ctx, init)
 		if err != nil {
 			return err
@@ -172,7 +162,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.policy, r.home = warm.Policy, warm.Home
 	r.progress.WarmStartSeconds = seconds(warm.Timing)
 	timings = append(timings, warm.Timing)
-	if warm.Untaught != nil { // only where the plan's needs ask for it; a history of an earlier version has none
+	if warm.Untaught != nil { // only where the plan's needs ask for it
 		untaught, err := r.untaught(ctx, *warm.Untaught)
 		if err != nil {
 			return err
@@ -199,7 +189,7 @@ func (r *trainRun) goOn(ctx workflow.Context) error {
 		}
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 		// The run may have ended before this evaluation did; if not, the evaluation is adopted.
-		if last := r.next - 1; r.prepared.Plan.Evaluations != "" && r.evaluatesAfter(last) {
+		if last := r.next - 1; r.evaluatesAfter(last) {
 			return r.measure(ctx, last, tagStep, r.preparedFor(last))
 		}
 	}
@@ -253,11 +243,11 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	step := r.next
 	r.stepping = true
 	place := "step"
-	if r.takesItself(r.prepared.Plan) {
+	if takesItself(r.prepared.Plan) {
 		place = api.StageRollout
 	}
 	r.at(ctx, step, place)
-	r.alongside(ctx, func(ctx workflow.Context) { showPlace(ctx, step, place) })
+	r.alongside(func(ctx workflow.Context) { showPlace(ctx, step, place) })
 	var out TrainStepResult
 	var skipped []api.ExcludedShard
 	gen := r.generation(step)
@@ -283,7 +273,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 			in.Evaluate = &r.due.Input
 		}
 		defer r.startAlongside(ctx)()
-		if r.takesItself(plan) {
+		if takesItself(plan) {
 			out, err = r.ownStep(ctx, in)
 			return err
 		}
@@ -297,7 +287,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	r.progress.add(out.Line)
 	times := &recording{in: r.timesOf(step, "step", out.Timings...)}
 	r.recording = append(r.recording, times)
-	r.alongside(ctx, times.start)
+	r.alongside(times.start)
 	if err := r.tookAlongside(ctx, out.Evaluated); err != nil {
 		return err
 	}
@@ -319,14 +309,11 @@ func (r *trainRun) step(ctx workflow.Context) error {
 }
 
 func (r *trainRun) child(ctx workflow.Context, step int) workflow.Context {
-	attributes := []temporal.SearchAttributeUpdate{attrRunID.ValueSet(r.run), attrStep.ValueSet(int64(step))}
-	if r.direct {
-		attributes = append(attributes, attrStage.ValueSet(api.StageRollout))
-	}
 	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            StepWorkflowID(r.run, step),
-		StaticSummary:         fmt.Sprintf("step %d of %d of %s", step, r.prepared.Plan.Steps, r.run),
-		TypedSearchAttributes: temporal.NewSearchAttributes(attributes...),
+		WorkflowID:    StepWorkflowID(r.run, step),
+		StaticSummary: fmt.Sprintf("step %d of %d of %s", step, r.prepared.Plan.Steps, r.run),
+		TypedSearchAttributes: temporal.NewSearchAttributes(attrRunID.ValueSet(r.run), attrStep.ValueSet(int64(step)),
+			attrStage.ValueSet(api.StageRollout)),
 	})
 }
 
@@ -453,9 +440,7 @@ func showPlace(ctx workflow.Context, step int, stage string) {
 // show updates the UI's details.
 func (r *trainRun) show(ctx workflow.Context) {
 	r.progress.Paused, r.progress.Parked = r.paused, r.parking.parked
-	if !r.progress.Started.IsZero() { // an execution that an earlier version continued does not know it
-		r.progress.Elapsed = workflow.Now(ctx).Sub(r.progress.Started).Seconds()
-	}
+	r.progress.Elapsed = workflow.Now(ctx).Sub(r.progress.Started).Seconds()
 	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
 }
 

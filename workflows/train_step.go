@@ -28,12 +28,6 @@ type TrainStepInput struct {
 	Home string `json:"home,omitempty"`
 	// Timeouts are time limits of activities in seconds, where a person set others.
 	Timeouts map[string]float64 `json:"timeouts,omitempty"`
-	// Direct makes the step run the activities of few short shards itself and write fewer search attributes, because a
-	// hop between workflows takes about as long as a short stage. Steps of earlier versions lack it.
-	Direct bool `json:"direct,omitempty"`
-	// Together makes one activity run the short stages between rollout and update, if the rollout is interleaved. Steps
-	// of earlier versions lack it.
-	Together bool `json:"together,omitempty"`
 	// Sampling is the policy that the step is sampled from, where that is not Policy: a pipelined run samples from
 	// earlier ones.
 	Sampling *api.PolicyRef `json:"sampling,omitempty"`
@@ -73,22 +67,11 @@ type trainStep struct {
 	home    *home
 }
 
-// changeShards is the change that made each shard of a step a workflow of its own.
-const changeShards = "shard-workflows"
-
-// shardWorkflows reports whether the step's shards are workflows of their own. They are not in a step that an earlier
-// version began, nor if they are few and short.
-func (s *trainStep) shardWorkflows(ctx workflow.Context) bool {
-	if s.direct && fewActivities(s.plan) {
-		return false
-	}
-	return workflow.GetVersion(ctx, changeShards, workflow.DefaultVersion, 1) >= 1
-}
-
 // mostDirect is how many activities of its shards a step may run itself: its history grows by 6 events with each.
 const mostDirect = 64
 
-// fewActivities reports whether the shards of a round have few activities, all on one host.
+// fewActivities reports whether the shards of a round have few activities, all on one host. Then the step runs them
+// itself, because a hop between workflows takes about as long as a short stage; otherwise each shard is a workflow.
 func fewActivities(plan api.Plan) bool {
 	return plan.Hosts <= 1 && plan.Dynamic == nil && plan.Shards*(2*plan.MaxTurns+3) <= mostDirect
 }
@@ -109,7 +92,7 @@ func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error)
 }
 
 func newTrainStep(ctx workflow.Context, in TrainStepInput) *trainStep {
-	return &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, direct: in.Direct}, in.Prepared),
+	return &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, longOnly: true}, in.Prepared),
 		home: newHome(ctx, in.Home, in.Prepared.Plan)}
 }
 

@@ -47,7 +47,6 @@ const (
 	EvaluateShard        = "EvaluateShard"
 	RecordTimings        = "RecordTimings"
 	ImportTrajectories   = "ImportTrajectories"
-	CompareCalculator    = "CompareCalculator"
 	PrepareReplay        = "PrepareReplay"
 	CompareReplay        = "CompareReplay"
 	PrepareCheck         = "PrepareCheck"

@@ -125,7 +125,7 @@ type TimingsRecorded struct {
 // ImportInput asks to turn foreign solutions into committed turns.
 type ImportInput struct {
 	Scope
-	Format string `json:"format"` // gsm8k-solutions | openai
+	Format string `json:"format"` // openai
 	Source string `json:"source"` // key of the uploaded file
 	Digest string `json:"digest"` // digest of the uploaded file
 }
@@ -143,19 +143,4 @@ type Imported struct {
 	Shards       []ImportedShard `json:"shards"`
 	Trajectories int             `json:"trajectories"`
 	Calls        int             `json:"calls"`
-}
-
-// AgreementInput asks how tool results compare with what the source wrote.
-type AgreementInput struct {
-	Scope
-	Tools  []schema.Ref `json:"tools"`
-	Source string       `json:"source"`
-	Digest string       `json:"digest"`
-}
-
-// Agreement compares the calculator with the source's annotations.
-type Agreement struct {
-	Done
-	Compared int `json:"compared"`
-	Agreed   int `json:"agreed"`
 }

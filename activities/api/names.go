@@ -1,10 +1,7 @@
 package api
 
-// Formats of imported files; each is also the name of its recipes' environment.
-const (
-	FormatGSM8K  = "gsm8k-solutions"
-	FormatOpenAI = "openai"
-)
+// FormatOpenAI is the format of imported files, and the name of its recipes' environment.
+const FormatOpenAI = "openai"
 
 // Kinds of failures: the types of application errors, and values of the search attribute FailureKind.
 const (

@@ -16,7 +16,6 @@ func Pure() []string { return stages.Pure() }
 // last stage that every recipe has, or with from if from comes later. An error names the wrong field, says why the
 // stage cannot be replayed, and says what to do instead.
 func Replayed(from, through string) ([]string, error) {
-	from, through = schema.CanonicalStage(from), schema.CanonicalStage(through)
 	first, err := replayable("from", from)
 	if err != nil {
 		return nil, err

@@ -64,13 +64,6 @@ func TestEqualRuns(t *testing.T) {
 	}
 }
 
-// Stages that an earlier version of the program named otherwise are the same stages.
-func TestAnEarlierVersionsRun(t *testing.T) {
-	c := read(t, trained(t, recordtest.Options{Run: "a", Steps: 2, Seed: 1, Outputs: true},
-		recordtest.Options{Run: "b", Steps: 2, Seed: 1, Outputs: true, EarlierNames: true}), "a", "b")
-	require.Equal(t, []compare.AgainstBase{{Run: "b", Equal: 2}}, c.Divergences)
-}
-
 func TestRecipesAreComparedFieldByField(t *testing.T) {
 	objects := trained(t, recordtest.Options{Run: "a", Steps: 1, Seed: 1},
 		recordtest.Options{Run: "b", Steps: 1, Planned: 4, Seed: 9})

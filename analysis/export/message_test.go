@@ -75,10 +75,10 @@ func TestMessagesOfACutTrajectory(t *testing.T) {
 		protocol.Call("print(5)", "") + protocol.BrokenCall("print(")}, got[1])
 }
 
-// Solutions of GSM8K are in no protocol of ours: their text is left as it is.
+// Texts from elsewhere are in no protocol of ours: their text is left as it is.
 func TestMessagesOfAnImportedSolution(t *testing.T) {
 	e := episode()
-	e.Trajectory.Source = "gsm8k-solutions/6b"
+	e.Trajectory.Source = "elsewhere/6b"
 	e.Turns = []schema.TurnRow{{Response: "So <<2+3="}, {Turn: 1, Response: "5\n#### 5"}}
 	e.Calls = []schema.ToolCallRow{{Name: "calculator", Arguments: `{"expression":"2+3"}`, Status: "ok", Stdout: "5\n"}}
 	got := list(t, e)

@@ -13,7 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
-// Archived reads a packed record, such as those in analysis/testdata/records, into memory. A path in the archive is an
+// Archived reads a packed record, such as that in analysis/testdata/records, into memory. A path in the archive is an
 // object's key.
 func Archived(t testing.TB, path string) *mem.Store {
 	t.Helper()

@@ -61,8 +61,6 @@ type Options struct {
 	Gradings bool
 	// Critic makes the updates train a critic.
 	Critic bool
-	// EarlierNames names stages as earlier versions of the program did, in keys, documents and measured times.
-	EarlierNames bool
 	// SharedBase makes every update's checkpoint share the warm start's weights, as with an adapter.
 	SharedBase bool
 	// Policy, if not nil, returns the files of a step's checkpoint by name; otherwise they are texts that no engine
@@ -288,9 +286,6 @@ func put[R schema.Row](r *Run, m schema.Manifest, rows []R) schema.Ref {
 func (r *Run) spend(stage string, shard, turn int, rows, tokens int64) {
 	start := r.clock + 250_000
 	r.clock = start + 1_000_000
-	if earlier := r.at(0, stage).Earlier; earlier != "" {
-		stage = earlier
-	}
 	r.timings = append(r.timings, schema.TimingRow{
 		Stage: stage, Shard: int32(shard), Turn: int32(turn), Kind: "activity", Call: -1,
 		StartMicros: start, EndMicros: new(r.clock), Attempt: 1, Host: "host", Rows: rows, Tokens: tokens,

@@ -83,22 +83,13 @@ func everySecond(turns []schema.Ref, turn int) []schema.Ref {
 
 // stage commits the stage manifest of what was done shard by shard.
 func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schema.Ref {
-	place := r.at(step, stage)
+	place := schema.At(r.Run, step, stage)
 	if turn >= 0 {
 		place = place.WithTurn(turn)
 	}
 	m := r.manifest(place)
 	m.Parts = parts
 	return r.commit(m)
-}
-
-// at is the place of a step's stage, under its earlier name where the options ask for that.
-func (r *Run) at(step int, stage string) schema.Place {
-	place := schema.At(r.Run, step, stage)
-	if earlier, ok := place.ByEarlierName(); ok && r.EarlierNames {
-		return earlier
-	}
-	return place
 }
 
 // commitShard commits the stages of one shard from prompts to rewards.
@@ -295,7 +286,7 @@ func (r *Run) logprobs(step int, turns []schema.Ref, selection schema.Ref) schem
 	}
 	var parts []schema.Ref
 	for shard := range len(turns) / 2 {
-		m := r.manifest(r.at(step, schema.StageLogprobs).WithShard(shard), turns[2*shard], turns[2*shard+1],
+		m := r.manifest(schema.At(r.Run, step, schema.StageLogprobs).WithShard(shard), turns[2*shard], turns[2*shard+1],
 			selection, r.policy)
 		parts = append(parts, put(r, m, rows[shard]))
 		r.spend(schema.StageLogprobs, shard, -1, int64(len(rows[shard])), 0)

@@ -42,10 +42,6 @@ func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty s
 	}
 	selected := []string{"m.run", "m.step", "m.gen"}
 	for _, c := range columns {
-		if table == schema.Timings && c == "stage" {
-			selected = append(selected, canonicalStage)
-			continue
-		}
 		selected = append(selected, `t."`+c+`"`)
 	}
 	from := func(files []string) string {
@@ -71,16 +67,6 @@ func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty s
 
 // mapping names the table that says which file is which shard.
 func mapping(table schema.Table) string { return "shards_of_" + string(table) }
-
-// canonicalStage is the column stage with today's names of the stages, whichever version wrote the rows.
-var canonicalStage = func() string {
-	var b strings.Builder
-	b.WriteString(`CASE t."stage"`)
-	for earlier, now := range schema.EarlierStages() {
-		fmt.Fprintf(&b, " WHEN %s THEN %s", quoted(earlier), quoted(now))
-	}
-	return b.String() + ` ELSE t."stage" END AS "stage"`
-}()
 
 // filesOf are the shards' files, each once: shards of equal bytes share one, and the mapping gives its rows to each of
 // them.

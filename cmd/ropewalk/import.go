@@ -34,15 +34,12 @@ func importCommand(con *console) *cobra.Command {
 		Short: "import trajectories of other systems and run the stages on them",
 		Long: "import uploads FILE and starts the workflow ReprocessRun, which runs reward, resample and advantage\n" +
 			"on its trajectories. Formats:\n\n" +
-			"  gsm8k-solutions  JSON lines of model solutions as published by grade-school-math: each calculator\n" +
-			"                   annotation becomes a tool call, which is executed\n" +
-			"  openai           conversations in OpenAI's chat format, a JSON list or JSON lines of\n" +
-			"                   {\"messages\": […], \"reward\": 1, \"task_id\": …, \"trial\": …}, or\n" +
-			"                   tau-bench's results: tool calls are recorded with the answers in the file; the\n" +
-			"                   items of one task (without task_id: of one prompt) form a group; pass^k is printed",
-		Example: "  ropewalk import gsm8k-solutions example_model_solutions.jsonl\n" +
-			"  ropewalk import openai gpt-4o-airline.json --run-id airline",
-		Args: exactly("FORMAT", "FILE"),
+			"  openai  conversations in OpenAI's chat format, a JSON list or JSON lines of\n" +
+			"          {\"messages\": […], \"reward\": 1, \"task_id\": …, \"trial\": …}, or\n" +
+			"          tau-bench's results: tool calls are recorded with the answers in the file; the\n" +
+			"          items of one task (without task_id: of one prompt) form a group; pass^k is printed",
+		Example: "  ropewalk import openai gpt-4o-airline.json --run-id airline",
+		Args:    exactly("FORMAT", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format, err := importing.FormatOf(args[0])
 			if err != nil {
@@ -51,8 +48,7 @@ func importCommand(con *console) *cobra.Command {
 			return importFile(cmd.Context(), con, format, args[1], o)
 		},
 	}
-	cmd.Flags().StringVar(&o.recipe, "recipe", "", "recipe file or built-in recipe (default: the format's: "+
-		"gsm8k-offline, openai-offline)")
+	cmd.Flags().StringVar(&o.recipe, "recipe", "", "recipe file or built-in recipe (default: openai-offline)")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
 	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: import, time and random letters)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")

@@ -153,7 +153,7 @@ func TestSmokeRecipe(t *testing.T) {
 	code, _, messages = command(t, "run", file, "--smoke", "--dry-run")
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, messages, "nam: no such field; did you mean name?")
-	code, _, messages = command(t, "run", "gsm8k-offline", "--smoke")
+	code, _, messages = command(t, "run", "openai-offline", "--smoke")
 	require.Equal(t, exitBadInput, code)
-	require.Contains(t, messages, "--smoke: gsm8k-offline trains nothing")
+	require.Contains(t, messages, "--smoke: openai-offline trains nothing")
 }

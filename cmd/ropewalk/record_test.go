@@ -109,7 +109,7 @@ func TestRunsAreListed(t *testing.T) {
 		{CatalogueEntry: schema.CatalogueEntry{Run: "s2", Recipe: "quickstart", Seed: 2, Steps: 120,
 			Created: "2026-01-02T03:04:05Z"}, Planned: 120, StepsDone: 3, Status: "parked", FailureKind: "no_space",
 			Before: &before},
-		{CatalogueEntry: schema.CatalogueEntry{Run: "b", Recipe: "gsm8k-offline", Created: "2026-01-01T03:04:05Z"},
+		{CatalogueEntry: schema.CatalogueEntry{Run: "b", Recipe: "quickstart", Created: "2026-01-01T03:04:05Z"},
 			StepsDone: 1, Status: "stopped_early"},
 	}
 	require.NoError(t, printRuns(con.out, runs, false))
@@ -121,8 +121,8 @@ func TestRunsAreListed(t *testing.T) {
 	out.Reset()
 	require.NoError(t, printRuns(con.out, runs[2:], true))
 	require.Equal(t, ""+
-		"run  steps  success  recipe         seed  created               status\n"+
-		"b    1/1    –        gsm8k-offline  0     2026-01-01T03:04:05Z  stopped early\n", out.String())
+		"run  steps  success  recipe      seed  created               status\n"+
+		"b    1/1    –        quickstart  0     2026-01-01T03:04:05Z  stopped early\n", out.String())
 }
 
 // Commands that only read say where they have looked, ask no server, and leave nothing behind.

@@ -124,7 +124,7 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 		return input, nil, badinput.Of(err)
 	}
 	if resolved.Recipe.Environment.Imported() {
-		return input, nil, badInput("%s: environment.name: %s holds imported solutions, which cannot be trained on; "+
+		return input, nil, badInput("%s: environment.name: %s holds imported trajectories, which cannot be trained on; "+
 			"use `ropewalk import`", name, resolved.Recipe.Environment.Name)
 	}
 	if idle := resolved.Recipe.Idle(); len(idle) > 0 {

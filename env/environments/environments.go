@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/calc"
 	"github.com/ropewalk/ropewalk/env/code"
-	"github.com/ropewalk/ropewalk/env/gsm8k"
 	"github.com/ropewalk/ropewalk/env/household"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/env/mix"
@@ -24,7 +23,6 @@ import (
 // All lists the environments.
 var All = []env.Declaration{
 	calc.Declaration,
-	gsm8k.Declaration,
 	openai.Declaration,
 	household.Declaration,
 	shop.Declaration,

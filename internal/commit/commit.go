@@ -110,9 +110,6 @@ func (w *Writer) Commit(ctx context.Context, m schema.Manifest) (committed schem
 	if err := w.audit(ctx, m); err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("audit %s: %w", m.Place, err)
 	}
-	if committed, ref, adopted, err = w.lookupEarlier(ctx, m.Place); err != nil || adopted {
-		return committed, ref, adopted, err
-	}
 	data, adopted, err = w.putOrAdopt(ctx, m.ManifestKey(), data)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("commit %s: %w", m.Place, err)
@@ -147,7 +144,7 @@ func (w *Writer) Lookup(ctx context.Context, place schema.Place) (m schema.Manif
 	}
 	data, err := w.store.Get(ctx, place.ManifestKey())
 	if errors.Is(err, store.ErrNotFound) {
-		return w.lookupEarlier(ctx, place)
+		return schema.Manifest{}, schema.Ref{}, false, nil
 	}
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("look up %s: %w", place, err)
@@ -156,15 +153,6 @@ func (w *Writer) Lookup(ctx context.Context, place schema.Place) (m schema.Manif
 		w.cache.put(ref.Key, ref.Digest, data)
 	}
 	return m, ref, err == nil, err
-}
-
-// lookupEarlier is Lookup for what an earlier version committed under its own name of the stage.
-func (w *Writer) lookupEarlier(ctx context.Context, place schema.Place) (m schema.Manifest, ref schema.Ref, found bool,
-	err error) {
-	if earlier, ok := place.ByEarlierName(); ok {
-		return w.Lookup(ctx, earlier)
-	}
-	return schema.Manifest{}, schema.Ref{}, false, nil
 }
 
 // decodeManifest decodes the bytes under a place's manifest key.

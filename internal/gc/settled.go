@@ -146,9 +146,7 @@ func (r *record) settledShard(ctx context.Context, p schema.DataKeyParts) (bool,
 	at := func(stage string) bool {
 		place := schema.AtInit(p.Run, stage)
 		place.Step = p.Step
-		place = place.WithGen(p.Gen)
-		earlier, ok := place.ByEarlierName()
-		return r.there[place.ManifestKey()] || ok && r.there[earlier.ManifestKey()]
+		return r.there[place.WithGen(p.Gen).ManifestKey()]
 	}
 	if p.Compact {
 		return at(schema.StageCompact), "its compaction is not committed", nil

@@ -145,10 +145,11 @@ func (g *Grader) compared(t schema.TrajectoryRow) reward.Outcome {
 
 // options say where the protocol's answers are and how strictly they are compared.
 func (g *Grader) options() reward.Options {
-	d, _ := reward.Declared(g.reward.Name)
-	o := d.Options(g.reward.Fallback || g.spec.Answer == protocol.AnswerBox)
-	o.Plain = g.spec.Answer == protocol.AnswerInTags || g.spec.Answer == protocol.AnswerText
-	return o
+	return reward.Options{
+		Fallback: g.reward.Fallback || g.spec.Answer == protocol.AnswerBox,
+		Literal:  true,
+		Plain:    g.spec.Answer == protocol.AnswerInTags || g.spec.Answer == protocol.AnswerText,
+	}
 }
 
 // trajectory is what rewards read from a row.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
-	"github.com/ropewalk/ropewalk/env/gsm8k"
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/compressed"
@@ -27,10 +26,6 @@ type Format struct {
 // Formats lists the kinds of files.
 func Formats() []Format {
 	return []Format{
-		{api.FormatGSM8K, "gsm8k-offline", "solutions", ".jsonl", func(data []byte) error {
-			_, err := gsm8k.Read(bytes.NewReader(data))
-			return err
-		}},
 		{api.FormatOpenAI, "openai-offline", "conversations", ".json", func(data []byte) error {
 			_, err := openai.Read(data)
 			return err
@@ -48,16 +43,7 @@ func (f Format) CheckFile(data []byte) error {
 			return errors.New("is a table in Parquet or Arrow; write it as JSON lines")
 		}
 	}
-	err := f.Check(data)
-	if err == nil {
-		return nil
-	}
-	for _, other := range Formats() {
-		if other.Name != f.Name && other.Check(data) == nil {
-			return fmt.Errorf("%w; the file is in the format %s", err, other.Name)
-		}
-	}
-	return err
+	return f.Check(data)
 }
 
 // FormatOf finds a format by its name.

@@ -8,27 +8,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// Report is what `ropewalk import --json` prints. The agreements are given for
-// GSM8K's solutions, tasks and pass^k for conversations.
+// Report is what `ropewalk import --json` prints.
 type Report struct {
-	Run                 string             `json:"run_id"`
-	Trajectories        int                `json:"trajectories"`
-	ToolCalls           int                `json:"tool_calls"`
-	RewardAgreement     *float64           `json:"reward_agreement,omitempty"`
-	CalculatorAgreement *float64           `json:"calculator_agreement,omitempty"`
-	Tasks               int                `json:"tasks,omitempty"`
-	PassHatK            map[string]float64 `json:"pass_hat_k,omitempty"`
-	RewardMean          float64            `json:"reward_mean"`
-	Excluded            int                `json:"excluded"`
-	Kept                int                `json:"kept"`
-	BatchRows           int                `json:"batch_rows"`
-	WallSeconds         float64            `json:"wall_seconds"`
+	Run          string             `json:"run_id"`
+	Trajectories int                `json:"trajectories"`
+	ToolCalls    int                `json:"tool_calls"`
+	Tasks        int                `json:"tasks,omitempty"`
+	PassHatK     map[string]float64 `json:"pass_hat_k,omitempty"`
+	RewardMean   float64            `json:"reward_mean"`
+	Excluded     int                `json:"excluded"`
+	Kept         int                `json:"kept"`
+	BatchRows    int                `json:"batch_rows"`
+	WallSeconds  float64            `json:"wall_seconds"`
 
 	passes []float64 // PassHatK in order
 }
@@ -40,11 +36,6 @@ func NewReport(ctx context.Context, objects store.Store, r workflows.ReprocessRe
 		Run: r.Run, Trajectories: r.Trajectories, ToolCalls: r.ToolCalls, RewardMean: r.Reward, Excluded: r.Excluded,
 		Kept: r.Kept, BatchRows: r.BatchRows,
 		WallSeconds: wall.Seconds(),
-	}
-	if r.Format == api.FormatGSM8K {
-		reward, calculator := share(r.RewardAgreed, r.RewardCompared), share(r.CalculatorAgreed, r.CalculatorCompared)
-		out.RewardAgreement, out.CalculatorAgreement = &reward, &calculator
-		return out, nil
 	}
 	view, err := analysis.New(objects).Visible(ctx, r.Run)
 	if err != nil {
@@ -68,16 +59,9 @@ func NewReport(ctx context.Context, objects store.Store, r workflows.ReprocessRe
 func (report Report) WriteText(w io.Writer, r workflows.ReprocessResult) {
 	fmt.Fprintf(w, "run          %s\n", report.Run)
 	fmt.Fprintf(w, "trajectories %d, tool calls %d\n", report.Trajectories, report.ToolCalls)
-	if report.RewardAgreement != nil {
-		fmt.Fprintf(w, "reward       mean %.3f; agrees with the source in %d of %d (%.2f%%)\n", report.RewardMean,
-			r.RewardAgreed, r.RewardCompared, 100**report.RewardAgreement)
-		fmt.Fprintf(w, "calculator   agrees with the annotations in %d of %d (%.2f%%)\n", r.CalculatorAgreed,
-			r.CalculatorCompared, 100**report.CalculatorAgreement)
-	} else {
-		fmt.Fprintf(w, "reward       mean %.3f, as the file says; %d of %d trajectories of %d tasks succeed\n",
-			report.RewardMean, r.Rewarded, report.Trajectories, report.Tasks)
-		fmt.Fprintf(w, "pass^k       %s\n", passWords(report.passes))
-	}
+	fmt.Fprintf(w, "reward       mean %.3f, as the file says; %d of %d trajectories of %d tasks succeed\n",
+		report.RewardMean, r.Rewarded, report.Trajectories, report.Tasks)
+	fmt.Fprintf(w, "pass^k       %s\n", passWords(report.passes))
 	if report.Excluded > 0 {
 		fmt.Fprintf(w, "excluded     %d trajectories on which the sandbox or the reward failed: they have no reward "+
 			"and no mean includes them\n", report.Excluded)
@@ -93,11 +77,4 @@ func passWords(passes []float64) string {
 		parts = append(parts, fmt.Sprintf("%d: %.3f", i+1, p))
 	}
 	return strings.Join(parts, "  ")
-}
-
-func share(part, whole int) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
 }

@@ -30,26 +30,11 @@ func TestReportOfConversations(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, r.Tasks)
 	require.Equal(t, map[string]float64{"1": 0.5, "2": 0}, r.PassHatK)
-	require.Nil(t, r.RewardAgreement)
 	var out bytes.Buffer
 	r.WriteText(&out, result)
 	require.Contains(t, out.String(), "2 of 4 trajectories of 2 tasks succeed")
 	require.Contains(t, out.String(), "pass^k       1: 0.500  2: 0.000")
 	require.NotContains(t, out.String(), "excluded")
-}
-
-// Solutions of GSM8K are compared with their source; nothing compared is no agreement.
-func TestReportOfSolutions(t *testing.T) {
-	result := workflows.ReprocessResult{Run: "r", Format: api.FormatGSM8K, RewardAgreed: 3, RewardCompared: 4,
-		Excluded: 1}
-	r, err := NewReport(t.Context(), mem.New(), result, time.Second)
-	require.NoError(t, err)
-	require.InDelta(t, 0.75, *r.RewardAgreement, 0)
-	require.Zero(t, *r.CalculatorAgreement)
-	var out bytes.Buffer
-	r.WriteText(&out, result)
-	require.Contains(t, out.String(), "agrees with the source in 3 of 4 (75.00%)")
-	require.Contains(t, out.String(), "excluded     1 trajectories")
 }
 
 func TestFormatsByName(t *testing.T) {
@@ -60,5 +45,5 @@ func TestFormatsByName(t *testing.T) {
 	_, err = FormatOf("csv")
 	var bad badinput.Error
 	require.ErrorAs(t, err, &bad)
-	require.ErrorContains(t, err, `unknown format "csv"; there are gsm8k-solutions, openai`)
+	require.ErrorContains(t, err, `unknown format "csv"; there are openai`)
 }

@@ -92,7 +92,6 @@ var levels = []Level{
 			{"env/calc", "generated arithmetic with a Python tool"},
 			{"env/code", "Python functions that tests decide: HumanEval's form, or generated"},
 			{"env/envtest", "the conformance suite of environments"},
-			{"env/gsm8k", "imports released solutions of GSM8K questions"},
 			{"env/household", "a house in text: ALFWorld's tasks, commands and texts"},
 			{"env/math", "questions of mathematics from files"},
 			{"env/mix", "several environments, drawn by weight"},

@@ -16,7 +16,7 @@ func stepRow(l workflows.StepLine) string {
 	spent := map[string]float64{} // by column; other stages in that without a name
 	for _, name := range stages.InStep() {
 		stage, _ := stages.Of(name)
-		spent[stage.Column] += l.SecondsOf(name)
+		spent[stage.Column] += l.StageSeconds[name]
 	}
 	f := figuresOf(l)
 	row := fmt.Sprintf("%6d  %6s  %6s    %6s  %4d/%-4d  %s  %7s %8s  %5s %5s %6.2f  %7.2f %7.2f %7.2f %7.2f %7.2f",

@@ -23,15 +23,6 @@ type Skipped struct {
 	Reason string
 }
 
-// Skippable refuses to skip shards of a step whose trajectories only the shards themselves list.
-func Skippable(recipe *recipes.Recipe) error {
-	if recipe.Environment.Name != recipes.GSM8KSolutions {
-		return nil
-	}
-	return refusal.Unusablef("shards of an import cannot be skipped: only the shard itself says which trajectories " +
-		"it holds; fix the cause and retry")
-}
-
 // SkippedRows lists every trajectory that the skipped shards of a step would have sampled. stepPrompts are all prompts
 // of the step.
 func SkippedRows(recipe *recipes.Recipe, shards []Skipped, stepPrompts []schema.PromptRow) ([]schema.SelectionRow,

@@ -104,9 +104,6 @@ func TestSkippedRows(t *testing.T) {
 		require.Equal(t, refusal.Unusable, refused.Kind)
 		require.ErrorContains(t, err, want)
 	}
-	require.NoError(t, Skippable(recipe))
-	recipe.Environment.Name = recipes.GSM8KSolutions
-	require.ErrorContains(t, Skippable(recipe), "shards of an import cannot be skipped")
 }
 
 // The filters of repetitions read the tokens that the policy wrote, turn after turn.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ropewalk.place import ABSENT, Place, canonical_stage, earlier_name, parse_manifest_key
+from ropewalk.place import ABSENT, Place, parse_manifest_key
 
 MAJOR = 1
 """The major version of the format that this package reads."""
@@ -100,13 +100,12 @@ def decode_manifest(data: bytes) -> Manifest:
     place = Place(
         run=_text(doc, "run"),
         step=_text(doc, "step"),
-        stage=canonical_stage(_text(doc, "stage")),
+        stage=_text(doc, "stage"),
         draw=_number(doc, "try", ABSENT),
         turn=_number(doc, "turn", ABSENT),
         shard=_number(doc, "shard", ABSENT),
         gen=_number(doc, "gen"),
         warm=_text(doc, "warm"),
-        earlier=earlier_name(_text(doc, "stage")),
     )
     return Manifest(
         place=place,
@@ -126,7 +125,7 @@ def decode_head(data: bytes) -> Head:
     """Reads a head; a ValueError names the field at fault."""
     doc = _document(data)
     run, step = _text(doc, "run"), _text(doc, "step")
-    stages = {canonical_stage(name): _refs(_object(doc, "stages"), name) for name in _object(doc, "stages")}
+    stages = {name: _refs(_object(doc, "stages"), name) for name in _object(doc, "stages")}
     for stage, refs in stages.items():
         for ref in refs:
             p = parse_manifest_key(ref.key)
@@ -157,10 +156,7 @@ def check_major(major: object, minor: object) -> None:
 def _shard(place: Place, doc: dict[str, Any]) -> Shard:
     key, table, digest = _text(doc, "key"), _text(doc, "table"), _digest(doc, "digest")
     shard = Shard(key, table, digest, _number(doc, "bytes"), _number(doc, "rows"))
-    if shard.key not in (
-        place.data_key(shard.table, shard.digest),
-        place.earlier_data_key(shard.table, shard.digest),
-    ):
+    if shard.key != place.data_key(shard.table, shard.digest):
         raise ValueError(f"field shards: {shard.key} is not the key of a shard of this place")
     return shard
 

@@ -1,7 +1,7 @@
 """Places of the record and their keys, which are relative to the bucket."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 INIT = "init"
 """The step of the stages that run before the first training step."""
@@ -15,9 +15,6 @@ ABSENT = -1
 COMPACT = "compact"
 """The stage that commits merged copies of a step's shards."""
 
-_EARLIER_STAGES = {"forward": "logprobs"}
-"""The names that stages had in earlier versions, with today's."""
-
 _RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
 _MANIFEST_KEY = re.compile(
     r"runs/run=([^/]+)/manifests/step=(init|0|[1-9][0-9]*)/([a-z][a-z0-9_]*)"
@@ -25,16 +22,6 @@ _MANIFEST_KEY = re.compile(
 )
 _HEAD_KEY = re.compile(r"runs/run=[^/]+/heads/step=(init|0|[1-9][0-9]*)\.json")
 _EXTENSIONS = {"batch": "arrow", "replay_batch": "arrow", "documents": "json"}
-
-
-def canonical_stage(name: str) -> str:
-    """Today's name of a stage; records of earlier versions may hold another one."""
-    return _EARLIER_STAGES.get(name, name)
-
-
-def earlier_name(name: str) -> str:
-    """The name itself if it is one that only earlier versions used; otherwise an empty text."""
-    return name if name in _EARLIER_STAGES else ""
 
 
 def valid_run_id(run: str) -> bool:
@@ -58,8 +45,6 @@ class Place:
     gen: int = 0
     warm: str = ""
     """The digest of a warm start's inputs; such a place belongs to no run."""
-    earlier: str = ""
-    """The stage's name in the key, where an earlier version wrote it under another name than today's."""
 
     @property
     def step_number(self) -> int | None:
@@ -75,18 +60,11 @@ class Place:
         """The key of the place's manifest."""
         if self.warm:
             return self._prefix + "manifest.json"
-        parts = [f"{self._prefix}manifests/step={self.step}/{self.earlier or self.stage}"]
+        parts = [f"{self._prefix}manifests/step={self.step}/{self.stage}"]
         for name, value in (("try", self.draw), ("turn", self.turn), ("shard", self.shard)):
             if value != ABSENT:
                 parts.append(f"{name}={value}")
         return "/".join([*parts, f"gen={self.gen}.json"])
-
-    def by_earlier_name(self) -> "Place | None":
-        """The place under which an earlier version committed the same; None if the stage always had its name."""
-        for earlier, now in _EARLIER_STAGES.items():
-            if now == self.stage and not self.earlier:
-                return replace(self, earlier=earlier)
-        return None
 
     def data_key(self, table: str, digest: str) -> str:
         """The key of a shard that is made at this place."""
@@ -97,12 +75,6 @@ class Place:
         folder = self._prefix + ("compact/" if self.stage == COMPACT else "")
         step = _DATA_INIT if self.step == INIT else self.step
         return f"{folder}table={table}/step={step}/gen={self.gen}/{name}"
-
-    def earlier_data_key(self, table: str, digest: str) -> str:
-        """The same as minor versions up to 8 wrote it: what precedes the first step was INIT there too."""
-        if self.step != INIT:
-            return self.data_key(table, digest)
-        return self.data_key(table, digest).replace(f"/step={_DATA_INIT}/", f"/step={INIT}/")
 
     def __str__(self) -> str:
         if self.warm:
@@ -118,8 +90,7 @@ def parse_manifest_key(key: str) -> Place | None:
     if m is None:
         return None
     draw, turn, shard = (ABSENT if g is None else int(g) for g in m.group(4, 5, 6))
-    stage, earlier = canonical_stage(m[3]), earlier_name(m[3])
-    place = Place(m[1], m[2], stage, draw, turn, shard, int(m[7]), earlier=earlier)
+    place = Place(m[1], m[2], m[3], draw, turn, shard, int(m[7]))
     return place if place.key == key else None
 
 

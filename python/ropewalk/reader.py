@@ -62,10 +62,7 @@ class Reader:
     def lookup(self, place: Place) -> Manifest | None:
         """Returns the manifest of a place; None if nothing is committed there."""
         data = self.bucket.get(place.key)
-        if data is None:
-            earlier = place.by_earlier_name()
-            return self.lookup(earlier) if earlier else None
-        return _manifest(place.key, data)
+        return None if data is None else _manifest(place.key, data)
 
     def heads(self, run: str) -> list[Head]:
         """Returns the heads of a run's numbered steps, in order."""

@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 
 from ropewalk.errors import ColumnNotFound, DamagedError
 from ropewalk.manifest import Manifest, Shard, check_major
-from ropewalk.place import canonical_stage
 from ropewalk.reader import Reader, each
 from ropewalk.tables import BATCHES, COLUMNS, FRONT, REQUIRED
 
@@ -53,8 +52,6 @@ def _read(reader: Reader, shard: Shard) -> pa.Table:
 
 def _piece(reader: Reader, m: Manifest, shard: Shard) -> pa.Table:
     rows = _read(reader, shard)
-    if shard.table == "timings":
-        rows = named_today(rows)
     n, step = rows.num_rows, m.place.step_number
     front = [
         pa.repeat(pa.scalar(m.place.run, pa.string()), n),
@@ -72,15 +69,6 @@ def check_version(schema: pa.Schema) -> None:
     major, point, minor = version.partition(".")
     if point:
         check_major(int(major) if major.isdigit() else major, minor)
-
-
-def named_today(timings: pa.Table) -> pa.Table:
-    """Returns measured times with today's names of the stages, whichever version wrote them."""
-    stages = timings["stage"]
-    if all(name == canonical_stage(name) for name in stages.unique().to_pylist()):
-        return timings
-    names = pa.array([canonical_stage(name) for name in stages.to_pylist()], stages.type)
-    return timings.set_column(timings.column_names.index("stage"), timings.schema.field("stage"), names)
 
 
 def _counted(rows: pa.Table, shard: Shard) -> pa.Table:

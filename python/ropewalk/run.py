@@ -12,7 +12,7 @@ from ropewalk.checkpoint import Checkpoint
 from ropewalk.errors import ColumnNotFound, DamagedError, ManifestNotFound, StepNotFound, TableNotFound, URLError
 from ropewalk.location import locate
 from ropewalk.manifest import Manifest
-from ropewalk.place import ABSENT, INIT, Place, canonical_stage
+from ropewalk.place import ABSENT, INIT, Place
 from ropewalk.reader import Reader
 from ropewalk.rows import read_batch, read_rows
 from ropewalk.table import Table
@@ -115,7 +115,6 @@ class Run:
     ) -> Manifest:
         """Returns the manifest of a stage at a step (a number or INIT), or that of one of its turns or
         shards. Without `gen` it is the generation that the step's head names, or 0."""
-        stage = canonical_stage(stage)
         if gen is None:
             gen = self._generation(step, stage)
         place = Place(

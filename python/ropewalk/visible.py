@@ -108,9 +108,7 @@ class Visible:
         """The ref by which the step's head names a place; None where it does not."""
         head = self.heads.get(_step(place))
         refs = head.stages.get(place.stage, ()) if head else ()
-        earlier = place.by_earlier_name()
-        keys = (place.key, earlier.key if earlier else place.key)
-        return next((r for r in refs if r.key in keys), None)
+        return next((r for r in refs if r.key == place.key), None)
 
     def _check(self, gen: int) -> None:
         there = sorted({p.gen for p in self.places})

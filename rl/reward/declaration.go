@@ -81,9 +81,7 @@ type Declaration struct {
 	// Choice holds name, source and parameters. Its Settings are the Scorer with the defaults of its parameters.
 	choice.Choice
 	// Compare says how the answer compares with the gold; nil = Grade, which other rewards take their success from.
-	Compare func(Trajectory, Options) Outcome
-	// AnyForm accepts a gold number in any form: sqrt(16) for 4. Otherwise a number must be written out.
-	AnyForm    bool
+	Compare    func(Trajectory, Options) Outcome
 	ReadsTurns bool // reads Facts, which records of early versions do not hold
 	FromSource bool // is the number that an imported trajectory's source gave
 	ToolTerm   bool // has a term for tool calls that the schedule's μ weighs
@@ -98,7 +96,6 @@ func Declarations() []Declaration { return slices.Clone(declarations) }
 
 var declarations = []Declaration{
 	rstar2Outcome,
-	mathAnswer,
 	referenceReward,
 	spear,
 	spearMath,
@@ -144,14 +141,6 @@ func (d Declaration) New(params choice.Params) (Scorer, error) {
 		return nil, fmt.Errorf("reward %s: its settings %T score nothing", d.Name, settings)
 	}
 	return s, nil
-}
-
-// Options says how strictly the reward compares answers, with a recipe's fallback to the whole text.
-func (d Declaration) Options(fallback bool) Options {
-	if d.AnyForm {
-		return Options{}
-	}
-	return Options{Fallback: fallback, Literal: true}
 }
 
 // Outcome compares a trajectory's answer with its gold by strings, values and lists, or with its golds by words. In an

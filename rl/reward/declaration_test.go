@@ -36,7 +36,7 @@ func TestDeclaredRewards(t *testing.T) {
 		var scores []float64
 		for _, answer := range []string{"7", "8"} {
 			trajectory := solved(answer, "7")
-			o := d.Outcome(trajectory, d.Options(false))
+			o := d.Outcome(trajectory, Options{Literal: true})
 			if d.Tested { // its verdicts come from outside
 				o = o.Settled(answer == "7")
 			}
@@ -89,7 +89,7 @@ func TestAddAReward(t *testing.T) {
 		t.Fatal(err)
 	}
 	trajectory := solved("7", "7")
-	r, err := s.Score(trajectory, briefly.Outcome(trajectory, briefly.Options(false)))
+	r, err := s.Score(trajectory, briefly.Outcome(trajectory, Options{Literal: true}))
 	if err != nil || r != 0.5 {
 		t.Errorf("got %g and %v, want 1 − 2·0.25", r, err)
 	}

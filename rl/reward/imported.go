@@ -6,23 +6,7 @@ import (
 	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
-// The rewards of imported trajectories: a comparison of the answer that the importer extracted, or the number that the
-// source gave. Neither reads the text.
-
-var mathAnswer = Declaration{
-	Choice: choice.Choice{
-		Name: "math_answer", Doc: "the same comparison on an imported solution's final answer", Source: "rStar2 §2.2",
-		Settings: outcomeReward{}, Reads: choice.Reading("symbolic"),
-	},
-	AnyForm: true,
-	Compare: func(t Trajectory, o Options) Outcome {
-		if !t.Answered {
-			return Outcome{Verdict: NoAnswer}
-		}
-		v := Compare(t.Answer, t.Gold, o)
-		return Outcome{Reward: v.Score(), Verdict: v, Answer: t.Answer}
-	},
-}
+// The reward of imported trajectories is the number that the source gave. It does not read the text.
 
 var referenceReward = Declaration{
 	Choice: choice.Choice{

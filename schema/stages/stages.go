@@ -125,9 +125,8 @@ type Read struct {
 // All returns the declarations, in the order in which a run meets them.
 func All() []Stage { return slices.Clone(all) }
 
-// Of returns a stage's declaration. The name may be one that an earlier version gave the stage.
+// Of returns a stage's declaration.
 func Of(name string) (Stage, bool) {
-	name = schema.CanonicalStage(name)
 	i := slices.IndexFunc(all, func(s Stage) bool { return s.Name == name })
 	if i < 0 {
 		return Stage{}, false

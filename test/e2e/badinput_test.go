@@ -18,7 +18,7 @@ var badInputs = []struct {
 }{
 	{"no recipe", []string{"run"}, "ropewalk: missing argument RECIPE; usage: ropewalk run RECIPE [flags]"},
 	{"missing file", []string{"run", "nope.yaml"},
-		"ropewalk: no recipe file nope.yaml; the built-in recipes are cold-start, gsm8k-offline, household, " +
+		"ropewalk: no recipe file nope.yaml; the built-in recipes are cold-start, household, " +
 			"household-novice, openai-offline, quickstart, qwen3-4b-aepo, qwen3-4b-prs-vspo, qwen3-4b-rstar2, " +
 			"qwen3-4b-sampo, qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, shop, smollm2, sokoban, " +
 			"and the presets (`ropewalk methods`)"},
@@ -47,8 +47,8 @@ var badInputs = []struct {
 	{"no value", []string{"run", "TINY", "--set", "steps"}, `ropewalk: --set steps: must be path=value`},
 	{"two faults", []string{"run", "TINY", "--set", "stepz=1", "--set", "seed=-1"},
 		"ropewalk: --set seed=-1: must be ≥ 0, got -1\n--set stepz=1: no such field; did you mean steps?"},
-	{"imported solutions", []string{"run", "gsm8k-offline"},
-		"ropewalk: gsm8k-offline: environment.name: gsm8k-solutions holds imported solutions, which cannot be " +
+	{"imported trajectories", []string{"run", "openai-offline"},
+		"ropewalk: openai-offline: environment.name: openai holds imported trajectories, which cannot be " +
 			"trained on; use `ropewalk import`"},
 	{"bad run id", []string{"run", "TINY", "--run-id", "../x"},
 		`ropewalk: --run-id: run id "../x": want 1 to 128 of a-z, 0-9, dot, dash and underscore, ` +
@@ -69,11 +69,11 @@ var badInputs = []struct {
 		`ropewalk: run id "X": want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit`},
 	{"no query", []string{"sql"}, "ropewalk: missing argument QUERY; usage: ropewalk sql QUERY [flags]"},
 	{"import of an unknown format", []string{"import", "csv", "x"},
-		`ropewalk: unknown format "csv"; there are gsm8k-solutions, openai`},
-	{"import of a missing file", []string{"import", "gsm8k-solutions", "nope.jsonl"},
-		`ropewalk: read solutions nope.jsonl: no such file or directory`},
-	{"import of another file", []string{"import", "gsm8k-solutions", "FILE"},
-		`ropewalk: FILE: read solutions: line 1: invalid character 'v' looking for beginning of value`},
+		`ropewalk: unknown format "csv"; there are openai`},
+	{"import of a missing file", []string{"import", "openai", "nope.jsonl"},
+		`ropewalk: read conversations nope.jsonl: no such file or directory`},
+	{"import of another file", []string{"import", "openai", "FILE"},
+		`ropewalk: FILE: read conversations: line 1: invalid character 'v' looking for beginning of value`},
 	{"the environment of nothing", []string{"env"}, "ropewalk: no local stack runs in STATE; `ropewalk up` starts one"},
 	{"worker without a store", []string{"worker"},
 		"ropewalk: read S3 settings: environment variable AWS_ACCESS_KEY_ID is not set\na worker connects to the " +

@@ -85,7 +85,7 @@ func TestForwardPassesAndABuffer(t *testing.T) {
 		h.undisturbed(t, want, run.wait(t).ok(t).report(t))
 	})
 	t.Run("is not replayed without the engine", func(t *testing.T) {
-		r := h.run(t, "replay", "forward", "--step", "2", "--from", "forward")
+		r := h.run(t, "replay", "forward", "--step", "2", "--from", "logprobs")
 		require.Equal(t, 2, r.code)
 		require.Contains(t, r.err, "logprobs cannot be replayed: it needs the engine")
 		r = h.run(t, "replay", "forward", "--step", "2", "--from", "resample", "--set", "resample.roc=null")

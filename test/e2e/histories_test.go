@@ -64,10 +64,7 @@ func TestRecordHistories(t *testing.T) {
 	require.Error(t, startFromUI(t, c, workflows.TrainRunName, "recorded-bad",
 		map[string]any{"recipe": "quickstart", "stepz": 3}).Get(context.Background(), nil))
 	save(t, h, "recorded-bad", "", "refused-input.json")
-	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", "recorded-import").ok(t)
-	save(t, h, "recorded-import", "", "import.json")
-	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "talk.json"), []byte(talk), 0o600))
-	h.run(t, "import", "openai", "talk.json", "--run-id", "recorded-talk").ok(t)
+	h.run(t, "import", "openai", h.conversations(t), "--run-id", "recorded-talk").ok(t)
 	save(t, h, "recorded-talk", "", "import-openai.json")
 	h.recordParked(t, "recorded-parked", train("recorded-parked"))
 	h.recordSteered(t, "recorded-steered", train("recorded-steered", "--set", "steps=40"))
@@ -123,21 +120,12 @@ func TestRecordReplayHistories(t *testing.T) {
 	}
 }
 
-// TestRecordForwardHistories writes that of a step with the stage logprobs.
-func TestRecordForwardHistories(t *testing.T) {
+// TestRecordLogprobsHistories writes that of a step with the stage logprobs.
+func TestRecordLogprobsHistories(t *testing.T) {
 	records(t)
 	h, _ := needs(t, sharedStack)
-	h.run(t, recipe("recorded-forward", forwarding...)...).ok(t)
-	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
-}
-
-// TestRecordDirectHistories writes the histories of a run whose steps run the activities of their shards themselves.
-func TestRecordDirectHistories(t *testing.T) {
-	records(t)
-	h := recorder(t)
-	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-direct").ok(t)
-	save(t, h, "recorded-direct", "", "train-direct.json")
-	save(t, h, "recorded-direct/step=2", "", "step-direct.json")
+	h.run(t, recipe("recorded-logprobs", forwarding...)...).ok(t)
+	save(t, h, "recorded-logprobs/step=2", "", "step-logprobs.json")
 }
 
 // TestRecordAlongsideHistories writes the histories of a run whose evaluations run alongside its steps.
@@ -221,12 +209,12 @@ func TestRecordBufferHistories(t *testing.T) {
 	save(t, h, "recorded-buffer/step=2", "", "step-buffer.json")
 }
 
-// TestRecordSymbolicHistories writes the histories of an import with the stage grade, and of a replay of its reward.
+// TestRecordSymbolicHistories writes the histories of a step with the stage grade, and of a replay of its reward.
 func TestRecordSymbolicHistories(t *testing.T) {
 	records(t)
 	h := withSympy(t)
-	h.importSymbolic(t, "recorded-symbolic")
-	save(t, h, "recorded-symbolic", "", "import-symbolic.json")
+	h.trainSymbolic(t, "recorded-symbolic")
+	save(t, h, "recorded-symbolic/step=1", "", "step-graded.json")
 	c := h.dial(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -301,19 +289,11 @@ func (h *home) recordResume(t *testing.T, args []string) {
 	save(t, elsewhere, "recorded-lost", "", "train-resumed.json")
 }
 
-// solutions writes a file as grade-school-math publishes it: one right and one wrong solution
-// among the four of each question.
-func (h *home) solutions(t *testing.T) string {
+// conversations writes a file of two tasks, of which each trial called a tool.
+func (h *home) conversations(t *testing.T) string {
 	t.Helper()
-	right := `{"is_correct": true, "solution": "He has 3 bags of 4, so 3*4 = <<3*4=12>>12 apples.\n#### 12"}`
-	wrong := `{"is_correct": false, "solution": "He has 3+4 = <<3+4=7>>7 apples.\n#### 7"}`
-	line := fmt.Sprintf(
-		`{"question": "A man has 3 bags with 4 apples each. How many apples?", `+
-			`"ground_truth": "3*4 = <<3*4=12>>12\n#### 12", "6b_finetuning": %s, "6b_verification": %s, `+
-			`"175b_finetuning": %s, "175b_verification": %s}`,
-		right, wrong, right, right)
-	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "solutions.jsonl"), []byte(line+"\n"+line+"\n"), 0o600))
-	return "solutions.jsonl"
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "talk.json"), []byte(talk), 0o600))
+	return "talk.json"
 }
 
 // save writes one history without names of this machine, and returns the execution that it continued.
@@ -380,22 +360,4 @@ func scrub(m protoreflect.Message, names *strings.Replacer) {
 		}
 		return true
 	})
-}
-
-// TestRecordPrunedHistories writes the history of a run that prunes alongside its steps.
-func TestRecordPrunedHistories(t *testing.T) {
-	records(t)
-	h := recorder(t)
-	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-pruned", "--set", "checkpoint.keep_last=1", "--set",
-		"checkpoint.every=0",
-		"--set", "checkpoint.keep_best=1", "--set", "evaluation.every=2").ok(t)
-	h.run(t, "verify", "recorded-pruned").ok(t)
-	pruned := 0
-	for _, key := range h.record().keys(schema.RunPrefix("recorded-pruned") + "checkpoints/") {
-		if strings.HasSuffix(key, "/"+schema.PrunedFile) {
-			pruned++
-		}
-	}
-	require.Equal(t, steps-2, pruned, "the last one and the best evaluated one are kept")
-	save(t, h, "recorded-pruned", "", "train-pruned.json")
 }

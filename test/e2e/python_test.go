@@ -93,7 +93,7 @@ func (h *home) counts(t *testing.T, run string) answer {
 func (h *home) facts(t *testing.T, run report) string {
 	t.Helper()
 	const imported = "python-import"
-	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", imported).ok(t)
+	h.run(t, "import", "openai", h.conversations(t), "--run-id", imported).ok(t)
 	var listing struct {
 		Runs []map[string]any `json:"runs"`
 	}

@@ -226,10 +226,10 @@ func replayedFromTheUI(t *testing.T, h *home, run string) {
 		map[string]any{"run_id": run, "step": 1, "from": "rollout"}), "rollout cannot be replayed")
 }
 
-func TestReplayOfImportedSolutions(t *testing.T) {
+func TestReplayOfAnImport(t *testing.T) {
 	h, _ := needs(t, sharedStack)
 	const run = "replayed-import"
-	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", run).ok(t)
+	h.run(t, "import", "openai", h.conversations(t), "--run-id", run).ok(t)
 	r := h.replay(t, run, "--step", "1", "--from", "reward")
 	require.Equal(t, map[string]bool{"reward": true, "resample": true, "advantage": true}, same(r))
 	require.Contains(t, h.run(t, "replay", "--check", run).ok(t).out, "3 shards made again, 0 differ")

@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,40 +23,34 @@ func withSympy(t *testing.T) *home {
 	return h
 }
 
-// importSymbolic imports two questions whose answers strings and values cannot tell from their golds.
-func (h *home) importSymbolic(t *testing.T, run string) {
+// trainSymbolic trains one step on questions with two ways to write the answer, which the warm start teaches: strings
+// and values cannot tell that they are equal.
+func (h *home) trainSymbolic(t *testing.T, run string) {
 	t.Helper()
-	var lines []string
-	for _, q := range []struct {
-		gold    string
-		answers [4]string
-	}{
-		{"1+x", [4]string{"x+1", "x+2", "1+x", "x+1"}},
-		{`\frac{\sqrt 2}{2}x`, [4]string{`\frac{1}{\sqrt 2}x`, "north", `0.5\sqrt{2}x`, "x"}},
-	} {
-		item := map[string]any{"question": "What equals " + q.gold + "?", "ground_truth": "#### " + q.gold}
-		for i, system := range []string{"6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"} {
-			item[system] = map[string]any{"is_correct": i%2 == 0, "solution": "1+1 = <<1+1=2>>2\n#### " + q.answers[i]}
-		}
-		line, err := json.Marshal(item)
-		require.NoError(t, err)
-		lines = append(lines, string(line))
+	var lines strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&lines, `{"question": "What is sum %d of one and x?", "answer": "%s"}`+"\n", i,
+			[]string{"1+x", "x+1"}[i%2])
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "symbolic.jsonl"), []byte(strings.Join(lines, "\n")), 0o600))
-	h.run(t, "import", "gsm8k-solutions", "symbolic.jsonl", "--run-id", run, "--set", "reward.symbolic=true").ok(t)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "symbolic.jsonl"), []byte(lines.String()), 0o600))
+	var set []string
+	for _, s := range sumsRecipe(filepath.Join(h.cwd, "symbolic.jsonl")) {
+		set = append(set, "--set", s)
+	}
+	h.run(t, recipe(run, append(set, "--set", "steps=1", "--set", "rollout.mode=staged", "--set",
+		"reward.symbolic=true", "--set", "warm_start.steps=60")...)...).ok(t)
 }
 
 // The program grades answers in its own sandbox, keeps the verdicts, and replays the reward from them.
-func TestSymbolicImport(t *testing.T) {
+func TestAnswersAreComparedBySympy(t *testing.T) {
 	h := withSympy(t)
 	const run = "symbolic"
-	h.importSymbolic(t, run)
-	asked := h.ask(t, run, "select right(trajectory_id, 8) t, answer, verdict, grader from gradings order by all")
-	require.Len(t, asked.Rows, 7)
-	require.Equal(t, []any{"0000/000", "x+1", "equal"}, asked.Rows[0][:3])
+	h.trainSymbolic(t, run)
+	asked := h.ask(t, run, "select distinct answer, gold, verdict, grader from gradings where step = 1 and "+
+		"verdict = 'equal' order by all")
+	require.NotEmpty(t, asked.Rows)
 	require.Regexp(t, `^sympy \d`, asked.Rows[0][3])
-	verdicts := h.ask(t, run, "select verdict, count(*) n from rewards group by all order by all")
-	require.Equal(t, [][]any{{"exact", 1.0}, {"symbolic", 4.0}, {"wrong", 3.0}}, verdicts.Rows)
+	require.Positive(t, h.rowsOf(t, run, "rewards where verdict = 'symbolic' and reward > 0"))
 	h.run(t, "replay", run, "--step", "1", "--from", "reward").ok(t)
 	h.run(t, "replay", run, "--step", "1", "--from", "reward", "--through", "reward", "--set",
 		"reward.symbolic=false").ok(t)

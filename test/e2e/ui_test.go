@@ -122,7 +122,7 @@ func TestBadInputFromTheUIFailsAtOnce(t *testing.T) {
 			[]string{"run", "quickstart", "--set", "resample.roc.keep=3000"}, ""},
 		{"typo in the recipe", map[string]any{"recipe_yaml": typo, "recipe_file": "typo.yaml"},
 			[]string{"run", "typo.yaml"}, "did you mean policy?"},
-		{"imported solutions", map[string]any{"recipe": "gsm8k-offline"}, nil, "which no policy can be run on"},
+		{"imported trajectories", map[string]any{"recipe": "openai-offline"}, nil, "which no policy can be run on"},
 	} {
 		t.Run(c2.name, func(t *testing.T) {
 			want := c2.want
@@ -139,7 +139,7 @@ func TestBadInputFromTheUIFailsAtOnce(t *testing.T) {
 	}
 	t.Run("import", func(t *testing.T) {
 		run := startFromUI(t, c, workflows.ReprocessRunName, "bad-import", map[string]any{"format": "csv"})
-		failsAtOnce(t, c, run, `format: must be gsm8k-solutions or openai, got "csv"`)
+		failsAtOnce(t, c, run, `format: must be openai, got "csv"`)
 	})
 }
 
