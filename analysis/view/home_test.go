@@ -37,7 +37,8 @@ func TestHome(t *testing.T) {
 
 	status, text := s.read("/?run=b")
 	require.Equal(t, http.StatusOK, status)
-	for _, want := range []string{`<a href="/a/">a</a>`, `<a href="/b/">b</a>`, `value="b" aria-label="choose b" checked>`,
+	for _, want := range []string{`<a href="/a/">a</a>`, `<a href="/b/">b</a>`,
+		`value="b" aria-label="choose b" checked>`,
 		`<a href="http://127.0.0.1:8233/workflows/b">Temporal</a>`} {
 		require.Contains(t, text, want)
 	}
@@ -65,7 +66,8 @@ func TestHome(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, "<td>step 1</td>")
 	require.Contains(t, text, "<td>step 1</td><td><a href=\"/a/?step=1&amp;where=problem_id")
-	require.Regexp(t, `<td>step 1</td><td><a [^>]*>\d+% \(`+strconv.Itoa(solved)+` of `+strconv.Itoa(tried)+`\)</a></td>`, text)
+	require.Regexp(t, `<td>step 1</td><td><a [^>]*>\d+% \(`+strconv.Itoa(solved)+` of `+strconv.Itoa(tried)+
+		`\)</a></td>`, text)
 	status, text = s.read("/problems?run=a&run=b")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, url.QueryEscape(id))

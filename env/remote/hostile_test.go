@@ -219,7 +219,7 @@ func TestHostileBeginnings(t *testing.T) {
 		"VALIDATION_ERROR":                  {reset: failure("seed?", "VALIDATION_ERROR")},
 		"has more than 1048576 bytes":       {schema: flood},
 		"description of actions: invalid":   {schema: func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }},
-		"description of actions: json: can": {schema: func(w http.ResponseWriter) { fmt.Fprint(w, `{"action":[1]}`) }},
+		"description of actions: action: must be an object": {schema: func(w http.ResponseWriter) { fmt.Fprint(w, `{"action":[1]}`) }},
 		`lacks the field "to", which the s`: {schema: func(w http.ResponseWriter) {
 			fmt.Fprint(w, `{"action":{"properties":{"message":{},"to":{}},"required":["to"]}}`)
 		}},
