@@ -25,7 +25,11 @@ var calms = [][]string{
 	{"rollout.mode=interleaved"},
 	{"rollout.mode=interleaved", "rollout.shard_groups=1", "pipeline.max_staleness=1", "loss.old_log_probs=recompute"},
 	{"record.compact=true"},
+	{"loss.old_log_probs=recompute", "engine.servers=[{kind: ropewalk, url: \"http://SERVER\", folder: WEIGHTS}]"},
 }
+
+// diskOfStorms is the space for objects, of which a storm can leave none.
+const diskOfStorms = 192 << 20
 
 // Faults at random moments happen to a run: its processes are killed or stopped, objects that no manifest names yet are
 // damaged, and others lie where it will write. It may end early, and then goes on by the command that it names. In the
@@ -36,16 +40,17 @@ func TestStorms(t *testing.T) {
 	for seed := first; seed < first+number(t, "ROPEWALK_STORMS", 1); seed++ {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			h, want := needs(t, ownServers("it kills them at random"))
+			s := &storm{h: h, rng: rand.New(rand.NewPCG(uint64(seed), 0)), run: "storm"}
+			s.smallDisk(t)
 			calm := calms[seed%len(calms)]
 			var line []string
 			for _, x := range calm {
-				line = append(line, "--set", x)
+				line = append(line, "--set", s.served(t, x))
 			}
 			if calm != nil {
 				want = h.train(t, "calm", line...)
 			}
-			s := &storm{h: h, rng: rand.New(rand.NewPCG(uint64(seed), 0)), run: "storm", line: recipe("storm", line...),
-				calm: want.Run}
+			s.line, s.calm = recipe("storm", line...), want.Run
 			h.undisturbed(t, want, s.blow(t))
 			h.run(t, "replay", "--check", "storm").ok(t)
 			h.ended(t)
@@ -62,6 +67,9 @@ type storm struct {
 	line    []string // of the command that starts it
 	calm    string   // the undisturbed run
 	command *command // the one that trains
+	server  *command // an inference server; nil if the run uses none
+	address string   // of the server
+	small   bool     // the objects are on a disk of their own
 	ends    []string // how commands ended before the last one
 	strikes []strike
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +42,9 @@ func faultsOfStorms() []fault {
 			return s.interpreters(t, syscall.SIGSTOP, time.Second)
 		}},
 		{"plant objects", (*storm).plant},
+		{"fill the disk", (*storm).fillDisk},
+		{"kill inference server", (*storm).killServer},
+		{"stop inference server", (*storm).stopServer},
 	}
 	for _, part := range []string{"worker", "temporal", "s3"} {
 		out = append(out, fault{"stop " + part, func(s *storm, t *testing.T) bool { return s.stop(t, part) }})
@@ -80,6 +85,75 @@ func (s *storm) stop(t *testing.T, name string) bool {
 	<-time.After(time.Duration([]int{1, 4, 14}[s.rng.IntN(3)]) * time.Second)
 	_ = syscall.Kill(pid, syscall.SIGCONT)
 	return true
+}
+
+// smallDisk moves the objects to a small file system, if this process may make one.
+func (s *storm) smallDisk(t *testing.T) {
+	t.Helper()
+	objects := filepath.Join(s.h.dir, "s3")
+	moved := objects + ".moved"
+	require.NoError(t, os.Rename(objects, moved))
+	require.NoError(t, os.Mkdir(objects, 0o755))
+	err := syscall.Mount("none", objects, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", diskOfStorms))
+	if s.small = err == nil; s.small {
+		t.Cleanup(func() {
+			s.h.ensureDown(t)
+			require.NoError(t, syscall.Unmount(objects, syscall.MNT_DETACH))
+		})
+	}
+	out, err := exec.Command("cp", "--archive", moved+"/.", objects).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// fillDisk leaves no space for objects for a while.
+func (s *storm) fillDisk(t *testing.T) bool {
+	t.Helper()
+	if !s.small {
+		return false
+	}
+	ballast := filepath.Join(s.h.dir, "s3", "ballast")
+	require.ErrorIs(t, os.WriteFile(ballast, make([]byte, diskOfStorms), 0o600), syscall.ENOSPC)
+	<-time.After(time.Duration(1+s.rng.IntN(6)) * time.Second)
+	require.NoError(t, os.Remove(ballast))
+	return true
+}
+
+// served starts the server that a setting names, with the policy of the base run, and fills in where it is.
+func (s *storm) served(t *testing.T, setting string) string {
+	t.Helper()
+	if !strings.Contains(setting, "SERVER") {
+		return setting
+	}
+	s.serve(t, "127.0.0.1:0")
+	return strings.NewReplacer("SERVER", s.address, "WEIGHTS", t.TempDir()).Replace(setting)
+}
+
+func (s *storm) serve(t *testing.T, address string) {
+	t.Helper()
+	s.server = s.h.start(t, "serve", "base", "--allow-load", "--listen", address, "--threads", "1")
+	s.address = s.server.announces(t, regexp.MustCompile(`listening on http://([^/]+)/`))
+}
+
+// killServer kills the inference server. The weights that it has loaded are lost with it.
+func (s *storm) killServer(t *testing.T) bool {
+	t.Helper()
+	if s.server == nil {
+		return false
+	}
+	require.NoError(t, s.server.cmd.Process.Kill())
+	<-s.server.ended
+	<-time.After(time.Duration(s.rng.IntN(3000)) * time.Millisecond)
+	s.serve(t, s.address)
+	return true
+}
+
+func (s *storm) stopServer(t *testing.T) bool {
+	t.Helper()
+	if s.server == nil || s.server.cmd.Process.Signal(syscall.SIGSTOP) != nil {
+		return false
+	}
+	<-time.After(time.Duration([]int{1, 5, 15}[s.rng.IntN(3)]) * time.Second)
+	return s.server.cmd.Process.Signal(syscall.SIGCONT) == nil
 }
 
 func (s *storm) killSupervisor(t *testing.T) bool {
@@ -182,6 +256,9 @@ func (s *storm) damage(t *testing.T, how string) bool {
 		worker := s.parts(t).Parts["worker"]
 		if worker <= 0 || syscall.Kill(worker, syscall.SIGSTOP) != nil {
 			return false
+		}
+		if len(s.unnamed(t)) > 0 {
+			<-time.After(500 * time.Millisecond) // the server ends what the worker has asked for
 		}
 		if keys := s.unnamed(t); len(keys) > 0 {
 			for _, key := range keys {
