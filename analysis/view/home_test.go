@@ -1,10 +1,10 @@
 package view_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,7 +65,7 @@ func TestHome(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, "<td>step 1</td>")
 	require.Contains(t, text, "<td>step 1</td><td><a href=\"/a/?step=1&amp;where=problem_id")
-	require.Regexp(t, `<td>step 1</td><td><a [^>]*>\d+% \(`+strconv.Itoa(solved)+` of `+strconv.Itoa(tried)+`\)</a></td>`, text)
+	require.Regexp(t, fmt.Sprintf(`<td>step 1</td><td><a [^>]*>\d+%% \(%d of %d\)</a></td>`, solved, tried), text)
 	status, text = s.read("/problems?run=a&run=b")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, url.QueryEscape(id))

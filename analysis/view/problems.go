@@ -17,7 +17,7 @@ import (
 // homePages are the templates of the list of runs and of problems. They escape what the record holds.
 var homePages = template.Must(template.ParseFS(assets, "assets/home.gohtml"))
 
-// page answers a page whose template has a name with what of returns.
+// page answers a page: its template has a name, and gets the values that a function reads.
 func page[T any](name string, of func(context.Context, url.Values) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), longest)
@@ -107,8 +107,8 @@ func (r *solvedRow) rate() float64 {
 const (
 	byProblem = "select problem_id, any_value(problem), any_value(level), 0::bigint, false, " + attempts +
 		" where problem_id is not null group by all"
-	byStep = "select problem_id, any_value(problem), any_value(level), step::bigint, part = '" + partEvaluation + "', " +
-		attempts + " where problem_id = ? group by problem_id, step, part"
+	byStep = "select problem_id, any_value(problem), any_value(level), step::bigint, part = '" + partEvaluation +
+		"', " + attempts + " where problem_id = ? group by problem_id, step, part"
 	attempts = "count(*) filter (success), count(success) from " + indexTable
 )
 
