@@ -37,8 +37,8 @@ func TestHome(t *testing.T) {
 
 	status, text := s.read("/?run=b")
 	require.Equal(t, http.StatusOK, status)
-	for _, want := range []string{`<a href="/a/">a</a>`, `<a href="/b/">b</a>`, `value="b" aria-label="choose b" checked>`,
-		`<a href="http://127.0.0.1:8233/workflows/b">Temporal</a>`} {
+	for _, want := range []string{`<a href="/a/">a</a>`, `<a href="/b/">b</a>`,
+		`value="b" aria-label="choose b" checked>`, `<a href="http://127.0.0.1:8233/workflows/b">Temporal</a>`} {
 		require.Contains(t, text, want)
 	}
 	status, text = s.read("/b/api/state") // not asked for before
