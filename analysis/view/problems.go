@@ -200,6 +200,16 @@ func (r *solvedRow) Name() string {
 	return fmt.Sprintf("step %d", r.Step)
 }
 
+// Short is the beginning of a problem's text, or its id if it has none.
+func (r *solvedRow) Short() string {
+	const most = 100
+	text := []rune(strings.Join(strings.Fields(r.Text), " "))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return cmp.Or(string(text), r.ID)
+}
+
 // Link leads to the page of a row's problem.
 func (s solved) Link(problem string) string {
 	return "/problems?" + url.Values{"run": s.Runs, "problem": {problem}}.Encode()
