@@ -41,8 +41,8 @@ func (d *decoder) scalar(f *Field, path string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// kwargs is the name of the fields that hold arguments of the user's own code: JSON in a text, which may be written as a
-// mapping.
+// kwargs is the name of the fields that hold arguments of the user's own code: JSON in a text, which may be written as
+// a mapping.
 const kwargs = "kwargs"
 
 // jsonOf returns a mapping as its JSON in a text, or as it is where JSON has no such value.

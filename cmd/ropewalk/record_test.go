@@ -58,6 +58,8 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 			"the engine"},
 		{[]string{"replay", "r", "--step", "1", "--from", "resample", "--through", "reward"},
 			"--through: reward comes before resample"},
+		{[]string{"replay", "r", "--step", "1", "--steps", "1-2", "--from", "reward"}, "--steps: is instead of --step"},
+		{[]string{"replay", "r", "--steps", "3-1", "--from", "reward"}, "--steps: "},
 		{[]string{"replay", "--check", "r", "--step", "1"}, "--check: repeats all steps"},
 		{[]string{"diff", "r"}, "--step: name a step"},
 		{[]string{"diff", "r", "--step", "1", "--gen", "0"}, "--gen: want two generations as BEFORE,AFTER"},
