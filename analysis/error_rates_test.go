@@ -22,8 +22,8 @@ func TestErrorRatesAreSaid(t *testing.T) {
 		{Kind: "tool calls", First: first, Last: last, High: 0.848},
 		{Kind: "actions", First: last, Last: first, High: 0.88, NoHigher: true},
 	})
-	require.Equal(t, "failed      81.5% of tool calls in step 1 → 85.5% in step 12: a rise (step 1's 95% interval ends "+
-		"at 84.8%)\n"+
+	require.Equal(t, "failed      81.5% of tool calls in step 1 → 85.5% in step 12: a rise (step 1's 95% interval "+
+		"ends at 84.8%)\n"+
 		"failed      85.5% of actions in step 12 → 81.5% in step 1: no rise (step 12's 95% interval ends at 88.0%)\n",
 		out.String())
 }

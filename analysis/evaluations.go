@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/environments"
@@ -47,6 +48,8 @@ type Evaluation struct {
 	Judged *api.Rate `json:"judged,omitempty"`
 	// Debates says how agents agreed; nil if they did not debate.
 	Debates *Debates `json:"debates,omitempty"`
+	// model says that the policy is no run's after a step: a model, or a run's first one.
+	model bool
 }
 
 // Evaluates returns the policy that a run measures, which is an evaluation of its own; the zero value of other runs.
@@ -106,10 +109,11 @@ func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, e
 		case planned:
 			out[i].Tag = "final"
 		}
+		policy, err := policyOf(v.prepare)
 		if v.prepare.Note[schema.NoteEvaluates] != "" {
-			out[i].Tag = "evaluate"
+			out[i].Tag, out[i].model = "evaluate", !strings.HasPrefix(policy.Manifest.Key, "runs/")
 		}
-		return nil
+		return err
 	})
 	return out, err
 }

@@ -176,7 +176,7 @@ func (o Overview) Write(w io.Writer) error {
 	}
 	for _, e := range o.Evaluations {
 		name := e.Tag
-		if e.Step != NoStep {
+		if e.Step != NoStep && !e.model {
 			name = fmt.Sprintf("%s, step %d", e.Tag, e.Step)
 		}
 		s := e.Summary

@@ -52,7 +52,7 @@ func (r Run) Progress() string {
 func (r Run) SuccessWords() string {
 	switch {
 	case r.Measures():
-		return fmt.Sprintf("%15.1f%%", 100**r.After)
+		return fmt.Sprintf("%14.1f%%", 100**r.After)
 	case r.Before == nil:
 		return noData
 	case r.After == nil:

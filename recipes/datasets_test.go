@@ -75,8 +75,9 @@ func TestRewardsOfPrograms(t *testing.T) {
 	require.Empty(t, r.Recipe.Planned(), "generated tasks need no file")
 	require.True(t, r.Recipe.Needs().Grade)
 	for reward, want := range map[string]string{
-		"{name: rstar2_outcome}":             "must be one of unit_tests, python in a recipe of code, got rstar2_outcome",
 		"{name: unit_tests, symbolic: true}": "reward.symbolic",
+
+		"{name: rstar2_outcome}": "must be one of unit_tests, python in a recipe of code, got rstar2_outcome",
 	} {
 		_, err := resolve(reward)
 		require.ErrorContains(t, err, want)

@@ -16,8 +16,8 @@ func judgeFits(r *Recipe) string {
 	return unless(text == "", "%s: %s", field, text)
 }
 
-// Idle lists the sections that nothing in the recipe reads, by field. They are refused when a run begins, not when a
-// recipe is resolved, because an evaluation or a replay of a run may change what asks.
+// Idle lists the sections that nothing in the recipe reads, by field. They are refused when a run begins, and not when
+// a recipe is resolved, because an evaluation or a replay of a run may change what asks.
 func (r *Recipe) Idle() []string {
 	if r.Judge == nil || r.Reward.Judged() || r.Evaluation.Judged {
 		return nil

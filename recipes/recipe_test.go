@@ -327,7 +327,8 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 	{name: "a reward of another task", change: []string{"rstar2_outcome", "deep_research"},
 		want: `f:9: reward.name: must be one of rstar2_outcome, spear, spear_math, spear_math_qwen3, retool, ` +
 			`dapo_strict, prs_short, prs_long, prs_general, exact_match, f1, arlarena, spear_agent, last_number, ` +
-			`python in a recipe of calc, got deep_research, which looks for searches and their results; calc records none`},
+			`python in a recipe of calc, got deep_research, which looks for searches and their results; calc ` +
+			`records none`},
 	{name: "an adapter of nothing",
 		change: []string{"warm_start:", "engine: {kind: torch, lora: {targets: []}}\nwarm_start:"},
 		want:   `f:5: engine.lora.targets: must name at least one projection`},

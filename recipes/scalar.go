@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -20,6 +21,9 @@ func (d *decoder) scalar(f *Field, path string, n *yaml.Node, v reflect.Value) {
 		d.fail(n, path, "anchors and aliases are not part of the format")
 		return
 	}
+	if f.Name == kwargs && n.Kind == yaml.MappingNode {
+		n = jsonOf(n)
+	}
 	if n.Kind != yaml.ScalarNode || !tagFits(f.typ.Kind(), n.ShortTag()) {
 		d.fail(n, path, "must be %s, got %s", f.TypeName(), shown(n))
 		return
@@ -35,6 +39,21 @@ func (d *decoder) scalar(f *Field, path string, n *yaml.Node, v reflect.Value) {
 	if fault := f.limits(v, d.committed && d.origin[n] == ""); fault != "" {
 		d.fail(n, path, "%s, got %s", fault, shown(n))
 	}
+}
+
+// kwargs is the name of the fields that hold arguments of the user's own code: JSON in a text, which may be written as
+// a mapping.
+const kwargs = "kwargs"
+
+// jsonOf returns a mapping as its JSON in a text, or as it is where JSON has no such value.
+func jsonOf(n *yaml.Node) *yaml.Node {
+	var value map[string]any
+	err := n.Decode(&value)
+	text, unfit := json.Marshal(value)
+	if err != nil || unfit != nil {
+		return n
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(text), Line: n.Line, Column: n.Column}
 }
 
 // tagFits reports whether a scalar with that YAML tag can be read as the Go kind.

@@ -200,6 +200,9 @@ func (f *Field) scalarSchema(s object) {
 	switch f.typ.Kind() {
 	case reflect.String:
 		s["type"] = "string"
+		if f.Name == kwargs {
+			s["type"] = []string{"string", "object"}
+		}
 	case reflect.Bool:
 		s["type"] = "boolean"
 	case reflect.Float64:

@@ -74,6 +74,7 @@ func TestContinueAsNewCarriesStartAndTotals(t *testing.T) {
 	require.Equal(t, stepsPerHistory+5, p.Totals.Steps)
 	require.GreaterOrEqual(t, p.Elapsed, time.Hour.Seconds(), "of the whole run, not of its last execution")
 	require.LessOrEqual(t, p.Elapsed, next.env.Now().Sub(p.Started).Seconds())
+	require.Contains(t, p.Markdown(), "](http://127.0.0.1:8377/"+p.Run+"/)", "the page of `ropewalk view`")
 	require.Contains(t, p.Markdown(), fmt.Sprintf("Started %s; elapsed %s. 25 steps in ",
 		p.Started.Format("2006-01-02 15:04 UTC"), wholeSeconds(p.Elapsed)))
 }

@@ -1,10 +1,10 @@
 package view_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,8 +38,7 @@ func TestHome(t *testing.T) {
 	status, text := s.read("/?run=b")
 	require.Equal(t, http.StatusOK, status)
 	for _, want := range []string{`<a href="/a/">a</a>`, `<a href="/b/">b</a>`,
-		`value="b" aria-label="choose b" checked>`,
-		`<a href="http://127.0.0.1:8233/workflows/b">Temporal</a>`} {
+		`value="b" aria-label="choose b" checked>`, `<a href="http://127.0.0.1:8233/workflows/b">Temporal</a>`} {
 		require.Contains(t, text, want)
 	}
 	status, text = s.read("/b/api/state") // not asked for before
@@ -66,8 +65,7 @@ func TestHome(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, "<td>step 1</td>")
 	require.Contains(t, text, "<td>step 1</td><td><a href=\"/a/?step=1&amp;where=problem_id")
-	require.Regexp(t, `<td>step 1</td><td><a [^>]*>\d+% \(`+strconv.Itoa(solved)+` of `+strconv.Itoa(tried)+
-		`\)</a></td>`, text)
+	require.Regexp(t, fmt.Sprintf(`<td>step 1</td><td><a [^>]*>\d+%% \(%d of %d\)</a></td>`, solved, tried), text)
 	status, text = s.read("/problems?run=a&run=b")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, url.QueryEscape(id))

@@ -17,7 +17,7 @@ import (
 // homePages are the templates of the list of runs and of problems. They escape what the record holds.
 var homePages = template.Must(template.ParseFS(assets, "assets/home.gohtml"))
 
-// page answers with a template, filled with the result of a function.
+// page answers a page: its template has a name, and gets the values that a function reads.
 func page[T any](name string, of func(context.Context, url.Values) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), longest)
@@ -198,6 +198,16 @@ func (r *solvedRow) Name() string {
 		return fmt.Sprintf("evaluation after step %d", r.Step)
 	}
 	return fmt.Sprintf("step %d", r.Step)
+}
+
+// Short is the beginning of a problem's text, or its id if it has none.
+func (r *solvedRow) Short() string {
+	const most = 100
+	text := []rune(strings.Join(strings.Fields(r.Text), " "))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return cmp.Or(string(text), r.ID)
 }
 
 // Link leads to the page of a row's problem.

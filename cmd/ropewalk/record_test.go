@@ -58,6 +58,8 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 			"the engine"},
 		{[]string{"replay", "r", "--step", "1", "--from", "resample", "--through", "reward"},
 			"--through: reward comes before resample"},
+		{[]string{"replay", "r", "--step", "1", "--steps", "1-2", "--from", "reward"}, "--steps: is instead of --step"},
+		{[]string{"replay", "r", "--steps", "3-1", "--from", "reward"}, "--steps: "},
 		{[]string{"replay", "--check", "r", "--step", "1"}, "--check: repeats all steps"},
 		{[]string{"diff", "r"}, "--step: name a step"},
 		{[]string{"diff", "r", "--step", "1", "--gen", "0"}, "--gen: want two generations as BEFORE,AFTER"},
@@ -111,15 +113,17 @@ func TestRunsAreListed(t *testing.T) {
 			Before: &before},
 		{CatalogueEntry: schema.CatalogueEntry{Run: "b", Recipe: "quickstart", Created: "2026-01-01T03:04:05Z"},
 			StepsDone: 1, Status: "stopped_early"},
+		{CatalogueEntry: schema.CatalogueEntry{Run: "evaluate-1"}, Planned: 4, Status: "done", After: &after},
 	}
 	require.NoError(t, printRuns(con.out, runs, false))
 	require.Equal(t, ""+
 		"run            steps    success          status\n"+
 		"quickstart-s1  120/120   19.0% →  76.0%  done\n"+
 		"s2             3/120     19.0% → …       parked (no_space)\n"+
-		"b              1/1      –                stopped early\n", out.String())
+		"b              1/1      –                stopped early\n"+
+		"evaluate-1     –                  76.0%  done\n", out.String())
 	out.Reset()
-	require.NoError(t, printRuns(con.out, runs[2:], true))
+	require.NoError(t, printRuns(con.out, runs[2:3], true))
 	require.Equal(t, ""+
 		"run  steps  success  recipe      seed  created               status\n"+
 		"b    1/1    –        quickstart  0     2026-01-01T03:04:05Z  stopped early\n", out.String())

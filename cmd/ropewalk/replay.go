@@ -17,6 +17,7 @@ import (
 
 type replayOptions struct {
 	step          int
+	steps         string // instead of step: A-B
 	from, through string
 	set           []string
 	check         bool
@@ -37,19 +38,23 @@ func replayCommand(con *console) *cobra.Command {
 		Example: "  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from reward\n" +
 			"  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from resample --set " +
 			"resample.roc.select=lowest\n" +
+			"  ropewalk replay quickstart-s1-20260102-030405 --steps 1-85 --from advantage --set " +
+			"advantage.std=false\n" +
 			"  ropewalk replay --check quickstart-s1-20260102-030405",
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.validate(cmd.Flags().Changed("step")); err != nil {
+			first, last, err := o.validate(cmd.Flags().Changed("step"))
+			if err != nil {
 				return err
 			}
 			if o.check {
 				return checkReplay(cmd.Context(), con, args[0], o.json)
 			}
-			return replayStages(cmd.Context(), con, args[0], o)
+			return replaySteps(cmd.Context(), con, args[0], first, last, o)
 		},
 	}
 	cmd.Flags().IntVar(&o.step, "step", 0, "the `STEP` whose stages are repeated")
+	cmd.Flags().StringVar(&o.steps, "steps", "", "the steps `A-B`, both included, one after the other")
 	cmd.Flags().StringVar(&o.from, "from", "", "the first `STAGE`: reward, resample, advantage or buffer")
 	cmd.Flags().StringVar(&o.through, "through", "", "the last `STAGE` (default: advantage, or buffer if the step "+
 		"has a replay buffer)")
@@ -60,25 +65,36 @@ func replayCommand(con *console) *cobra.Command {
 	return cmd
 }
 
-// validate refuses bad options before the servers are needed.
-func (o replayOptions) validate(stepGiven bool) error {
+// validate refuses bad options before the servers are needed. It returns the first and the last step.
+func (o replayOptions) validate(stepGiven bool) (first, last int, err error) {
 	if o.check {
-		if stepGiven || o.from != "" || o.through != "" || len(o.set) > 0 {
-			return badInput("--check: repeats all steps as they were; leave out --step, --from, --through and --set")
+		if stepGiven || o.steps != "" || o.from != "" || o.through != "" || len(o.set) > 0 {
+			return 0, 0, badInput("--check: repeats all steps as they were; leave out --step, --steps, --from, " +
+				"--through and --set")
 		}
-		return nil
+		return 0, 0, nil
 	}
-	if o.step < 1 {
-		return badInput("--step: name a step, 1 or later")
+	first, last = o.step, o.step
+	switch {
+	case stepGiven && o.steps != "":
+		return 0, 0, badInput("--steps: is instead of --step")
+	case o.steps != "":
+		if first, last, err = stepRange(o.steps); err != nil {
+			return 0, 0, err
+		}
+	case o.step < 1:
+		return 0, 0, badInput("--step: name a step, 1 or later")
 	}
 	if _, err := api.Replayed(o.from, o.through); err != nil {
-		return badInput("--%w", err)
+		return 0, 0, badInput("--%w", err)
 	}
-	return nil
+	return first, last, nil
 }
 
-func replayStages(ctx context.Context, con *console, run string, o replayOptions) error {
-	if err := refusedReplay(ctx, con, run, o); err != nil {
+// replaySteps replays steps one after the other. One that the record shows to be impossible is refused before any
+// server starts.
+func replaySteps(ctx context.Context, con *console, run string, first, last int, o replayOptions) error {
+	if err := refusedReplay(ctx, con, run, first, last, o); err != nil {
 		return err
 	}
 	s, err := con.connector().Join(ctx, runs.NeedServers)
@@ -86,33 +102,60 @@ func replayStages(ctx context.Context, con *console, run string, o replayOptions
 		return err
 	}
 	defer s.Close()
-	input := workflows.ReplayStageInput{Run: run, Step: o.step, From: o.from, Through: o.through, Set: o.set}
+	var all []workflows.ReplayStageResult
+	for step := first; step <= last; step++ {
+		result, err := replayStep(ctx, con, s, run, step, o)
+		if err != nil {
+			return err
+		}
+		all = append(all, result)
+		if !o.json {
+			printReplay(con, result)
+		}
+	}
+	switch {
+	case o.json && o.steps == "":
+		return con.printJSON(all[0])
+	case o.json:
+		return con.printJSON(map[string]any{"replays": all})
+	case o.steps == "":
+		_, err = fmt.Fprintf(con.out, "\nnext:\n  %s diff %s --step %d --gen 0,%d\n", os.Args[0], run, first,
+			all[0].Gen)
+	}
+	return err
+}
+
+func replayStep(ctx context.Context, con *console, s *runs.Session, run string, step int,
+	o replayOptions) (workflows.ReplayStageResult, error) {
+	input := workflows.ReplayStageInput{Run: run, Step: step, From: o.from, Through: o.through, Set: o.set}
 	stages, _ := api.Replayed(o.from, o.through) // checked before
-	summary := fmt.Sprintf("replay %s of step %d of %s", strings.Join(stages, ", "), o.step, run)
+	summary := fmt.Sprintf("replay %s of step %d of %s", strings.Join(stages, ", "), step, run)
 	if len(o.set) > 0 {
 		summary += " with " + strings.Join(o.set, ", ")
 	}
-	id := fmt.Sprintf("%s/replay/step=%d/%s", run, o.step, time.Now().UTC().Format("20060102-150405.000"))
+	id := fmt.Sprintf("%s/replay/step=%d/%s", run, step, time.Now().UTC().Format("20060102-150405.000"))
 	result, err := s.Replay(ctx, id, summary, input)
 	if err != nil {
-		return orLeftReplay(ctx, con, s, id, err)
+		err = orLeftReplay(ctx, con, s, id, err)
 	}
-	if o.json {
-		return con.printJSON(result)
-	}
-	return printReplay(con, result)
+	return result, err
 }
 
-// refusedReplay refuses a replay that the record shows to be impossible, before any server starts for it.
-func refusedReplay(ctx context.Context, con *console, run string, o replayOptions) error {
+// refusedReplay refuses replays that the record shows to be impossible.
+func refusedReplay(ctx context.Context, con *console, run string, first, last int, o replayOptions) error {
 	s, reader, err := openReader(ctx, con, run)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	stages, _ := api.Replayed(o.from, o.through) // checked before
-	return runs.Failure(reader.CheckReplay(ctx, api.ReplayInput{Run: run, Step: o.step, Stages: stages, Set: o.set,
-		Follow: o.through == ""}))
+	for step := first; step <= last; step++ {
+		if err := runs.Failure(reader.CheckReplay(ctx, api.ReplayInput{Run: run, Step: step, Stages: stages, Set: o.set,
+			Follow: o.through == ""})); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // orLeftReplay returns err, unless the command was interrupted: it then ends the replay on the local stack, which stops
@@ -134,7 +177,7 @@ func orLeftReplay(ctx context.Context, con *console, s *runs.Session, id string,
 	return silentError{exitInterrupted}
 }
 
-func printReplay(con *console, r workflows.ReplayStageResult) error {
+func printReplay(con *console, r workflows.ReplayStageResult) {
 	fmt.Fprintf(con.out, "run %s, step %d: generation %d\n", r.Run, r.Step, r.Gen)
 	for _, s := range r.Stages {
 		fmt.Fprintf(con.out, "  %-9s  %s → %s  %s\n", s.Stage, shortDigest(s.Old), shortDigest(s.New), replayOutcome(s))
@@ -148,8 +191,6 @@ func printReplay(con *console, r workflows.ReplayStageResult) error {
 	if r.Impure != "" {
 		fmt.Fprintf(con.out, "  not pure: %s\n", r.Impure)
 	}
-	_, err := fmt.Fprintf(con.out, "\nnext:\n  %s diff %s --step %d --gen 0,%d\n", os.Args[0], r.Run, r.Step, r.Gen)
-	return err
 }
 
 func replayOutcome(s api.StageComparison) string {

@@ -39,9 +39,9 @@ func viewCommand(con *console) *cobra.Command {
 		Long: "view serves pages about runs until Ctrl-C: the report's figures after each step, all trajectories\n" +
 			"with filters, sorting and SQL, and each trajectory turn by turn with its tokens coloured by\n" +
 			"log-probability, entropy, ratio, advantage or mask, alone or next to the others of its group. Without\n" +
-			"RUN it shows the list of runs, where several can be laid side by side, and how often each problem was\n" +
-			"solved. The address of everything that it shows is a link that stays valid. The pages need the token in\n" +
-			"the printed link, and are served to this machine alone. RUN is a run's name, or\n" +
+			"RUN it shows the list of runs, where several can be laid side by side, and how often each problem\n" +
+			"was solved. The address of everything that it shows is a link that stays valid. The pages need the\n" +
+			"token in the printed link, and are served to this machine alone. RUN is a run's name, or\n" +
 			"s3://BUCKET/runs/run=NAME.",
 		Example: "  ropewalk view\n" +
 			"  ropewalk view quickstart-s1-20260102-030405\n" +

@@ -32,7 +32,7 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 			if err != nil {
 				return err
 			}
-			return dataset.Pin(f.Fields, format, read, s)
+			return dataset.Pin(f.Fields, f.format(), f.read, s)
 		},
 		Wants: func(s env.Settings) string {
 			if f, err := env.Read[fields](s); err != nil || f.Train != "" {
@@ -47,4 +47,6 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 // fields are the settings in a recipe.
 type fields struct {
 	dataset.Fields
+	QuestionField string `json:"question_field" quiet:"true" doc:"the field of a row that holds the question; empty = question" default:"\"\""`
+	AnswerField   string `json:"answer_field" quiet:"true" doc:"the field of a row that holds the gold; empty = answer" default:"\"\""`
 }

@@ -32,7 +32,7 @@ func open(name string, o env.Options) (env.Environment, error) {
 		if f.Train == "" {
 			return tasks, refusal.Unusablef("environment.settings.train: names no file of questions")
 		}
-		return dataset.Load(ctx, f.Fields, format, o.Fetch, read)
+		return dataset.Load(ctx, f.Fields, f.format(), o.Fetch, f.read)
 	}
 	return &Math{name: name, fields: f, bank: dataset.NewBank("math", load)}, nil
 }

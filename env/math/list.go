@@ -23,7 +23,7 @@ func (m *Math) Tasks(ctx context.Context, split env.Split) ([]env.Task, error) {
 
 // TasksAt reads the tasks of another file.
 func (m *Math) TasksAt(ctx context.Context, path string) ([]env.Task, string, error) {
-	all, digest, err := dataset.LoadSet(ctx, m.fields.Fields, path, format, read)
+	all, digest, err := dataset.LoadSet(ctx, m.fields.Fields, path, m.fields.format(), m.fields.read)
 	if err != nil {
 		return nil, "", err
 	}

@@ -78,6 +78,25 @@ func TestEpisodes(t *testing.T) {
 	require.Less(t, len(train), 40, "some questions are held out")
 }
 
+// Fields may have other names, which faults name.
+func TestOtherNamesOfFields(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"problem": "1 + 1?", "solution": "So\n#### 2"}`+"\n"+
+		`{"problem": "1 + 2?", "solution": "3", "question": "another"}`+"\n"), 0o600))
+	s := settings(path, "")
+	s["question_field"], s["answer_field"] = "problem", "solution"
+	e := openFile(t, Plain, s)
+	golds := map[string]string{}
+	for i := range 2 {
+		task, err := e.Task(t.Context(), env.Draw{Split: env.Train, Step: 1, Index: i, PerStep: 2})
+		require.NoError(t, err)
+		golds[task.Text] = task.Answer
+	}
+	require.Subset(t, map[string]string{"1 + 1?": "2", "1 + 2?": "3"}, golds)
+	s["answer_field"] = "gold"
+	require.ErrorContains(t, Plain.Pin(s), "f.jsonl:1: gold is missing or blank")
+}
+
 func TestWithoutAFile(t *testing.T) {
 	s := settings("", "")
 	delete(s, "held_out")

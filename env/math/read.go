@@ -1,6 +1,7 @@
 package math
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -8,8 +9,16 @@ import (
 )
 
 // format is the form of the rows.
-var format = dataset.Format{Required: []string{"question", "answer"}, Optional: []string{"id", "level"}, ID: "id",
-	Key: []string{"question"}}
+func (f fields) format() dataset.Format {
+	question, answer := f.names()
+	return dataset.Format{Required: []string{question, answer}, Optional: []string{"id", "level"}, ID: "id",
+		Key: []string{question}}
+}
+
+// names are the fields of a row that hold the question and the gold.
+func (f fields) names() (question, answer string) {
+	return cmp.Or(f.QuestionField, "question"), cmp.Or(f.AnswerField, "answer")
+}
 
 // hashes begin the line of a solution's final answer, in GSM8K's files.
 const hashes = "####"
@@ -26,10 +35,11 @@ type question struct {
 }
 
 // read makes a row a question.
-func read(r dataset.Row) (question, error) {
-	q := question{ID: r.Values["id"], Text: r.Values["question"], Answer: gold(r.Values["answer"]), level: 1}
+func (f fields) read(r dataset.Row) (question, error) {
+	text, answer := f.names()
+	q := question{ID: r.Values["id"], Text: r.Values[text], Answer: gold(r.Values[answer]), level: 1}
 	if q.Answer == "" {
-		return q, r.Fault(dataset.Missing, "answer: nothing is after %s", hashes)
+		return q, r.Fault(dataset.Missing, "%s: nothing is after %s", answer, hashes)
 	}
 	if text, ok := r.Values["level"]; ok {
 		n, err := strconv.Atoi(text)

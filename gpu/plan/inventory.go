@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // Inventory is the hardware that a plan is made for.
@@ -215,7 +218,7 @@ func readFile(path string) (Inventory, error) {
 func parseFile(text []byte) (out Inventory, err error) {
 	var f declaredFile
 	if err := yaml.Unmarshal(text, &f); err != nil {
-		return out, err
+		return out, errors.New(badinput.YAML(err.Error()))
 	}
 	switch {
 	case len(f.Hosts) > 0 && len(f.Devices) > 0:

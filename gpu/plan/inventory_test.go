@@ -79,9 +79,9 @@ func TestBadInventories(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bad.json")
 	for text, want := range map[string]string{
 		"{}":                               "neither hosts nor the devices",
-		"[1]":                              "cannot unmarshal",
+		"[1]":                              "bad.json: line 1: must be a mapping, got a list",
 		"hosts: [":                         "bad.json",
-		"hosts: [{devices: 3}]":            "cannot unmarshal",
+		"hosts: [{devices: 3}]":            "bad.json: line 1: must be a list, got 3",
 		"hosts: [{devices: [{count: 2}]}]": "hosts[0].devices[0]: name is absent",
 		"hosts: [{devices: [{name: x}]}]":  "x: memory_gib is absent, and the part is unknown",
 		"hosts: [{devices: [{name: h200, count: 0}]}]":              "count must be from 1 to 4096, got 0",

@@ -35,6 +35,20 @@ func TestJSON(t *testing.T) {
 	require.NoError(t, badinput.JSON(nil))
 }
 
+func TestYAML(t *testing.T) {
+	for text, want := range map[string]string{
+		"yaml: unmarshal errors:\n  line 1: cannot unmarshal !!seq into plan.File": "line 1: must be a mapping, " +
+			"got a list",
+		"line 2: cannot unmarshal !!str `many` into *int": "line 2: must be a whole number, got many",
+		"line 3: cannot unmarshal !!int `3` into []plan.Device\n  line 4: cannot unmarshal !!str `x` into " +
+			"time.Duration": "line 3: must be a list, got 3; line 4: must be a duration such as 10s, got x",
+		"line 5: field colour not found in type plan.declaredFile": "line 5: field colour not found",
+		"yaml: line 6: did not find expected ',' or ']'":           "line 6: did not find expected ',' or ']'",
+	} {
+		require.Equal(t, want, badinput.YAML(text))
+	}
+}
+
 func TestErrorsAreMarkedAndWrapped(t *testing.T) {
 	err := fmt.Errorf("run: %w", badinput.Errorf("--seed: %w", io.EOF))
 	var bad badinput.Error

@@ -242,7 +242,7 @@ var levels = []Level{
 	{
 		Name: "pages", For: "show people what assemblies make, while they look at it",
 		Packages: []Package{
-			{"analysis/view", "a run in the browser: its figures and all trajectories, live"},
+			{"analysis/view", "runs in the browser: their figures, trajectories and problems, live"},
 		},
 	},
 	{

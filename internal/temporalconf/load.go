@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	ropewalk "github.com/ropewalk/ropewalk"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -66,11 +67,7 @@ func Parse(name string, text []byte) (Config, error) {
 	return c, nil
 }
 
-// goType matches the names of Go types in the YAML library's messages; users do not know them.
-var (
-	goType   = regexp.MustCompile(` (in|into) type \S+| into \S+$`)
-	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
-)
+var yamlLine = regexp.MustCompile(`^line (\d+): (.*)$`)
 
 // yamlFaults rewrites the library's message as name:line: fault.
 func yamlFaults(name string, err error) string {
@@ -80,11 +77,11 @@ func yamlFaults(name string, err error) string {
 		texts = te.Errors
 	}
 	for i, t := range texts {
-		t = goType.ReplaceAllString(t, "")
+		t = badinput.YAML(t)
 		if m := yamlLine.FindStringSubmatch(t); m != nil {
 			texts[i] = fmt.Sprintf("%s:%s: %s", name, m[1], m[2])
 		} else {
-			texts[i] = name + ": " + strings.TrimPrefix(t, "yaml: ")
+			texts[i] = name + ": " + t
 		}
 	}
 	return strings.Join(texts, "\n")

@@ -47,7 +47,7 @@ func TestFaultsNameLineAndPath(t *testing.T) {
 	line := func(text, sub string) int { return strings.Count(text[:strings.Index(text, sub)], "\n") + 1 }
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"unknown field", "retention: 720h", "retentoin: 720h", "field retentoin not found"},
-		{"wrong type", "sticky_cache_size: 600", "sticky_cache_size: many", "cannot unmarshal"},
+		{"wrong type", "sticky_cache_size: 600", "sticky_cache_size: many", "must be a whole number, got many"},
 		{"short retention", "retention: 720h", "retention: 1h", "retention: must be ≥ 24h, got 1h0m0s"},
 		{"attribute type", "  RunID: Keyword", "  RunID: Word", `search_attributes.RunID: unknown type "Word"`},
 		{"attribute of runs", "  RunState: Keyword", "  RunState: Int",

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
@@ -177,8 +178,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 
 var (
 	quotedValue = regexp.MustCompile("(?s) `.*?`") // could be a token
-	goType      = regexp.MustCompile(` (?:in type|into) \S+`)
-	yamlLine    = regexp.MustCompile(`(?s)^(?:yaml: )?line (\d+): (.*)$`)
+	yamlLine    = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
 )
 
 // inFile rewrites the first fault that the YAML library reports.
@@ -188,10 +188,9 @@ func inFile(name string, err error) error {
 	if errors.As(err, &typed) {
 		text = typed.Errors[0]
 	}
-	text = goType.ReplaceAllString(quotedValue.ReplaceAllString(text, ""), "")
-	text = strings.Replace(text, "cannot unmarshal !!", "this must not be of type ", 1)
+	text = badinput.YAML(quotedValue.ReplaceAllString(text, ""))
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		return fmt.Errorf("%s:%s: %s", name, m[1], m[2])
 	}
-	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(text, "yaml: "))
+	return fmt.Errorf("%s: %s", name, text)
 }

@@ -49,8 +49,8 @@ func sessions(t *testing.T, page string) (all []session) {
 				all = append(all, session{page: filepath.Base(page), line: begin + at + 2, command: command})
 				continue
 			}
-			require.False(t, at == 0, "%s:%d: the block has no command: write `$ ` before it, give the block a language "+
-				"or mark it by %s", page, begin+1, example)
+			require.Positive(t, at, "%s:%d: the block has no command: write `$ ` before it, give the block a "+
+				"language or mark it by %s", page, begin+1, example)
 			last := &all[len(all)-1]
 			open := strings.HasSuffix(last.command, `\`) || strings.Count(last.command, `"`)%2 == 1
 			if len(last.shown) == 0 && open {
