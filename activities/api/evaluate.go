@@ -75,9 +75,6 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%.1f%% [%.1f, %.1f]", 100*r.Success, 100*r.CILow, 100*r.CIHigh)
 }
 
-// SuccessWords is the rate without its interval.
-func (r Rate) SuccessWords() string { return share(r.N > 0, r.Success) }
-
 // GreedyWords is the success of greedy episodes in percent.
 func (e EvaluationSummary) GreedyWords() string {
 	return share(e.GreedyN > 0, e.Greedy)
