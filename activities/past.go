@@ -48,15 +48,6 @@ func inTurns(p schema.Place) int {
 	return 2 * p.Turn
 }
 
-// pastRows reads the rows that a stage of a shard's past has committed.
-func pastRows[R schema.Row](ctx context.Context, r records, past api.Past, stage string) ([]R, error) {
-	manifests, err := r.behind(ctx, past, nil)
-	if err != nil {
-		return nil, err
-	}
-	return commit.Rows[R](ctx, r.Record, ofStage(manifests, stage)...)
-}
-
 // behind returns the manifests of a shard's past, oldest first. It walks the chain backwards and stops at the first
 // manifest for which known is true, without returning that manifest. A nil known is true for none.
 func (r records) behind(ctx context.Context, past api.Past, known func(schema.Ref) bool) ([]schema.Manifest, error) {

@@ -38,8 +38,7 @@ type Evaluation struct {
 	Summary api.EvaluationSummary
 	// Passes are pass@k and pass^k for the numbers of samples that the evaluation has.
 	Passes evaluation.Passes `json:"passes"`
-	// Score is the mean score of the sampled episodes; nil in an environment that grades no episodes. It has no
-	// interval, and no number of problems, where rows of an earlier version do not hold the episodes' scores.
+	// Score is the mean score of the sampled episodes; nil in an environment that grades no episodes.
 	Score *api.Rate `json:"score,omitempty"`
 	// ExactMatch and F1 compare answers by their words; nil in an environment without several right answers.
 	ExactMatch *api.Rate `json:"exact_match,omitempty"`
@@ -123,11 +122,7 @@ func (e *Evaluation) figure(m schema.Manifest, rows []schema.EvaluationRow, seed
 	if e.Passes, err = evaluation.PassesOf(rows, seed); err != nil {
 		return err
 	}
-	if mean, ok := m.Stats[schema.StatScore]; ok {
-		score, known := evaluation.ScoreRate(rows, seed)
-		if !known {
-			score = api.Rate{Success: mean}
-		}
+	if score, known := evaluation.ScoreRate(rows, seed); known {
 		e.Score = &score
 	}
 	if _, ok := m.Stats[schema.StatExactMatch]; ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/offers"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
@@ -12,8 +11,8 @@ import (
 )
 
 // Properties returns what a run's world offers to the methods before training: what the stage resample of the first
-// step has committed, also before the step is finished. For a record of an earlier version, it follows from the rows of
-// the first finished step. found is false for a run without such a stage, and for an import, which has no first policy.
+// step has committed, also before the step is finished. found is false for a run without such a stage, and for an
+// import, which has no first policy.
 func (r *Record) Properties(ctx context.Context, run string) (out diagnose.PropertyReport, found bool, err error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {
@@ -23,10 +22,8 @@ func (r *Record) Properties(ctx context.Context, run string) (out diagnose.Prope
 	if err != nil || !found {
 		return out, false, err
 	}
-	if out, found = offers.Read(selected.Stats); found || len(v.steps) == 0 {
-		return out, found, nil
-	}
-	return v.propertiesOfRows(ctx)
+	out, found = offers.Read(selected.Stats)
+	return out, found, nil
 }
 
 // firstSelection returns the manifest of the stage resample of the first finished step, or of step 1 if it is not
@@ -42,33 +39,6 @@ func (v *Visible) firstSelection(ctx context.Context) (m schema.Manifest, found 
 	}
 	m, err = v.record.manifest(ctx, refs[0])
 	return m, err == nil, err
-}
-
-// propertiesOfRows computes the properties from the rows of the first finished step.
-func (v *Visible) propertiesOfRows(ctx context.Context) (out diagnose.PropertyReport, found bool, err error) {
-	_, _, trained, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
-	if err != nil || !trained {
-		return out, false, err
-	}
-	step := slices.Min(v.steps)
-	rewards, err := stepRows[schema.RewardRow](ctx, v, step)
-	if err != nil {
-		return out, false, err
-	}
-	turns, err := whole[schema.TurnRow](ctx, v, step)
-	if err != nil {
-		return out, false, err
-	}
-	transitions, err := whole[schema.TransitionRow](ctx, v, step, offers.TransitionColumns...)
-	if err != nil {
-		return out, false, err
-	}
-	var all diagnose.Properties
-	if err := all.Add(offers.Join(rewards, turns, transitions)...); err != nil {
-		return out, false, fmt.Errorf("read the properties of step %d of run %s: %w", step, v.run, err)
-	}
-	out, err = all.Report()
-	return out, err == nil && out.Trajectories > 0, err
 }
 
 // Offer is one property of a world for programs.

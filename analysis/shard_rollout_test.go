@@ -3,7 +3,6 @@ package analysis_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/internal/offers"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -106,25 +104,6 @@ func checkBeforeTraining(t *testing.T, objects *mem.Store) {
 	require.True(t, slices.ContainsFunc(v.Faults, func(f analysis.Fault) bool {
 		return f.Key == key && strings.Contains(f.Message, "before_success")
 	}), v.Faults)
-
-	earlier := copyOf(t, objects) // the record of a program that committed none
-	forge(t, earlier, selection, func(m *schema.Manifest) {
-		for name := range offers.Stats(said) {
-			delete(m.Stats, name)
-		}
-	})
-	head := schema.HeadKey("r", "1")
-	text := get(t, earlier, selection.ManifestKey())
-	var h schema.Head
-	require.NoError(t, json.Unmarshal(get(t, earlier, head), &h))
-	h.Stages[schema.StageResample][0].Digest = schema.Digest(text)
-	text, err = schema.Canonical(h)
-	require.NoError(t, err)
-	put(t, earlier, head, text)
-	again, found, err := analysis.New(earlier).Properties(t.Context(), "r")
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Equal(t, said, again)
 
 	rates, err := record.ErrorRates(t.Context(), "r")
 	require.NoError(t, err)

@@ -15,16 +15,13 @@ import (
 // evaluated holds the figures that follow from the rows of one evaluation.
 type evaluated struct {
 	summary api.EvaluationSummary
-	earlier api.EvaluationSummary // as earlier versions of the program computed it; its intervals differ
-	tokens  int64                 // read and written; the summary counts what was written
-	written bool                  // the rows say what was written
+	tokens  int64 // read and written; the summary counts what was written
+	written bool  // the rows say what was written
 	rows    int
 }
 
 func evaluate(rows []schema.EvaluationRow, seed uint64) evaluated {
-	sampled := evaluation.Sampled(rows)
-	out := evaluated{summary: evaluation.Summarise(sampled, seed), earlier: evaluation.Earlier(sampled, seed),
-		rows: len(rows)}
+	out := evaluated{summary: evaluation.Summarise(evaluation.Sampled(rows), seed), rows: len(rows)}
 	for _, r := range rows {
 		out.tokens += int64(r.Tokens)
 		out.written = out.written || r.ResponseTokens != nil
@@ -135,13 +132,11 @@ func (v *evidence) evaluationRows(key string, m schema.Manifest) (rows []schema.
 
 func checkSummary(v *evidence, key string, said api.EvaluationSummary, got evaluated) {
 	want := got.summary
-	checkRate(v, key, "result", said.Rate, want.Rate, got.earlier.Rate)
+	checkRate(v, key, "result", said.Rate, want.Rate)
 	checkFigure(v, key, "result: greedy", said.Greedy, want.Greedy)
 	checkFigure(v, key, "result: tool_error_rate_positives", said.ToolErrorRatePositives, want.ToolErrorRatePositives)
-	if said.GreedyN > 0 || said.PositiveCalls > 0 { // earlier versions did not state them
-		checkFigure(v, key, "result: greedy_n", float64(said.GreedyN), float64(want.GreedyN))
-		checkFigure(v, key, "result: positive_calls", float64(said.PositiveCalls), float64(want.PositiveCalls))
-	}
+	checkFigure(v, key, "result: greedy_n", float64(said.GreedyN), float64(want.GreedyN))
+	checkFigure(v, key, "result: positive_calls", float64(said.PositiveCalls), float64(want.PositiveCalls))
 	checkFigure(v, key, "result: trajectories", float64(said.Trajectories), float64(want.Trajectories))
 	checkFigure(v, key, "result: tool_calls", float64(said.ToolCalls), float64(want.ToolCalls))
 	if got.written {
@@ -150,32 +145,28 @@ func checkSummary(v *evidence, key string, said api.EvaluationSummary, got evalu
 		v.fault(FaultFigures, key, "states result: tokens %d, but its rows hold %d tokens in all", said.Tokens,
 			got.tokens)
 	}
-	checkRates(v, key, "level", said.ByLevel, want.ByLevel, got.earlier.ByLevel)
-	checkRates(v, key, "task type", said.ByType, want.ByType, got.earlier.ByType)
-	checkRates(v, key, "part", said.ByPart, want.ByPart, got.earlier.ByPart)
+	checkRates(v, key, "level", said.ByLevel, want.ByLevel)
+	checkRates(v, key, "task type", said.ByType, want.ByType)
+	checkRates(v, key, "part", said.ByPart, want.ByPart)
 }
 
 // checkRates checks rates by level, task type or part.
-func checkRates(v *evidence, key, what string, said, want, earlier map[string]api.Rate) {
+func checkRates(v *evidence, key, what string, said, want map[string]api.Rate) {
 	names := slices.Sorted(maps.Keys(want))
 	if stated := slices.Sorted(maps.Keys(said)); !slices.Equal(stated, names) {
 		v.fault(FaultFigures, key, "states rates of the %ss %v, but its rows have %v", what, stated, names)
 		return
 	}
 	for _, name := range names {
-		checkRate(v, key, "result: "+what+" "+name, said[name], want[name], earlier[name])
+		checkRate(v, key, "result: "+what+" "+name, said[name], want[name])
 	}
 }
 
-// checkRate checks a rate. Its interval depends on the run's seed and is not checked if the recipe cannot be read. It
-// may also be the one that an earlier version of the program computed.
-func checkRate(v *evidence, key, what string, said, want, earlier api.Rate) {
+// checkRate checks a rate. Its interval depends on the run's seed and is not checked if the recipe cannot be read.
+func checkRate(v *evidence, key, what string, said, want api.Rate) {
 	checkFigure(v, key, what+": success", said.Success, want.Success)
 	checkFigure(v, key, what+": n", float64(said.N), float64(want.N))
 	if v.recipe == nil {
-		return
-	}
-	if near(said.CILow, earlier.CILow) && near(said.CIHigh, earlier.CIHigh) {
 		return
 	}
 	checkFigure(v, key, what+": ci_low", said.CILow, want.CILow)

@@ -12,7 +12,7 @@ import (
 )
 
 // checkProperties compares what a run's world offers before training, as the first step has committed it, with the
-// step's rows. Records of earlier versions hold none.
+// step's rows.
 func checkProperties(ctx context.Context, v *evidence) error {
 	h, done := v.heads[1]
 	if !done || !v.loaded(h.Stages[schema.StageResample]) {

@@ -17,7 +17,6 @@ type combination struct {
 	reads []string // the other fields it reads
 	only  string   // environment, or class of them; "" = all
 	doc   string   // the rule in words, for the reference page
-	late  bool     // records break it that are older than the rule: their recipes keep what is not set again
 	check func(*Recipe) string
 }
 
@@ -373,7 +372,7 @@ var surrounding = []combination{
 	},
 	{
 		at: "loss.tis", reads: []string{"rollout.top_p", "rollout.top_k", "rollout.min_p"}, only: trained,
-		doc: "off with rollout.top_p, top_k or min_p", late: true,
+		doc: "off with rollout.top_p, top_k or min_p",
 		check: func(r *Recipe) string {
 			return unless(r.Loss.TIS() == nil || !r.Rollout.Truncation().Active(), "weighs by equal distributions "+
 				"alone, and with rollout.top_p, top_k or min_p the sampler's log-probabilities are of the tokens that "+
@@ -550,18 +549,13 @@ func (d *decoder) combinations(r *Recipe) {
 	faulty := slices.Clone(d.problems)
 	for _, c := range combinations {
 		if c.only != "" && !slices.Contains(members([]string{c.only}), d.scope.environment) || !d.scope.places(c.at) ||
-			!sound(faulty, append([]string{c.at}, c.reads...)) || c.late && d.kept(c) {
+			!sound(faulty, append([]string{c.at}, c.reads...)) {
 			continue
 		}
 		if fault := c.check(r); fault != "" {
 			d.fail(d.blame(c.at), c.at, "%s", fault)
 		}
 	}
-}
-
-// kept reports whether a recipe comes from a record and sets none of the rule's fields again.
-func (d *decoder) kept(c combination) bool {
-	return d.committed && !slices.ContainsFunc(append([]string{c.at}, c.reads...), d.overridden)
 }
 
 // places reports whether the recipe has a place for a field and for the sections that contain the field.

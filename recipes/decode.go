@@ -34,8 +34,8 @@ func ParseWith(file string, data []byte, set []string) (*Recipe, error) {
 	return parse(file, data, overrides)
 }
 
-// ParseCommitted is ParseWith for a recipe from a record. Some limits are narrower now than they were when the recipe
-// was committed. A field of the record may keep a value that was allowed at that time.
+// ParseCommitted is ParseWith for a recipe from a record, whose environment is complete: files that it names are not
+// read again.
 func ParseCommitted(file string, data []byte, set []string) (*Recipe, error) {
 	overrides := make([]override, len(set))
 	for i, s := range set {
@@ -83,33 +83,11 @@ func (d *decoder) parse(data []byte, overrides []override) (*Recipe, error) {
 	return &r, nil
 }
 
-// moveEngine moves the engine to its present place. Recipes in older records name the engine inside policy.
-func moveEngine(doc *yaml.Node) {
-	if lookup(doc, "engine") != nil {
-		return
-	}
-	policy := lookup(doc, "policy")
-	if policy == nil || policy.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(policy.Content); i += 2 {
-		if key, value := policy.Content[i], policy.Content[i+1]; key.Value == "engine" && value.Value == EngineCPU {
-			policy.Content = slices.Delete(policy.Content, i, i+2)
-			section := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: key.Line, Column: key.Column,
-				Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "kind", Line: key.Line,
-					Column: key.Column}, value}}
-			doc.Content = append(doc.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "engine",
-				Line: key.Line, Column: key.Column}, section)
-			return
-		}
-	}
-}
-
 // decoder walks the YAML nodes and the table of fields in parallel.
 type decoder struct {
 	file      string
 	source    func(name string) ([]byte, bool) // the text of a recipe that is extended
-	committed bool                             // the text comes from a record; the limits of its time apply
+	committed bool                             // the text comes from a record
 	blameless bool                             // faults stay at their lines, whatever brings them
 	scope     scope
 	origin    map[*yaml.Node]string // nodes that an override set
@@ -166,11 +144,10 @@ func (d *decoder) document(data []byte) *yaml.Node {
 		return nil
 	}
 	rename(root, top)
-	moveEngine(top)
 	return top
 }
 
-// rename replaces the older names of entries with their present names.
+// rename replaces the names of entries in the canonical form with those of recipes.
 func rename(f *Field, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]

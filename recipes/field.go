@@ -31,7 +31,6 @@ type Field struct {
 	Single   bool     // a list that may be written without brackets if it has one value
 	Min      *float64 // inclusive; applies to each element of a list or mapping
 	Max      *float64 // inclusive
-	Former   *float64 // the largest value that older records may hold; nil = Max
 	Above    *float64 // exclusive lower limit
 	Enum     []string
 	// Meant maps names that people try to the one of Enum that has their meaning.
@@ -278,7 +277,7 @@ func (f *Field) readTags(tag reflect.StructTag) {
 			f.Required = f.Required || c.Required
 		}
 	}
-	f.Min, f.Max, f.Former, f.Above = limit(tag, "min"), limit(tag, "max"), limit(tag, "former"), limit(tag, "above")
+	f.Min, f.Max, f.Above = limit(tag, "min"), limit(tag, "max"), limit(tag, "above")
 	f.Enum, f.Keys, f.Classes = words(tag.Get("enum")), words(tag.Get("keys")), words(tag.Get("only"))
 	for _, pair := range words(tag.Get("meant")) {
 		if f.Meant == nil {

@@ -20,7 +20,6 @@ import (
 //	optional  "true": text that may be absent
 //	own       the default of environments that have their own (see ownDefaults)
 //	list      the names allowed, where a package declares them (see lists)
-//	former    the largest value that recipes of older records may have, if max is smaller now
 //	without   a field that excludes this one when it is set
 //	spared    a field that allows this section to be absent when it is set, or FIELD=VALUE: when it has that value
 //
@@ -35,7 +34,7 @@ type Recipe struct {
 	Name        string      `json:"name" required:"true" pattern:"^[a-z0-9][a-z0-9._-]{0,62}$" doc:"name of the recipe, part of a run's id"`
 	Description string      `json:"description" optional:"true" doc:"what the recipe is for"`
 	Seed        uint64      `json:"seed" default:"1" min:"0" doc:"seed of every random draw of the run"`
-	Steps       int         `json:"steps" required:"true" min:"1" max:"99999" former:"1000000" only:"trained" doc:"reinforcement-learning steps"`
+	Steps       int         `json:"steps" required:"true" min:"1" max:"99999" only:"trained" doc:"reinforcement-learning steps"`
 	Environment Environment `json:"environment" doc:"the task"`
 	Engine      Engine      `json:"engine" only:"trained" doc:"what runs the models: a run takes one engine for all of its stages"`
 	Policy      Policy      `json:"policy" only:"trained" doc:"the model that is trained: its shape when it is made here, or a published one"`
@@ -207,8 +206,8 @@ type Rollout struct {
 	HistoryTokens int    `json:"history_tokens" default:"0" min:"0" max:"1048576" quiet:"true" doc:"tokens of the task and the earlier turns that a prompt of layout turns holds: the oldest turns leave, each as a whole, and the task stays; 0 = no limit. The turn's own context adds to them. With history, both limits apply"`
 	// Summary makes the policy write summaries of its own turns; see rollout.History.
 	Summary          *Summary `json:"summary,omitempty" only:"trained" doc:"summaries that the policy writes, each in a turn of its own that is sampled and trained like any other; null or absent = none. After one, prompts hold the task, the summary and the turns after it, and not the turns before. A summary calls no tool, does not act, and does not count towards max_turns. The scripts of the warm start write summaries too, of their latest actions or results; demonstrations from a file have none"`
-	Prompts          int      `json:"prompts" required:"true" min:"1" max:"10000" former:"65536" doc:"prompts of one step"`
-	SamplesPerPrompt int      `json:"oversample" name:"samples_per_prompt" required:"true" min:"1" max:"1000" former:"1024" doc:"trajectories sampled for each prompt, before resampling. The record and older recipes call it oversample"`
+	Prompts          int      `json:"prompts" required:"true" min:"1" max:"10000" doc:"prompts of one step"`
+	SamplesPerPrompt int      `json:"oversample" name:"samples_per_prompt" required:"true" min:"1" max:"1000" doc:"trajectories sampled for each prompt, before resampling. The record and older recipes call it oversample"`
 	Temperature      float64  `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits; the loss uses the same"`
 	TopP             float64  `json:"top_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the likeliest tokens of so much probability; 0 = from all"`
 	TopK             int      `json:"top_k" default:"0" min:"0" max:"1048576" only:"trained" quiet:"true" doc:"sample from so many likeliest tokens; 0 = from all"`

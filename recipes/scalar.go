@@ -36,7 +36,7 @@ func (d *decoder) scalar(f *Field, path string, n *yaml.Node, v reflect.Value) {
 		d.fail(n, path, "must be %s that fits %d bits, got %s", f.TypeName(), f.typ.Size()*8, shown(n))
 		return
 	}
-	if fault := f.limits(v, d.committed && d.origin[n] == ""); fault != "" {
+	if fault := f.limits(v); fault != "" {
 		d.fail(n, path, "%s, got %s", fault, shown(n))
 	}
 }
@@ -69,9 +69,8 @@ func tagFits(k reflect.Kind, tag string) bool {
 	return tag == "!!int"
 }
 
-// limits returns the condition that the value breaks, or "". A committed value is checked against the limits of the
-// time when it was committed.
-func (f *Field) limits(v reflect.Value, committed bool) string {
+// limits returns the condition that the value breaks, or "".
+func (f *Field) limits(v reflect.Value) string {
 	if len(f.Enum) > 0 {
 		if text := fmt.Sprint(v.Interface()); !slices.Contains(f.Enum, text) {
 			return f.notAmong(text)
@@ -92,10 +91,6 @@ func (f *Field) limits(v reflect.Value, committed bool) string {
 	default:
 		return ""
 	}
-	most := f.Max
-	if committed && f.Former != nil {
-		most = f.Former
-	}
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
 		return "must be a finite number"
@@ -103,8 +98,8 @@ func (f *Field) limits(v reflect.Value, committed bool) string {
 		return "must be ≥ " + number(*f.Min)
 	case f.Above != nil && x <= *f.Above:
 		return "must be > " + number(*f.Above)
-	case most != nil && x > *most:
-		return "must be ≤ " + number(*most)
+	case f.Max != nil && x > *f.Max:
+		return "must be ≤ " + number(*f.Max)
 	}
 	return ""
 }

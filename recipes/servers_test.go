@@ -67,14 +67,4 @@ func TestNoWeightsOfCutDistributions(t *testing.T) {
 			require.NoError(t, err, "%s with %v", whole, with)
 		}
 	}
-	old := resolved(t, "quickstart", recompute, "loss.tis={}").Recipe
-	old.Rollout.TopK = 5
-	text, err := old.Canonical()
-	require.NoError(t, err)
-	_, err = Parse("f", text)
-	require.ErrorContains(t, err, "loss.tis")
-	read, err := ParseCommitted("f", text, nil)
-	require.NoError(t, err, "a run that began before the rule can be read and resumed")
-	_, err = ResolveCommitted(read, []string{"rollout.top_k=6"})
-	require.ErrorContains(t, err, "loss.tis")
 }

@@ -288,18 +288,8 @@ func TestDigestsOfEarlierRecipes(t *testing.T) {
 	}
 }
 
-// Records from before the section engine hold the engine as policy.engine.
-func TestEngineOfEarlierRecipes(t *testing.T) {
-	text := strings.Replace(small, "\npolicy:", "\npolicy:\n  engine: cpu", 1)
-	if text == small {
-		text = small + "\npolicy: {engine: cpu, layers: 3}\n"
-	}
-	r, err := Parse("f", []byte(text))
-	require.NoError(t, err)
-	require.Equal(t, EngineCPU, r.Engine.Kind)
-	_, err = Parse("f", []byte(strings.Replace(text, "engine: cpu", "engine: gpu", 1)))
-	require.ErrorContains(t, err, "policy.engine: no such field")
-	r, err = Parse("f", []byte(small))
+func TestEngineOfARecipe(t *testing.T) {
+	r, err := Parse("f", []byte(small))
 	require.NoError(t, err)
 	require.Equal(t, Engine{Kind: EngineAuto, Devices: 1, Hosts: 1, Dtype: "auto", Deterministic: true,
 		Checkpointing: "auto"}, r.Engine)

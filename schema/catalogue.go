@@ -120,10 +120,3 @@ func StateKey(run string, n StateNote) string {
 	at := strings.NewReplacer("-", "", ":", "").Replace(n.At)
 	return StatesPrefix + run + "/" + at + "-" + n.State + ".json"
 }
-
-// ParseStateKey returns the run whose state a key's note is about.
-func ParseStateKey(key string) (run string, ok bool) {
-	rest, prefixed := strings.CutPrefix(key, StatesPrefix)
-	run, name, _ := strings.Cut(rest, "/")
-	return run, prefixed && CheckRunID(run) == nil && strings.HasSuffix(name, ".json")
-}

@@ -215,12 +215,6 @@ func readOptional[T cell](c *chunk, at func(int) unsafe.Pointer) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if c.full == 0 { // an earlier version required the column
-			for i := range values {
-				*(**T)(at(before + i)) = &values[i]
-			}
-			return len(values), nil
-		}
 		levels := page.DefinitionLevels()
 		used := 0
 		for i, level := range levels {

@@ -185,13 +185,13 @@ func checkColumns(table Table, version formatVersion, want, got *parquet.Schema)
 		case !ok && w.nullable:
 		case !ok:
 			return fmt.Errorf("decode table %s: required column %s is missing", table, name)
-		case g != w && !(g.kind == w.kind && widenedColumns[table][name] > 0):
+		case g != w:
 			return fmt.Errorf("decode table %s: column %s is %s, want %s", table, name, g, w)
 		}
 	}
 	for _, path := range got.Columns() {
 		name := strings.Join(path, ".")
-		if known[name] == (column{}) && !version.newer() && !slices.Contains(removedColumns[table], name) {
+		if known[name] == (column{}) && !version.newer() {
 			return fmt.Errorf("decode table %s: column %s is not in schema version %d", table, name, Version)
 		}
 	}

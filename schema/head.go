@@ -5,7 +5,7 @@ import "fmt"
 // Head names the stage manifests that a step's update consumed. A replay never changes it.
 type Head struct {
 	Version       int              `json:"version" form:"major" doc:"major version of the format"`
-	SchemaVersion int              `json:"schema_version,omitempty" form:"minor" since:"5" doc:"minor version of the format; absent in heads before version 5"`
+	SchemaVersion int              `json:"schema_version" form:"minor" doc:"minor version of the format"`
 	Run           string           `json:"run" form:"run" doc:"the run"`
 	Step          string           `json:"step" form:"step" doc:"the step: a number without leading zeros, or init"`
 	Generations   map[string]int   `json:"generations" doc:"the generation of each stage"`

@@ -32,8 +32,8 @@ type TurnRow struct {
 	ContextTokens int32     `parquet:"context_tokens" unit:"tokens" doc:"how many of token_ids, from the first, are context"`
 	TokenIDs      []int32   `parquet:"token_ids,list" parquet-element:",dict" doc:"context and response; the token lists of a row have equal lengths"`
 	LossMask      []int32   `parquet:"loss_mask,list" parquet-element:",dict" doc:"1 for tokens that the policy produced, else 0"`
-	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"log-probability of each token when it was sampled; null for context (0 until minor version 8); null as a whole for imported rows, and where the sampler gives none"`
-	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"entropy of the distribution that each token was sampled from; null for context (0 until minor version 8); null as a whole where logprobs is, and where the sampler gives none"`
+	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"log-probability of each token when it was sampled; null for context; null as a whole for imported rows, and where the sampler gives none"`
+	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"entropy of the distribution that each token was sampled from; null for context; null as a whole where logprobs is, and where the sampler gives none"`
 	Observation   string    `parquet:"observation" doc:"text of the context: the tool responses, or what the environment showed; at turn 0 only what this trajectory alone was asked, else empty"`
 	Response      string    `parquet:"response" doc:"text of the response; bytes that are not UTF-8 are U+FFFD, and token_ids hold the exact bytes"`
 	Finish        string    `parquet:"finish,dict" doc:"stop or length: why the response ended; empty if there is none (excluded)"`

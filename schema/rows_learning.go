@@ -76,7 +76,7 @@ type TokenOutputsRow struct {
 	PolicyVersion     string    `parquet:"policy_version,dict" doc:"checkpoint digest behind old_logprobs and entropies; empty if both are null"`
 	ReferenceVersion  string    `parquet:"reference_version,dict" doc:"checkpoint digest behind reference_logprobs; empty if they are null"`
 	CriticVersion     string    `parquet:"critic_version,dict" doc:"checkpoint digest behind values; empty if they are null"`
-	LossMask          []int32   `parquet:"loss_mask,list,optional" parquet-element:",dict" since:"9" doc:"1 for tokens that are learnt from, else 0; null in rows of earlier versions"`
+	LossMask          []int32   `parquet:"loss_mask,list,optional" parquet-element:",dict" since:"9" doc:"1 for tokens that are learnt from, else 0"`
 }
 
 // BatchRow is one trajectory of the training batch (Arrow IPC, table batch). In layout turns it is one turn of a

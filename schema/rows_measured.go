@@ -70,7 +70,7 @@ type TimingRow struct {
 	TrajectoryID string  `parquet:"trajectory_id" doc:"the trajectory of a tool call; empty for an activity"`
 	Call         int32   `parquet:"call" doc:"number of the tool call in its turn; −1 for an activity"`
 	StartMicros  int64   `parquet:"start_micros" unit:"µs" doc:"start, since 1970-01-01 UTC"`
-	EndMicros    *int64  `parquet:"end_micros,optional" unit:"µs" doc:"end, likewise; null for a call that nothing was executed for, so that no duration of 0 enters a mean (required before version 5)"`
+	EndMicros    *int64  `parquet:"end_micros,optional" unit:"µs" doc:"end, likewise; null for a call that nothing was executed for, so that no duration of 0 enters a mean"`
 	QueueSeconds float64 `parquet:"queue_seconds,split" unit:"s" doc:"wait before the start"`
 	CPUSeconds   float64 `parquet:"cpu_seconds,split" unit:"s" doc:"processor time"`
 	Attempt      int32   `parquet:"attempt" doc:"number of the attempt, from 1"`

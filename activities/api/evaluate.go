@@ -48,7 +48,7 @@ type Rate struct {
 type EvaluationSummary struct {
 	Rate
 	Greedy float64 `json:"greedy"`
-	// GreedyN counts the greedy episodes that Greedy is the share of; 0 in summaries of earlier versions.
+	// GreedyN counts the greedy episodes that Greedy is the share of.
 	GreedyN int `json:"greedy_n"`
 	// ByLevel is keyed by the level's number.
 	ByLevel map[string]Rate `json:"by_level"`
@@ -57,7 +57,7 @@ type EvaluationSummary struct {
 	// ByPart is keyed by the label of a part of a mix of environments; nil elsewhere.
 	ByPart                 map[string]Rate `json:"by_part,omitempty"`
 	ToolErrorRatePositives float64         `json:"tool_error_rate_positives"`
-	// PositiveCalls counts the calls that ToolErrorRatePositives is the share of; 0 in summaries of earlier versions.
+	// PositiveCalls counts the calls that ToolErrorRatePositives is the share of.
 	PositiveCalls int   `json:"positive_calls"`
 	Trajectories  int   `json:"trajectories"`
 	ToolCalls     int   `json:"tool_calls"`
@@ -75,17 +75,14 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%.1f%% [%.1f, %.1f]", 100*r.Success, 100*r.CILow, 100*r.CIHigh)
 }
 
-// SuccessWords is the rate without its interval.
-func (r Rate) SuccessWords() string { return share(r.N > 0, r.Success) }
-
 // GreedyWords is the success of greedy episodes in percent.
 func (e EvaluationSummary) GreedyWords() string {
-	return share(e.GreedyN > 0 || e.Greedy > 0, e.Greedy)
+	return share(e.GreedyN > 0, e.Greedy)
 }
 
 // ToolErrorWords is the share of calls in positive trajectories that failed.
 func (e EvaluationSummary) ToolErrorWords() string {
-	return share(e.PositiveCalls > 0 || e.ToolErrorRatePositives > 0, e.ToolErrorRatePositives)
+	return share(e.PositiveCalls > 0, e.ToolErrorRatePositives)
 }
 
 func share(there bool, of float64) string {

@@ -82,8 +82,6 @@ func workerCommand(con *console) *cobra.Command {
 	o.addHostTLS(cmd.Flags())
 	cmd.Flags().IntVar(&o.updateDevices, "update-devices", 1, "GPUs of one update (the recipes' engine.devices); the "+
 		"number of updates at once is the host's GPUs divided by it")
-	cmd.Flags().IntVar(&o.updateDevices, "slot-devices", 1, "")
-	_ = cmd.Flags().MarkDeprecated("slot-devices", "use --update-devices") // fails only for a flag without a name
 	cmd.Flags().IntVar(&o.cache, "cache-mb", -1, "MiB of manifests and shards kept in memory once they are verified, "+
 		"so that stages do not fetch them again; 0: none (default: "+cacheVariable+", else "+strconv.Itoa(
 		defaultCache)+")")

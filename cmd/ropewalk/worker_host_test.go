@@ -88,18 +88,6 @@ func TestHostTLSOfAWorker(t *testing.T) {
 	require.Equal(t, gang.TLS{Cert: pair.Cert, Key: pair.Key, CA: ca.File}, o.hostTLS)
 }
 
-// The flag's former name still works.
-func TestUpdateDevicesByItsFormerName(t *testing.T) {
-	for _, flag := range []string{"--update-devices", "--slot-devices"} {
-		cmd := workerCommand(nil)
-		require.NoError(t, cmd.ParseFlags([]string{flag, "4"}))
-		got, err := cmd.Flags().GetInt("update-devices")
-		require.NoError(t, err)
-		require.Equal(t, 4, got, flag)
-	}
-	require.NotContains(t, workerCommand(nil).Flags().FlagUsages(), "slot-devices")
-}
-
 // The number of updates at once follows from the devices; a worker that polls gpu also polls its host's queue.
 func TestQueuesOfAWorker(t *testing.T) {
 	conf, err := temporalconf.Default()

@@ -9,7 +9,6 @@
 //	New(Settings) ─ catalogue ─┬ Task → Reset → Step … → Transition{Done, Success}
 //	                           ├ index: full-text search, made at the first search of a process
 //	                           └ Solve: the expert, who knows which products reach the goal
-//	ReadInstructions: the texts of WebShop's real goals
 //
 // Source: Yao et al., WebShop (NeurIPS 2022) and its released environment define pages, actions and score. ARLArena
 // (App. H.2.2, Table S1) defines how a page is shown, the admissible actions, the reward and the limit of 15 turns.

@@ -27,15 +27,8 @@ func (t *tally) add(success bool) {
 }
 
 // Summarise computes rates over problems: each problem counts with the mean of its samples. The intervals depend on the
-// order of the problems, so rows must be in the order of Sampled. Tokens stays 0 if rows do not separate written tokens
-// from read ones, as those of earlier versions.
+// order of the problems, so rows must be in the order of Sampled.
 func Summarise(rows []schema.EvaluationRow, runSeed uint64) (out api.EvaluationSummary) {
-	return summarise(rows, runSeed, Rate)
-}
-
-func summarise(
-	rows []schema.EvaluationRow, runSeed uint64, rate func([]float64, uint64, string) api.Rate,
-) (out api.EvaluationSummary) {
 	problems := map[string]*tally{}
 	// By level, and all under "". The slices are in the rows' order, so that no sum depends on a map's order.
 	units, types, parts := map[string][]*tally{}, map[string][]*tally{}, map[string][]*tally{}
@@ -73,22 +66,22 @@ func summarise(
 	out.ByLevel = map[string]api.Rate{}
 	for level, tallies := range units {
 		if level == "" {
-			out.Rate = rate(meansOf(tallies), runSeed, "all")
+			out.Rate = Rate(meansOf(tallies), runSeed, "all")
 		} else {
-			out.ByLevel[level] = rate(meansOf(tallies), runSeed, level)
+			out.ByLevel[level] = Rate(meansOf(tallies), runSeed, level)
 		}
 	}
 	for name, tallies := range types {
 		if out.ByType == nil {
 			out.ByType = map[string]api.Rate{}
 		}
-		out.ByType[name] = rate(meansOf(tallies), runSeed, "type/"+name)
+		out.ByType[name] = Rate(meansOf(tallies), runSeed, "type/"+name)
 	}
 	for part, tallies := range parts {
 		if out.ByPart == nil {
 			out.ByPart = map[string]api.Rate{}
 		}
-		out.ByPart[part] = rate(meansOf(tallies), runSeed, "part "+part)
+		out.ByPart[part] = Rate(meansOf(tallies), runSeed, "part "+part)
 	}
 	if greedy.n > 0 {
 		out.Greedy, out.GreedyN = greedy.success/greedy.n, int(greedy.n)

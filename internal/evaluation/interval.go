@@ -6,7 +6,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
-	"github.com/ropewalk/ropewalk/schema"
 )
 
 // Resamples is the number of resamples of the bootstrap: enough for the second digit of a 95% interval.
@@ -21,20 +20,10 @@ func Rate(means []float64, runSeed uint64, label string) api.Rate {
 		return api.Rate{}
 	}
 	sorted := slices.Sorted(slices.Values(means))
-	rate := earlierRate(sorted, runSeed, label)
+	mean, low, high := diagnose.Bootstrap(sorted, Resamples, seed.Rand("bootstrap/"+label, runSeed))
+	rate := api.Rate{Success: mean, CILow: low, CIHigh: high, N: len(means)}
 	if first, last := sorted[0], sorted[len(sorted)-1]; first == last && (first == 0 || first == 1) {
 		rate.CILow, rate.CIHigh = diagnose.Wilson(first, len(means))
 	}
 	return rate
-}
-
-// earlierRate is Rate as earlier versions of the program computed it: in the order of the rows, by resampling alone.
-func earlierRate(means []float64, runSeed uint64, label string) api.Rate {
-	mean, low, high := diagnose.Bootstrap(means, Resamples, seed.Rand("bootstrap/"+label, runSeed))
-	return api.Rate{Success: mean, CILow: low, CIHigh: high, N: len(means)}
-}
-
-// Earlier computes an evaluation's figures as earlier versions of the program stated them in manifests.
-func Earlier(rows []schema.EvaluationRow, runSeed uint64) api.EvaluationSummary {
-	return summarise(rows, runSeed, earlierRate)
 }

@@ -21,7 +21,7 @@ func Score(rows []schema.EvaluationRow) (mean float64, ok bool) {
 }
 
 // ScoreRate is the mean score with its 95% interval. Each problem counts with the mean of its samples. ok is false if
-// rows have no score: their environment grades no episodes, or an earlier version wrote them.
+// rows have no score, because their environment grades no episodes.
 func ScoreRate(rows []schema.EvaluationRow, runSeed uint64) (rate api.Rate, ok bool) {
 	if _, ok := Score(rows); !ok {
 		return api.Rate{}, false

@@ -57,7 +57,7 @@ func IsRemote(dir string) (bool, error) {
 	if err != nil || adapter {
 		return false, err
 	}
-	name, err := firstOf(dir, FileReference)
+	name, err := nameIn(dir, FileReference)
 	return name != "", err
 }
 

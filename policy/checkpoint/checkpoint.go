@@ -228,7 +228,7 @@ func take(m map[string]Tensor, name string, dims []int) (Tensor, error) {
 }
 
 func (c *Checkpoint) readOptimizer(dir string) error {
-	name, err := firstOf(dir, FileOptimizer, oldOptimizer)
+	name, err := nameIn(dir, FileOptimizer)
 	if err != nil || name == "" {
 		return err
 	}

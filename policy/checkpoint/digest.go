@@ -29,12 +29,6 @@ const (
 	FileReference = "tinker.json"
 )
 
-// Names of training state in checkpoints of earlier versions. They can be read but are never written.
-const (
-	oldOptimizer = "optimizer.safetensors"
-	oldValueHead = "value_head.safetensors"
-)
-
 // Large published models have their weights in several files, and the index lists the tensors of each. This package
 // writes one file.
 const (
@@ -52,8 +46,7 @@ var extraFiles = []string{
 func Files() []string {
 	all := append(
 		[]string{
-			FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, oldOptimizer, oldValueHead,
-			FileAdapterConfig, FileAdapter, FileReference,
+			FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, FileAdapterConfig, FileAdapter, FileReference,
 		},
 		extraFiles...,
 	)
@@ -65,37 +58,35 @@ func Files() []string {
 func Counts(name string) bool { return slices.Contains(Files(), name) || IsWeights(name) }
 
 // IsOptimizer reports whether a file with that name holds the optimiser's state.
-func IsOptimizer(name string) bool { return name == FileOptimizer || name == oldOptimizer }
+func IsOptimizer(name string) bool { return name == FileOptimizer }
 
 // IsModel reports whether a file with that name belongs to the model that other programs load: its configuration,
 // weights, adapter (or the name of one at a server) or tokenizer, and neither the optimiser's state nor a value head.
 func IsModel(name string) bool {
-	return Counts(name) && !IsOptimizer(name) && name != FileValueHead && name != oldValueHead
+	return Counts(name) && !IsOptimizer(name) && name != FileValueHead
 }
 
 // DropOptimizer deletes the optimiser's state from the folder dir, if there is any.
 func DropOptimizer(dir string) error {
-	for _, name := range []string{FileOptimizer, oldOptimizer} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("drop the optimiser's state: %w", err)
-		}
+	if err := os.Remove(filepath.Join(dir, FileOptimizer)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("drop the optimiser's state: %w", err)
 	}
 	return nil
 }
 
 // ValueHeadIn returns the name of the file that makes the folder dir a critic's folder, or "" if there is none.
-func ValueHeadIn(dir string) (string, error) { return firstOf(dir, FileValueHead, oldValueHead) }
+func ValueHeadIn(dir string) (string, error) { return nameIn(dir, FileValueHead) }
 
-// firstOf returns the first of the names that exists in the folder dir, or "" if none exists.
-func firstOf(dir string, names ...string) (string, error) {
-	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return name, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
+// nameIn returns the name of a file of the folder dir, or "" if the folder does not have it.
+func nameIn(dir, name string) (string, error) {
+	_, err := os.Stat(filepath.Join(dir, name))
+	switch {
+	case err == nil:
+		return name, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
 	}
-	return "", nil
+	return "", err
 }
 
 // IsWeights reports whether a file with that name holds the model's own tensors or is the index of several such files.

@@ -1,8 +1,7 @@
 // Package checkpoint reads and writes the folder that holds a policy: the layout of Hugging Face
 // (config.json, generation_config.json, model.safetensors, the tokenizer's files), which other programs can
 // load, plus optimizer.state and, for a critic, value_head.state. These two are safetensors files with names that other
-// programs do not mistake for weights. Earlier versions called them optimizer.safetensors and value_head.safetensors;
-// these names are still read.
+// programs do not mistake for weights.
 //
 // Glossary. A *tensor* is a named row-major array of numbers; names are those of transformers' classes. A
 // *base* is the model that an *adapter* changes. A *shape* fixes the sizes of the model, and so the list of its

@@ -19,7 +19,7 @@ import (
 // HoldsWeights reports whether a file with that name holds tensors that the weights digest covers: those of the model,
 // a LoRA adapter or a critic's value head. Training state is not covered.
 func HoldsWeights(name string) bool {
-	return IsWeights(name) && name != FileIndex || name == FileAdapter || name == FileValueHead || name == oldValueHead
+	return IsWeights(name) && name != FileIndex || name == FileAdapter || name == FileValueHead
 }
 
 // WeightsDigest identifies the weights in the folder dir, independent of the files' names and of how the weights are

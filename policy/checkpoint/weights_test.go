@@ -66,39 +66,6 @@ func TestWeightsDigestIsOfTheWeightsAlone(t *testing.T) {
 	require.NotEqual(t, want, weightsDigest(t, other))
 }
 
-// Checkpoints of earlier versions are read as they are, with their digest; their weights digest is that of now.
-func TestReadsTheEarlierNamesOfTrainingState(t *testing.T) {
-	critic := small
-	critic.ValueHead = true
-	want := withOptimizer(t, critic)
-	dir := filepath.Join(t.TempDir(), "c")
-	now, err := Write(dir, want)
-	require.NoError(t, err)
-	weights := weightsDigest(t, dir)
-	require.NoError(t, os.Rename(filepath.Join(dir, FileOptimizer), filepath.Join(dir, "optimizer.safetensors")))
-	require.NoError(t, os.Rename(filepath.Join(dir, FileValueHead), filepath.Join(dir, "value_head.safetensors")))
-	old, err := Digest(dir)
-	require.NoError(t, err)
-	require.NotEqual(t, now, old, "the names are part of the checkpoint digest")
-	require.Equal(t, weights, weightsDigest(t, dir))
-	got, err := Read(dir, true)
-	require.NoError(t, err)
-	numbers := func(all []Tensor) (out [][]float32) {
-		for _, tensor := range all {
-			out = append(out, tensor.Data)
-		}
-		return out
-	}
-	require.Equal(t, numbers(want.Weights), numbers(got.Weights))
-	require.Equal(t, want.Optimizer.Step, got.Optimizer.Step)
-	require.Equal(t, numbers(want.Optimizer.First), numbers(got.Optimizer.First))
-	require.Equal(t, numbers(want.Optimizer.Second), numbers(got.Optimizer.Second))
-	require.NoError(t, DropOptimizer(dir))
-	got, err = Read(dir, true)
-	require.NoError(t, err)
-	require.Nil(t, got.Optimizer)
-}
-
 // Other programs take weights by patterns: vLLM loads every match of the first of these that matches anything in a
 // folder, and downloads from the hub match the same ones in all folders. Nothing but the model may match.
 func TestOtherProgramsTakeTheModelAlone(t *testing.T) {

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from ropewalk.errors import ColumnNotFound, DamagedError
 from ropewalk.manifest import Manifest, Shard, check_major
 from ropewalk.reader import Reader, each
-from ropewalk.tables import BATCHES, COLUMNS, FRONT, REQUIRED
+from ropewalk.tables import BATCHES, COLUMNS, FRONT
 
 
 def read_rows(reader: Reader, table: str, manifests: Iterable[Manifest], columns: Sequence[str] | None) -> pa.Table:
@@ -95,8 +95,6 @@ def _conform(piece: pa.Table, schema: pa.Schema, shard: Shard) -> pa.Table:
     for f in schema:
         if f.name not in piece.column_names:
             columns.append(pa.nulls(piece.num_rows, f.type))
-        elif piece.schema.field(f.name).type == REQUIRED.get(f.type):
-            columns.append(piece[f.name].cast(f.type))
         elif piece.schema.field(f.name).type != f.type:
             raise DamagedError(shard.key, f"column {f.name} is {piece.schema.field(f.name).type}, want {f.type}")
         else:

@@ -21,10 +21,6 @@ _TYPES = {
 }
 
 
-REQUIRED = {_TYPES["list<float?>"]: _TYPES["list<float>"]}
-"""The types whose elements earlier versions required, with what they wrote."""
-
-
 def _read() -> dict[str, pa.Schema]:
     doc = json.loads(files(__package__).joinpath("tables.json").read_text("utf-8"))
     return {

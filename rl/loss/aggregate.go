@@ -80,21 +80,12 @@ type Denominator struct {
 	aggregation Aggregation
 	tokens      float64 // Σ N_i·T_i
 	rows        float64 // Σ N_i over live rows
-	share       float64 // of legacy micro-batch means; 0 means 1
 }
 
 // Add adds another part of the same mini-batch, such as another rank's rows.
 func (d *Denominator) Add(o Denominator) {
 	d.tokens += o.tokens
 	d.rows += o.rows
-}
-
-// MicroMean turns the denominator of one micro-batch into that of older trainers: the micro-batch's own
-// mean, weighed by share (1/micro-batches, or its share of the mini-batch's rows). The sum over
-// micro-batches then depends on how the mini-batch was cut. It exists only to compare with those trainers.
-func (d Denominator) MicroMean(share float64) Denominator {
-	d.share = share
-	return d
 }
 
 // Denominator counts the live rows and their tokens; counts may be nil for one copy of each.
@@ -124,23 +115,19 @@ func (d Denominator) Weight(tokens int) float64 {
 	if tokens == 0 || d.rows == 0 {
 		return 0
 	}
-	share := 1.0
-	if d.share != 0 {
-		share = d.share
-	}
 	switch d.aggregation.Mode {
 	case TokenMean:
-		return share / d.tokens
+		return 1 / d.tokens
 	case SeqMeanTokenMean:
-		return share / (d.rows * float64(tokens))
+		return 1 / (d.rows * float64(tokens))
 	case SeqMeanTokenSum:
-		return share / d.rows
+		return 1 / d.rows
 	case SeqMeanTokenSumNorm:
-		return share / (d.rows * float64(d.aggregation.Horizon))
+		return 1 / (d.rows * float64(d.aggregation.Horizon))
 	case NormLegacy:
-		return share / float64(d.aggregation.Horizon)
+		return 1 / float64(d.aggregation.Horizon)
 	}
-	return share
+	return 1
 }
 
 // Aggregate sums values without an advantage (entropies, penalties) into this micro-batch's share

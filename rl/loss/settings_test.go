@@ -101,27 +101,6 @@ func TestSequenceMaskDropsRows(t *testing.T) {
 	}
 }
 
-// Older trainers' averages of micro-batch means depend on the cut; with one micro-batch they agree.
-func TestMicroMean(t *testing.T) {
-	masks, values := [][]int32{{1, 1, 1}, {1, 0, 0}}, [][]float64{{1, 2, 3}, {6, 0, 0}}
-	a := loss.Aggregation{Mode: loss.TokenMean}
-	total := 0.0
-	for i := range masks {
-		d, err := a.Denominator(masks[i:i+1], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := d.MicroMean(0.5).Aggregate(values[i:i+1], masks[i:i+1], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += v
-	}
-	if total != 4 {
-		t.Errorf("mean of micro-batch means %g, want (2+6)/2", total)
-	}
-}
-
 // Ranks count their own rows and add the counts up.
 func TestDenominatorsAddUpOverRanks(t *testing.T) {
 	masks := [][]int32{{1, 1, 1}, {1, 0, 0}, {0, 0, 0}}

@@ -80,12 +80,6 @@ func (t Tally) RefKL() float64 { return t.mean(t.kl) }
 // Entropy is the mean entropy; 0 if the rows have no entropies.
 func (t Tally) Entropy() float64 { return t.mean(t.entropy) }
 
-// TISWeight is the mean weight of truncated importance sampling; 0 without it.
-func (t Tally) TISWeight() float64 { return t.mean(t.tis) }
-
-// TISCapped is the share of tokens whose weight was truncated.
-func (t Tally) TISCapped() float64 { return t.mean(t.capped) }
-
 // Marked is the share of tokens that a covariance rule selected.
 func (t Tally) Marked() float64 { return t.mean(t.marked) }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
 )
@@ -43,22 +42,12 @@ func (environmentReward) Score(t Trajectory, o Outcome) (float64, error) {
 }
 
 const (
-	arenaSuccess = 10
 	arenaPenalty = 0.1
 
 	sokobanStep   = -0.1
 	sokobanBox    = 1
 	sokobanSolved = 10
 )
-
-// ALFWorldOutcome is what the last turn of an ALFWorld episode earns.
-func ALFWorldOutcome(won bool) float64 { return arenaSuccess * indicator(won) }
-
-// WebShopOutcome is what the last turn of a WebShop episode earns. score is the task's own, in
-// [0, 1]; only a score of 1 earns anything. The score itself is reported in addition to the reward.
-func WebShopOutcome(done bool, score float64) float64 {
-	return arenaSuccess * indicator(done && score == 1)
-}
 
 // SokobanMove is what one move did.
 type SokobanMove struct {
@@ -124,26 +113,3 @@ func LastTurn(outcome float64, turns int) []float64 {
 	out[turns-1] = outcome
 	return out
 }
-
-// ValidRatio is the share that holds, as the metrics valid_action_ratio and
-// valid_response_format_ratio have it; 0 of none.
-func ValidRatio(valid []bool) float64 {
-	if len(valid) == 0 {
-		return 0
-	}
-	n := 0
-	for _, ok := range valid {
-		if ok {
-			n++
-		}
-	}
-	return float64(n) / float64(len(valid))
-}
-
-// admissible reports whether an action is one of a list, whatever the case of either.
-func admissible(action string, list []string) bool {
-	return slices.ContainsFunc(list, func(a string) bool { return tidy(a) == action })
-}
-
-// tidy is an action's text as environments take it: lower case, trimmed.
-func tidy(text string) string { return strings.TrimFunc(strings.ToLower(text), isSpace) }

@@ -8,18 +8,10 @@ import (
 
 func TestArenaOutcomes(t *testing.T) {
 	for name, pair := range map[string][2]float64{
-		"ALFWorld, won":         {ALFWorldOutcome(true), 10},
-		"ALFWorld, lost":        {ALFWorldOutcome(false), 0},
-		"WebShop, bought":       {WebShopOutcome(true, 1), 10},
-		"WebShop, nearly":       {WebShopOutcome(true, 0.99), 0},
-		"WebShop, not done":     {WebShopOutcome(false, 1), 0},
-		"WebShop, NaN":          {WebShopOutcome(true, math.NaN()), 0},
 		"Sokoban, step":         {SokobanMove{}.Reward(), -0.1},
 		"Sokoban, on target":    {SokobanMove{OnTarget: 1}.Reward(), 0.9},
 		"Sokoban, off target":   {SokobanMove{OffTarget: 1}.Reward(), -1.1},
 		"Sokoban, the last box": {SokobanMove{OnTarget: 1, Solved: true}.Reward(), 10.9},
-		"ratio of none":         {ValidRatio(nil), 0},
-		"ratio of three":        {ValidRatio([]bool{true, false, true}), 2.0 / 3},
 		"maths, right":          {GradeLastBox(`\boxed{1} so \boxed{0.5}`, "1/2", Options{}).Reward, 1},
 		"maths, wrong":          {GradeLastBox(`\boxed{0.5} so \boxed{1}`, "1/2", Options{}).Reward, 0},
 		"maths, no box":         {GradeLastBox(`<answer>1/2</answer>`, "1/2", Options{}).Reward, 0},

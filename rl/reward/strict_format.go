@@ -2,7 +2,6 @@ package reward
 
 import (
 	"strings"
-	"unicode"
 )
 
 // The strict form of a response, and the action that is taken from it.
@@ -95,38 +94,5 @@ func actionChunk(text string) (string, bool) {
 	return text[from : from+n], true
 }
 
-// ALFWorldAction is ExtractAction, valid only where the action is one of those admissible.
-func ALFWorldAction(text string, admissibleActions []string) Action {
-	a := ExtractAction(text)
-	a.Valid = a.Valid && admissible(a.Text, admissibleActions)
-	return a
-}
-
-// WebShopAction is ExtractAction: the shop itself answers what it does not understand.
-func WebShopAction(text string) Action { return ExtractAction(text) }
-
-// sokobanMoves are the words of Sokoban and the numbers of its actions.
-var sokobanMoves = map[string]int{"still": 0, "up": 1, "down": 2, "left": 3, "right": 4}
-
-// SokobanAction reads a direction. It is valid where there is one and the response has both think
-// tags; else the move is 0, which does nothing.
-func SokobanAction(text string) (move int, a Action) {
-	_, a.Strict = StrictForm(text)
-	chunk, ok := actionChunk(text)
-	if !ok {
-		chunk = text
-	}
-	lower := lowerASCII(text)
-	thinks := strings.Contains(lower, thinkOpen) && strings.Contains(lower, thinkClose)
-	letters := func(r rune) bool { return !unicode.IsLetter(r) }
-	for word := range strings.FieldsFuncSeq(strings.ToLower(chunk), letters) {
-		if move, ok = sokobanMoves[word]; ok {
-			a.Text, a.Valid = word, thinks
-			break
-		}
-	}
-	if !a.Valid {
-		return 0, a
-	}
-	return move, a
-}
+// tidy is an action's text as environments take it: lower case, trimmed.
+func tidy(text string) string { return strings.TrimFunc(strings.ToLower(text), isSpace) }

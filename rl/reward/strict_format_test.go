@@ -59,49 +59,6 @@ func TestExtractAction(t *testing.T) {
 		if got := ExtractAction(tt.text); got != tt.want {
 			t.Errorf("%q: %+v, want %+v", tt.text, got, tt.want)
 		}
-		if got := WebShopAction(tt.text); got != tt.want {
-			t.Errorf("WebShop, %q: %+v, want %+v", tt.text, got, tt.want)
-		}
-	}
-}
-
-func TestALFWorldAction(t *testing.T) {
-	list := []string{"go to fridge 1", "Look"}
-	tests := []struct {
-		text string
-		want Action
-	}{
-		{"<think>a</think><action>Go to fridge 1</action>", Action{"go to fridge 1", true, true}},
-		{"<think>a</think><action>look</action>", Action{"look", true, true}},
-		{"<think>a</think><action>go to mars</action>", Action{"go to mars", false, true}},
-		{"<action>look</action>", Action{"look", false, false}},
-	}
-	for _, tt := range tests {
-		if got := ALFWorldAction(tt.text, list); got != tt.want {
-			t.Errorf("%q: %+v, want %+v", tt.text, got, tt.want)
-		}
-	}
-}
-
-func TestSokobanAction(t *testing.T) {
-	tests := []struct {
-		text   string
-		move   int
-		action Action
-	}{
-		{"<think>up or down</think><action>Left</action>", 3, Action{"left", true, true}},
-		{"<think>x</think><action>move Right, then up</action>", 4, Action{"right", true, true}},
-		{"<think>x</think><action>still</action>", 0, Action{"still", true, true}},
-		{"<think>x</think><action>push</action>", 0, Action{"", false, true}},
-		{"<think>a group</think> Down", 2, Action{"down", true, false}},
-		{"<action>up</action>", 0, Action{"up", false, false}},
-		{"", 0, Action{}},
-	}
-	for _, tt := range tests {
-		move, action := SokobanAction(tt.text)
-		if move != tt.move || action != tt.action {
-			t.Errorf("%q: %d %+v, want %d %+v", tt.text, move, action, tt.move, tt.action)
-		}
 	}
 }
 
@@ -137,9 +94,6 @@ func FuzzStrictForm(f *testing.F) {
 		a := ExtractAction(text)
 		if a.Valid != ok || a.Strict != ok || a.Text != tidy(a.Text) {
 			t.Errorf("%q: %+v", text, a)
-		}
-		if move, s := SokobanAction(text); move < 0 || move > 4 || !s.Valid && move != 0 || s.Strict != ok {
-			t.Errorf("%q: move %d, %+v", text, move, s)
 		}
 	})
 }

@@ -128,7 +128,6 @@ func TestHostileTextsAreReadOnce(t *testing.T) {
 		text := strings.Repeat(piece, 1<<17/len(piece))
 		StrictForm(text)
 		ExtractAction(text)
-		SokobanAction(text)
 		ReadResearch(text)
 		Blocks(text, "think", "search", "answer")
 		Wrapped(text, "think", "action")

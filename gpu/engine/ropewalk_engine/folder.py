@@ -20,8 +20,6 @@ from .lora import ADAPTER, ADAPTER_CONFIG, missing
 
 CONFIG, GENERATION, WEIGHTS = "config.json", "generation_config.json", "model.safetensors"
 INDEX, OPTIMIZER, VALUE_HEAD = "model.safetensors.index.json", "optimizer.state", "value_head.state"
-# Earlier versions used these names for training state. They are read and never written.
-OLD_OPTIMIZER, OLD_VALUE_HEAD = "optimizer.safetensors", "value_head.safetensors"
 # The tokenizer's files in any of the usual forms. They are kept as bytes and written back unchanged.
 TOKENIZER = (
     "added_tokens.json", "chat_template.jinja", "merges.txt", "special_tokens_map.json",
@@ -87,13 +85,12 @@ class Folder:
 
     def optimizer(self) -> tuple[int, dict[str, Source]] | None:
         """The number of steps and the moments, if the folder has them."""
-        name = _first(self.path, OPTIMIZER, OLD_OPTIMIZER)
-        if name is None:
+        if not os.path.exists(os.path.join(self.path, OPTIMIZER)):
             return None
-        f = TensorFile(self.path, name)
+        f = TensorFile(self.path, OPTIMIZER)
         text = f.layout.metadata.get("step", "")
         if not (text.isascii() and text.isdigit() and len(text) < 19):
-            raise corrupt(name, f"{name}: metadata step is {text!r}")
+            raise corrupt(OPTIMIZER, f"{OPTIMIZER}: metadata step is {text!r}")
         return int(text), {e.name: Source(f, e) for e in f.layout.entries}
 
 
@@ -107,16 +104,10 @@ def open_folder(path: str) -> Folder:
         b = _read(path, name)
         if b is not None:
             files[name] = b
-    value_head = _first(path, VALUE_HEAD, OLD_VALUE_HEAD)
-    head = _sources(path, [value_head]) if value_head else {}
+    head = _sources(path, [VALUE_HEAD]) if os.path.exists(os.path.join(path, VALUE_HEAD)) else {}
     names = _weight_files(path)
     every = names if names == [WEIGHTS] else [*names, INDEX]
     return Folder(path, config, raw, files, _sources(path, names), head, every, *_adapter(path))
-
-
-def _first(path: str, *names: str) -> str | None:
-    """The first of the names that exists in the folder."""
-    return next((n for n in names if os.path.exists(os.path.join(path, n))), None)
 
 
 def _adapter(path: str) -> tuple[dict[str, Any] | None, dict[str, Source]]:
