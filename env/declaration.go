@@ -1,7 +1,6 @@
 package env
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -162,9 +161,7 @@ func Read[T any](s Settings) (T, error) {
 	if err != nil {
 		return out, fmt.Errorf("read environment settings: %w", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&out); err != nil {
+	if err := Decode(text, &out); err != nil {
 		return out, fmt.Errorf("read environment settings: %w", err)
 	}
 	return out, nil
