@@ -166,3 +166,8 @@ func Read[T any](s Settings) (T, error) {
 	}
 	return out, nil
 }
+
+// Names splits a setting that is a list of names.
+func Names(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
