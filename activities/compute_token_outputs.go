@@ -53,13 +53,12 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in api.TokenOu
 	if err != nil {
 		return nil, err
 	}
-	if in.Assembled != (schema.Ref{}) {
-		if in.Turns, err = a.turnRefs(ctx, in.Assembled); err != nil {
-			return nil, err
-		}
+	refs, err := a.turnRefs(ctx, in.Assembled)
+	if err != nil {
+		return nil, err
 	}
-	w.manifest.Inputs = append(append(w.manifest.Inputs, in.Turns...), in.Selection)
-	turns, err := wholeTurns(ctx, a.records, in.Turns...)
+	w.manifest.Inputs = append(append(w.manifest.Inputs, refs...), in.Selection)
+	turns, err := wholeTurns(ctx, a.records, refs...)
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,7 @@ func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.Toke
 	}
 	in := api.TokenOutputsInput{Scope: b.scope, Policy: b.policy,
 		Selection: commitRows(b, schema.At("f", 1, api.StageResample), selection)}
+	var turns []schema.Ref
 	for turn := range 2 {
 		var rows []schema.TurnRow
 		for k := range 2 {
@@ -100,9 +101,10 @@ func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.Toke
 				Finish:    "stop", PolicyVersion: "p",
 			})
 		}
-		in.Turns = append(in.Turns, commitRows(b, schema.At("f", 1, api.StageRollout).WithTurn(turn).WithShard(0),
-			rows))
+		turns = append(turns, commitRows(b, schema.At("f", 1, api.StageRollout).WithTurn(turn).WithShard(0), rows,
+			turns...))
 	}
+	in.Assembled = commitRows(b, schema.At("f", 1, api.StageAssemble).WithShard(0), []schema.TrajectoryRow{}, turns[1])
 	return b, in
 }
 
@@ -158,7 +160,10 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	require.Equal(t, [][]int32{{1, 2, 3, 1, 2, 3}}, o.asked[0].Sequences)
 	committed, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
-	require.Equal(t, append(append([]schema.Ref{in.Config}, in.Turns...), in.Selection, in.Policy.Manifest, warm),
+	turns, err := b.deps.turnRefs(t.Context(), in.Assembled)
+	require.NoError(t, err)
+	require.Len(t, turns, 2)
+	require.Equal(t, append(append([]schema.Ref{in.Config}, turns...), in.Selection, in.Policy.Manifest, warm),
 		committed.Inputs)
 
 	again, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)

@@ -263,9 +263,8 @@ func TestImportedTrajectoriesCountFailedCalls(t *testing.T) {
 		calls = append(calls, schema.ToolCallRow{GroupID: group, TrajectoryID: id, Status: status})
 	}
 	turns := commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(0), asImported(trajectories))
-	tools := commitRows(b, schema.At("r", 1, api.StageSandbox).WithTurn(0).WithShard(0), calls)
-	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(),
-		api.AssembleInput{Past: api.Past{Turns: []schema.Ref{turns}, Tools: []schema.Ref{tools}}}, nil)
+	tools := commitRows(b, schema.At("r", 1, api.StageSandbox).WithTurn(0).WithShard(0), calls, turns)
+	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(), api.AssembleInput{Past: api.Past{Last: tools}}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 1}, []int32{rows[0].ToolErrors, rows[1].ToolErrors})
 	require.NoError(t, schema.Audit(rows))

@@ -12,8 +12,7 @@ import (
 )
 
 // The manifests of a shard's turns and tool calls form a chain: each names the one before it among its inputs. So an
-// activity receives only the last manifest, and the digests in the chain fix everything before it. Manifests of
-// earlier versions name all manifests before them, which yields the same chain.
+// activity receives only the last manifest, and the digests in the chain fix everything before it.
 
 // before returns the latest turn or tool calls of the same shard that a manifest was made from.
 func before(m schema.Manifest) (schema.Ref, error) {
@@ -52,7 +51,7 @@ func inTurns(p schema.Place) int {
 // manifest for which known is true, without returning that manifest. A nil known is true for none.
 func (r records) behind(ctx context.Context, past api.Past, known func(schema.Ref) bool) ([]schema.Manifest, error) {
 	if past.Last == (schema.Ref{}) {
-		return r.manifests(ctx, slices.Concat(past.Turns, past.Tools))
+		return nil, nil
 	}
 	var chain []schema.Manifest
 	for ref := past.Last; known == nil || !known(ref); {

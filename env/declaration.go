@@ -1,7 +1,6 @@
 package env
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -162,10 +161,13 @@ func Read[T any](s Settings) (T, error) {
 	if err != nil {
 		return out, fmt.Errorf("read environment settings: %w", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&out); err != nil {
+	if err := Decode(text, &out); err != nil {
 		return out, fmt.Errorf("read environment settings: %w", err)
 	}
 	return out, nil
+}
+
+// Names splits a setting that is a list of names.
+func Names(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // Sampler generates with published policies. Calls obey their context and return typed errors (see ErrLost and its
@@ -88,14 +89,18 @@ type Generated struct {
 	Top [][][]float32
 }
 
-// CheckTop returns ErrBadRequest if the request asks for more likeliest tokens than a sampler offers, or at no
-// position.
-func (r GenerateRequest) CheckTop(most int) error {
-	switch {
-	case r.Top < 0 || r.Top > most:
-		return fmt.Errorf("%w: %d likeliest tokens, of at most %d", ErrBadRequest, r.Top, most)
+// Check returns ErrBadRequest for what no sampler takes: lists of other lengths than the prefixes, a temperature or
+// truncation out of range, more likeliest tokens than the sampler offers, or at no position.
+func (r GenerateRequest) Check(mostTop int) error {
+	switch n := len(r.Prefixes); {
+	case len(r.Streams) != n || len(r.MaxTokens) != n:
+		return fmt.Errorf("%w: %d prefixes, %d streams, %d budgets", ErrBadRequest, n, len(r.Streams), len(r.MaxTokens))
+	case !(r.Temperature >= 0) || math.IsInf(r.Temperature, 0):
+		return fmt.Errorf("%w: temperature is %v", ErrBadRequest, r.Temperature)
+	case r.Top < 0 || r.Top > mostTop:
+		return fmt.Errorf("%w: %d likeliest tokens, of at most %d", ErrBadRequest, r.Top, mostTop)
 	case r.Top > 0 && r.TopTokens < 1:
 		return fmt.Errorf("%w: likeliest tokens at the first %d tokens", ErrBadRequest, r.TopTokens)
 	}
-	return nil
+	return r.Truncation.Validate()
 }

@@ -160,8 +160,7 @@ func TestGroupsRefuseDamage(t *testing.T) {
 	}
 }
 
-// TestPackedTables checks that token lists are packed, and that other tables keep the form that earlier versions wrote,
-// so that a check of an earlier run finds equal digests.
+// TestPackedTables checks that token lists are packed, and that other tables are not.
 func TestPackedTables(t *testing.T) {
 	for _, c := range tableCases() {
 		if c.table.Ext() != "parquet" {

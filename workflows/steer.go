@@ -41,7 +41,7 @@ func (in *SetInput) UnmarshalJSON(data []byte) error {
 }
 
 // Asker says who sends an update that may change the recipe. It is the last argument of set, stop and retry, and may be
-// left out: a worker of an earlier version ignores it, and other programs need not know it.
+// left out: other programs need not know it.
 type Asker struct {
 	Actor string `json:"actor,omitempty"`
 }

@@ -287,10 +287,8 @@ type TokenOutputsInput struct {
 	Scope
 	Shard int `json:"shard"`
 	// Assembled is the shard's manifest of assembled trajectories, which leads to its turns.
-	Assembled schema.Ref `json:"assembled,omitzero"`
-	// Turns lists the shard's turns instead, if the step began before Assembled existed.
-	Turns     []schema.Ref `json:"turns,omitempty"`
-	Selection schema.Ref   `json:"selection"`
+	Assembled schema.Ref `json:"assembled"`
+	Selection schema.Ref `json:"selection"`
 	// Policy is the policy that the update starts from. Its manifest also names the critic, if the run trains one.
 	// The activity finds the reference policy in the record.
 	Policy PolicyRef `json:"policy"`

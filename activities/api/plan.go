@@ -28,14 +28,12 @@ type Plan struct {
 	Compact bool `json:"compact,omitempty"`
 	// Staleness is the lag of the policy that samples, in updates; 0 = the policy that is updated samples.
 	Staleness int `json:"staleness,omitempty"`
-	// Evaluations says when policies are measured: EvaluateAlongside or EvaluateBetween. A run that an earlier version
-	// prepared lacks it, and measures between its steps.
+	// Evaluations says when policies are measured: EvaluateAlongside or EvaluateBetween.
 	Evaluations string `json:"evaluations,omitempty"`
 	// PromptsAhead says that a step's prompts do not depend on the steps before it, so that they can be selected while
 	// the step before runs.
 	PromptsAhead bool `json:"prompts_ahead,omitempty"`
-	// Finish says that one activity updates the policy and publishes it. A run that an earlier version prepared lacks
-	// it, and has two.
+	// Finish says that one activity updates the policy and publishes it.
 	Finish bool `json:"finish,omitempty"`
 }
 

@@ -1,10 +1,6 @@
 package api
 
-import (
-	"slices"
-
-	"github.com/ropewalk/ropewalk/schema"
-)
+import "github.com/ropewalk/ropewalk/schema"
 
 // PromptsInput asks for a step's prompts, or for those of one round of its dynamic sampling.
 type PromptsInput struct {
@@ -18,9 +14,6 @@ type PromptsInput struct {
 type Past struct {
 	// Last is the manifest of the shard's latest turn, or of that turn's tool calls; zero before turn 0.
 	Last schema.Ref `json:"last,omitzero"`
-	// Turns and Tools list every earlier manifest instead, if the step began before Last existed.
-	Turns []schema.Ref `json:"turns,omitempty"`
-	Tools []schema.Ref `json:"tools,omitempty"`
 }
 
 // Inputs lists the manifests that the past names directly.
@@ -28,7 +21,7 @@ func (p Past) Inputs() []schema.Ref {
 	if p.Last != (schema.Ref{}) {
 		return []schema.Ref{p.Last}
 	}
-	return slices.Concat(p.Turns, p.Tools)
+	return nil
 }
 
 // GenerateInput asks for one turn of one shard.

@@ -124,8 +124,8 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 		return input, nil, badinput.Of(err)
 	}
 	if resolved.Recipe.Environment.Imported() {
-		return input, nil, badInput("%s: environment.name: %s holds imported trajectories, which cannot be trained on; "+
-			"use `ropewalk import`", name, resolved.Recipe.Environment.Name)
+		return input, nil, badInput("%s: environment.name: %s holds imported trajectories, which cannot be "+
+			"trained on; use `ropewalk import`", name, resolved.Recipe.Environment.Name)
 	}
 	if idle := resolved.Recipe.Idle(); len(idle) > 0 {
 		return input, nil, badInput("%s: %s", name, strings.Join(idle, "\n"))

@@ -1,7 +1,6 @@
 package calc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,7 +103,7 @@ func (*Environment) Reset(ctx context.Context, task env.Task) (env.State, env.Ob
 		return nil, env.Observation{}, fmt.Errorf("read problem %s: %w", task.ID, err)
 	}
 	state, err := json.Marshal(question{Expression: task.Spec, Answer: strconv.FormatInt(value, 10)})
-	return state, env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: task.Text}}}, err
+	return state, env.Seen(task.Text), err
 }
 
 // Step takes the answer and ends the episode. An answer that is not a whole number is invalid.
@@ -139,9 +138,7 @@ func (*Environment) Situation(at env.State) (string, error) {
 }
 
 func readQuestion(at env.State) (q question, err error) {
-	d := json.NewDecoder(bytes.NewReader(at))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&q); err != nil {
+	if err := env.Decode(at, &q); err != nil {
 		return q, fmt.Errorf("read the state of a problem: %w", err)
 	}
 	if q.Expression == "" || q.Answer == "" {

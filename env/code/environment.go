@@ -1,7 +1,6 @@
 package code
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -89,19 +88,6 @@ type asked struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// decode reads JSON strictly.
-func decode(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return errors.New("more than one value")
-	}
-	return nil
-}
-
 func (f function) check() error {
 	if f.Prompt == "" || f.Entry == "" || f.Test == "" {
 		return errors.New("prompt, entry_point or test is missing")
@@ -115,7 +101,7 @@ func (*Code) Reset(ctx context.Context, task env.Task) (env.State, env.Observati
 		return nil, env.Observation{}, err
 	}
 	var f function
-	err := decode([]byte(task.Spec), &f)
+	err := env.Decode([]byte(task.Spec), &f)
 	if err == nil {
 		err = f.check()
 	}
@@ -126,11 +112,7 @@ func (*Code) Reset(ctx context.Context, task env.Task) (env.State, env.Observati
 		return nil, env.Observation{}, fmt.Errorf("read task %s: %w", task.ID, err)
 	}
 	state, err := json.Marshal(asked{function: f})
-	return state, says(f.Prompt), err
-}
-
-func says(text string) env.Observation {
-	return env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: text}}}
+	return state, env.Seen(f.Prompt), err
 }
 
 // Step takes the program and ends the episode. An episode runs nothing, so the step succeeds only for the known
@@ -147,9 +129,9 @@ func (*Code) Step(ctx context.Context, at env.State, action string) (env.State, 
 		return nil, env.Transition{}, fmt.Errorf("answer with a program: %w", env.ErrEnded)
 	}
 	program := strings.TrimSpace(action)
-	t := env.Transition{Done: true, Valid: program != "", Observation: says("not the known solution")}
+	t := env.Transition{Done: true, Valid: program != "", Observation: env.Seen("not the known solution")}
 	if t.Valid && program == s.program() {
-		t.Success, t.Reward, t.Observation = true, 1, says("the known solution")
+		t.Success, t.Reward, t.Observation = true, 1, env.Seen("the known solution")
 	}
 	s.Ended = true
 	state, err := json.Marshal(s)
@@ -174,7 +156,7 @@ func (*Code) Situation(at env.State) (string, error) {
 }
 
 func stateOf(at env.State) (s asked, err error) {
-	if err = decode(at, &s); err == nil {
+	if err = env.Decode(at, &s); err == nil {
 		err = s.check()
 	}
 	if err != nil {
@@ -208,7 +190,7 @@ func (c *Code) Draw(rng *rand.Rand, _ env.Lesson) (env.Task, error) {
 func (*Code) Demonstrate(_ context.Context, _ *rand.Rand, task env.Task, _ env.Lesson,
 	act func(env.Move) (env.Shown, error)) error {
 	var f function
-	if err := decode([]byte(task.Spec), &f); err != nil {
+	if err := env.Decode([]byte(task.Spec), &f); err != nil {
 		return fmt.Errorf("demonstrate task %s: %w", task.ID, err)
 	}
 	_, err := act(env.Move{Answer: f.program()})

@@ -2,7 +2,6 @@ package household
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
 )
@@ -36,17 +35,12 @@ func open(o env.Options) (env.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := New(Settings{MaxTurns: o.MaxTurns, Rooms: names(f.Rooms), Types: names(f.Types), Layouts: f.Layouts,
+	e, err := New(Settings{MaxTurns: o.MaxTurns, Rooms: env.Names(f.Rooms), Types: env.Names(f.Types), Layouts: f.Layouts,
 		Places: f.Places, Things: f.Things, Sparse: f.Sparse, Essential: f.Essential, Seen: f.Seen, Put: f.Put})
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
-}
-
-// names splits a list of names.
-func names(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // fixed lists the strings that become one token each: names, and the words around them.

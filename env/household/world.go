@@ -1,7 +1,6 @@
 package household
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,13 +87,8 @@ func (w *world) encode() []byte {
 // decode reads a world and refuses one that no episode can be in.
 func decode(text []byte) (*world, error) {
 	var f written
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	if err := env.Decode(text, &f); err != nil {
 		return nil, err
-	}
-	if d.More() {
-		return nil, errors.New("more than one value")
 	}
 	w := &world{Room: f.Room, Goal: f.Goal, You: f.You, Turn: f.Turn, Limit: f.Limit, Ended: f.Ended}
 	if err := f.Goal.check(); err != nil {

@@ -1,7 +1,6 @@
 package math
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -84,37 +83,20 @@ type asked struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// decode reads JSON strictly.
-func decode(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return errors.New("more than one value")
-	}
-	return nil
-}
-
 // Reset asks the question.
 func (*Math) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, env.Observation{}, err
 	}
 	var q question
-	if err := decode([]byte(task.Spec), &q); err != nil {
+	if err := env.Decode([]byte(task.Spec), &q); err != nil {
 		return nil, env.Observation{}, fmt.Errorf("read question %s: %w", task.ID, err)
 	}
 	if q.Text == "" || q.Answer == "" || q.digest() != task.ID {
 		return nil, env.Observation{}, fmt.Errorf("read question %s: %.80q is not its text", task.ID, task.Spec)
 	}
 	state, err := json.Marshal(asked{question: q})
-	return state, says(q.Text), err
-}
-
-func says(text string) env.Observation {
-	return env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: text}}}
+	return state, env.Seen(q.Text), err
 }
 
 // Step takes the answer and ends the episode. It compares texts; a run's reward compares answers.
@@ -130,9 +112,9 @@ func (*Math) Step(ctx context.Context, at env.State, action string) (env.State, 
 		return nil, env.Transition{}, fmt.Errorf("answer a question: %w", env.ErrEnded)
 	}
 	answer := strings.TrimSpace(action)
-	t := env.Transition{Done: true, Valid: answer != "", Success: answer == s.Answer, Observation: says("wrong")}
+	t := env.Transition{Done: true, Valid: answer != "", Success: answer == s.Answer, Observation: env.Seen("wrong")}
 	if t.Success {
-		t.Reward, t.Observation = 1, says("right")
+		t.Reward, t.Observation = 1, env.Seen("right")
 	}
 	s.Ended = true
 	state, err := json.Marshal(s)
@@ -146,7 +128,7 @@ func (*Math) Situation(at env.State) (string, error) {
 }
 
 func stateOf(at env.State) (s asked, err error) {
-	if err := decode(at, &s); err != nil {
+	if err := env.Decode(at, &s); err != nil {
 		return s, fmt.Errorf("read the state of a question: %w", err)
 	}
 	if s.Text == "" || s.Answer == "" {

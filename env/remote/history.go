@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -36,9 +35,7 @@ func (h history) state() (env.State, error) {
 // historyOf reads a state that an environment of this package has made.
 func historyOf(s env.State) (history, error) {
 	var h history
-	d := json.NewDecoder(bytes.NewReader(s))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&h); err != nil {
+	if err := env.Decode(s, &h); err != nil {
 		return h, fmt.Errorf("read an episode's state: %w", err)
 	}
 	if len(h.Seen) != len(h.Actions)+1 || h.Seed < 0 {

@@ -56,15 +56,10 @@ func opener(name string) func(env.Options) (env.Environment, error) {
 		if err != nil {
 			return nil, err
 		}
-		return New(Settings{Name: name, Documents: f.Documents, Brief: f.Brief, Train: names(f.Train),
-			Evaluate: names(f.Evaluate), Results: f.Results, Snippet: f.Snippet, Page: f.PageTokens,
+		return New(Settings{Name: name, Documents: f.Documents, Brief: f.Brief, Train: env.Names(f.Train),
+			Evaluate: env.Names(f.Evaluate), Results: f.Results, Snippet: f.Snippet, Page: f.PageTokens,
 			Summary: f.Summary})
 	}
-}
-
-// names splits a list of names.
-func names(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // fixed lists the strings that become one token each: the parts of names, and the words of questions and facts.

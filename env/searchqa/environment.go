@@ -1,7 +1,6 @@
 package searchqa
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,11 +123,7 @@ func (*Environment) Reset(ctx context.Context, task env.Task) (env.State, env.Ob
 		return nil, env.Observation{}, err
 	}
 	state, err := json.Marshal(asked{ID: task.ID, Golds: q.Golds})
-	return state, said(q.Text), err
-}
-
-func said(text string) env.Observation {
-	return env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: text}}}
+	return state, env.Seen(q.Text), err
 }
 
 // Step takes the answer, which ends the episode. An answer without a word is invalid.
@@ -144,9 +139,9 @@ func (*Environment) Step(ctx context.Context, at env.State, action string) (env.
 	if a.Ended {
 		return nil, none, fmt.Errorf("answer a question: %w", env.ErrEnded)
 	}
-	t := env.Transition{Done: true, Valid: words.Normalize(action) != "", Observation: said("wrong")}
+	t := env.Transition{Done: true, Valid: words.Normalize(action) != "", Observation: env.Seen("wrong")}
 	if t.Valid && words.Exact(action, a.Golds) {
-		t.Success, t.Reward, t.Observation = true, 1, said("right")
+		t.Success, t.Reward, t.Observation = true, 1, env.Seen("right")
 	}
 	a.Ended = true
 	state, err := json.Marshal(a)
@@ -160,9 +155,7 @@ func (*Environment) Situation(at env.State) (string, error) {
 }
 
 func readState(at env.State) (a asked, err error) {
-	d := json.NewDecoder(bytes.NewReader(at))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&a); err != nil {
+	if err = env.Decode(at, &a); err != nil {
 		return a, fmt.Errorf("read the state of a question: %w", err)
 	}
 	if a.ID == "" || len(a.Golds) == 0 {

@@ -3,7 +3,6 @@ package shop
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
 )
@@ -36,17 +35,12 @@ func open(o env.Options) (env.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := New(Settings{MaxTurns: o.MaxTurns, Products: f.Products, Families: names(f.Families), Results: f.Results,
+	e, err := New(Settings{MaxTurns: o.MaxTurns, Products: f.Products, Families: env.Names(f.Families), Results: f.Results,
 		Attributes: f.Attributes, Brief: f.Brief, Essential: f.Essential, Marks: f.Marks})
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
-}
-
-// names splits a list of names.
-func names(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // fixed lists the strings that become one token each: names, numbers and the words around them. Brands are left out.

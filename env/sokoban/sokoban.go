@@ -1,7 +1,6 @@
 package sokoban
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,19 +102,6 @@ type state struct {
 	Ended bool     `json:"ended,omitempty"`
 }
 
-// decode reads JSON strictly: no unknown fields and no text after the value.
-func decode(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return errors.New("more than one value")
-	}
-	return nil
-}
-
 func (s state) encode() (env.State, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -126,7 +112,7 @@ func (s state) encode() (env.State, error) {
 
 func readState(text env.State) (state, *room, error) {
 	var s state
-	if err := decode(text, &s); err != nil {
+	if err := env.Decode(text, &s); err != nil {
 		return s, nil, fmt.Errorf("read a sokoban state: %w", err)
 	}
 	r, err := parseRoom(s.Rows)
@@ -159,7 +145,7 @@ func (s *Sokoban) Reset(ctx context.Context, task env.Task) (env.State, env.Obse
 		return nil, env.Observation{}, err
 	}
 	var of spec
-	if err := decode([]byte(task.Spec), &of); err != nil {
+	if err := env.Decode([]byte(task.Spec), &of); err != nil {
 		return nil, env.Observation{}, fmt.Errorf("read sokoban task %s: %w", task.ID, err)
 	}
 	r, err := parseRoom(of.Rows)

@@ -153,11 +153,7 @@ func (*Sums) Reset(ctx context.Context, of env.Task) (env.State, env.Observation
 		return nil, env.Observation{}, fmt.Errorf("read problem %.40s: %w", of.ID, err)
 	}
 	state, err := json.Marshal(asked{Expression: t.Spec})
-	return state, says(t.Text), err
-}
-
-func says(text string) env.Observation {
-	return env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: text}}}
+	return state, env.Seen(t.Text), err
 }
 
 // Step takes the answer and ends the episode. An answer that is not a whole number is invalid.
@@ -173,9 +169,9 @@ func (*Sums) Step(ctx context.Context, at env.State, action string) (env.State, 
 		return nil, env.Transition{}, fmt.Errorf("answer a problem: %w", env.ErrEnded)
 	}
 	number, err := strconv.Atoi(strings.TrimSpace(action))
-	done := env.Transition{Done: true, Valid: err == nil, Observation: says("wrong")}
+	done := env.Transition{Done: true, Valid: err == nil, Observation: env.Seen("wrong")}
 	if done.Valid && strconv.Itoa(number) == t.Answer {
-		done.Success, done.Reward, done.Observation = true, 1, says("right")
+		done.Success, done.Reward, done.Observation = true, 1, env.Seen("right")
 	}
 	q.Ended = true
 	state, err := json.Marshal(q)

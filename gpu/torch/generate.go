@@ -158,16 +158,7 @@ func bad(format string, args ...any) error {
 
 // checkGenerate refuses requests that do not fit the protocol's arrays. The engine refuses what the model cannot do.
 func checkGenerate(req policy.GenerateRequest) error {
-	if len(req.Streams) != len(req.Prefixes) || len(req.MaxTokens) != len(req.Prefixes) {
-		return bad("%d prefixes, %d streams, %d budgets", len(req.Prefixes), len(req.Streams), len(req.MaxTokens))
-	}
-	if !(req.Temperature >= 0) || math.IsInf(req.Temperature, 0) {
-		return bad("temperature is %v", req.Temperature)
-	}
-	if err := req.Truncation.Validate(); err != nil {
-		return err
-	}
-	if err := req.CheckTop(mostTop); err != nil {
+	if err := req.Check(mostTop); err != nil {
 		return err
 	}
 	for i, n := range req.MaxTokens {

@@ -1,8 +1,7 @@
 // Package offers computes what a world offers to the methods before training, from the rows of a run's first step.
 //
 // Glossary. A *property* is a number about the sampled trajectories that a method acts on (rl/diagnose). The stage
-// resample commits the properties of step 1 among its statistics, which readers read; of a record from before that,
-// they compute the properties from the rows.
+// resample commits the properties of step 1 among its statistics, which readers read.
 //
 //	rewards, turns, transitions ─ Join → diagnose.Properties ─ Stats → a manifest's statistics ─ Read → the report
 package offers

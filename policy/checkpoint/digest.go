@@ -46,7 +46,8 @@ var extraFiles = []string{
 func Files() []string {
 	all := append(
 		[]string{
-			FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, FileAdapterConfig, FileAdapter, FileReference,
+			FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, FileAdapterConfig,
+			FileAdapter, FileReference,
 		},
 		extraFiles...,
 	)

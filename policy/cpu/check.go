@@ -28,16 +28,7 @@ func checkGenerate(s checkpoint.Shape, req policy.GenerateRequest) error {
 	if s.ValueHead {
 		return bad("a critic does not generate")
 	}
-	if len(req.Streams) != len(req.Prefixes) || len(req.MaxTokens) != len(req.Prefixes) {
-		return bad("%d prefixes, %d streams, %d budgets", len(req.Prefixes), len(req.Streams), len(req.MaxTokens))
-	}
-	if !(req.Temperature >= 0) || math.IsInf(req.Temperature, 0) {
-		return bad("temperature is %v", req.Temperature)
-	}
-	if err := req.Truncation.Validate(); err != nil {
-		return err
-	}
-	if err := req.CheckTop(mostTop); err != nil {
+	if err := req.Check(mostTop); err != nil {
 		return err
 	}
 	for i, p := range req.Prefixes {

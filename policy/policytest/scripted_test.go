@@ -120,17 +120,10 @@ func logSum(logits []float64) float64 {
 }
 
 func (s *scripted) check(req policy.GenerateRequest) error {
-	n := len(req.Prefixes)
-	if len(req.Streams) != n || len(req.MaxTokens) != n {
-		return fmt.Errorf("%d prefixes, %d streams, %d budgets", n, len(req.Streams), len(req.MaxTokens))
-	}
-	if !(req.Temperature >= 0) || math.IsInf(req.Temperature, 0) {
-		return fmt.Errorf("temperature %v", req.Temperature)
-	}
 	if req.Truncation != (policy.Truncation{}) {
 		return fmt.Errorf("%+v: it draws from all tokens", req.Truncation)
 	}
-	if err := req.CheckTop(0); err != nil {
+	if err := req.Check(0); err != nil {
 		return err
 	}
 	for i, prefix := range req.Prefixes {

@@ -14,13 +14,10 @@ const roundingAbove = 1e-3
 
 // checkRequest is what every sampler refuses, for a model of this shape. most is the longest sequence of the servers.
 func checkRequest(s checkpoint.Shape, most int, can policy.Capabilities, req policy.GenerateRequest) error {
-	if len(req.Streams) != len(req.Prefixes) || len(req.MaxTokens) != len(req.Prefixes) {
-		return bad("%d prefixes, %d streams, %d budgets", len(req.Prefixes), len(req.Streams), len(req.MaxTokens))
-	}
-	if err := checkSampling(can, req); err != nil {
+	if err := req.Check(can.TopLogProbs); err != nil {
 		return err
 	}
-	if err := req.CheckTop(can.TopLogProbs); err != nil {
+	if err := checkSampling(can, req); err != nil {
 		return err
 	}
 	for i, p := range req.Prefixes {
@@ -44,12 +41,6 @@ func checkRequest(s checkpoint.Shape, most int, can policy.Capabilities, req pol
 // checkSampling refuses temperatures and truncations that the servers do not offer.
 func checkSampling(can policy.Capabilities, req policy.GenerateRequest) error {
 	t := req.Temperature
-	if !(t >= 0) || math.IsInf(t, 0) {
-		return bad("temperature is %v", t)
-	}
-	if err := req.Truncation.Validate(); err != nil {
-		return err
-	}
 	if !can.Temperature && t != 1 && !(t == 0 && can.Greedy) {
 		return bad("temperature is %v, and the servers' log-probabilities would be those of temperature 1", t)
 	}

@@ -108,6 +108,22 @@ func (l *link) logProbs(c completionChoice, begin int) ([]float32, error) {
 	return out, nil
 }
 
+// likeliestGap asks for one token, and returns how far the log-probabilities of the two likeliest ones are apart.
+func (l *link) likeliestGap(ctx context.Context, body map[string]any) (float64, error) {
+	var reply completionReply
+	if err := l.generation(ctx, "v1/completions", body, 1, &reply); err != nil {
+		return 0, err
+	}
+	c, err := l.only(reply)
+	if err != nil {
+		return 0, err
+	}
+	if c.LogProbs == nil || len(c.LogProbs.Top) != 1 || len(c.LogProbs.Top[0]) < 2 {
+		return 0, l.fault("it gives no log-probabilities of the two likeliest tokens")
+	}
+	return gapOf(c.LogProbs.Top[0]), nil
+}
+
 // completionRequest are the fields of a request that OpenAI's form, vLLM and ropewalk serve have in common.
 func (l *link) completionRequest(r row) map[string]any {
 	body := map[string]any{"model": l.known.Model, "prompt": r.prefix, "max_tokens": r.maxTokens,

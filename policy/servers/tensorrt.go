@@ -29,18 +29,7 @@ func (d *tensorrt) kind(ctx context.Context) (kind LogProbs, gap float64, err er
 	return kindFrom(func(temperature float64) (float64, error) {
 		body := d.request(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
 		body["logprobs"] = 5
-		var reply completionReply
-		if err := d.generation(ctx, "v1/completions", body, 1, &reply); err != nil {
-			return 0, err
-		}
-		c, err := d.only(reply)
-		if err != nil {
-			return 0, err
-		}
-		if c.LogProbs == nil || len(c.LogProbs.Top) != 1 || len(c.LogProbs.Top[0]) < 2 {
-			return 0, d.fault("it gives no log-probabilities of the two likeliest tokens")
-		}
-		return gapOf(c.LogProbs.Top[0]), nil
+		return d.likeliestGap(ctx, body)
 	})
 }
 

@@ -97,18 +97,7 @@ func (d *vllm) kind(ctx context.Context) (kind LogProbs, gap float64, err error)
 	return kindFrom(func(temperature float64) (float64, error) {
 		body := d.completionRequest(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
 		body["logprobs"], body["return_tokens_as_token_ids"] = 2, true // tokens of the same text would be one entry
-		var reply completionReply
-		if err := d.generation(ctx, "v1/completions", body, 1, &reply); err != nil {
-			return 0, err
-		}
-		c, err := d.only(reply)
-		if err != nil {
-			return 0, err
-		}
-		if c.LogProbs == nil || len(c.LogProbs.Top) != 1 || len(c.LogProbs.Top[0]) < 2 {
-			return 0, d.fault("it gives no log-probabilities of the two likeliest tokens")
-		}
-		return gapOf(c.LogProbs.Top[0]), nil
+		return d.likeliestGap(ctx, body)
 	})
 }
 

@@ -95,13 +95,7 @@ func (e *Engine) sampling(ctx context.Context, r *role) (err error) {
 }
 
 func (e *Engine) checkGenerate(r *role, req policy.GenerateRequest) error {
-	if len(req.Streams) != len(req.Prefixes) || len(req.MaxTokens) != len(req.Prefixes) {
-		return bad("%d prefixes, %d streams, %d budgets", len(req.Prefixes), len(req.Streams), len(req.MaxTokens))
-	}
-	if err := req.Truncation.Validate(); err != nil {
-		return err
-	}
-	if err := req.CheckTop(0); err != nil {
+	if err := req.Check(0); err != nil {
 		return err
 	}
 	switch {
