@@ -2,7 +2,8 @@
 # Starts and ends compose.yaml:
 #   compose.sh up [ARGUMENT…]     makes secrets and certificates once, then: compose up --detach ARGUMENT…
 #   compose.sh down [ARGUMENT…]   compose down ARGUMENT… (--volumes also deletes the data)
-#   compose.sh env                prints the variables with which `ropewalk run` uses it
+#   compose.sh env [ROLE]         prints the variables with which commands use it: as operator, reader or owner
+#   compose.sh pin                notes the digests of the images that are here; later calls take no others
 #   compose.sh COMMAND …          is compose's command: config, ps, logs, restart, start, stop, kill
 # COMPOSE is the command: docker compose where its daemon answers, else podman-compose, installed into .tools once.
 # STATE is the folder of secrets (.ropewalk/compose).
@@ -37,20 +38,23 @@ certificate() {
 		-extfile <(echo "subjectAltName=DNS:$2,DNS:localhost") -out "$state/$1.crt" 2>/dev/null
 	chmod 644 "$state/$1."{crt,key} # the containers' user reads them; the folder is closed to others
 }
-if [[ ! -f $state/env ]]; then
+if [[ ! -f $state/token ]]; then # made last
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=ropewalk compose" \
 		-keyout "$state/ca.key" -out "$state/ca.crt" 2>/dev/null
 	certificate tls sandbox
-	secret >"$state/token"
-	chmod 644 "$state"/{ca.crt,token}
-	cat >"$state/env.new" <<-EOF
-		S3_ACCESS_KEY=ropewalk$(openssl rand -hex 6)
-		S3_SECRET_KEY=$(secret)
-		POSTGRES_PASSWORD=$(secret)
-		SANDBOX_TOKEN=$(<"$state/token")
-	EOF
-	mv "$state/env.new" "$state/env"
+	secret >"$state/token.new"
+	chmod 644 "$state"/{ca.crt,token.new}
+	mv "$state/token.new" "$state/token"
 fi
+# keep NAME VALUE keeps a secret, unless an earlier call has.
+touch "$state/env"
+keep() { grep -q "^$1=" "$state/env" || echo "$1=$2" >>"$state/env"; }
+keep S3_ACCESS_KEY "ropewalk$(openssl rand -hex 6)"
+for name in S3_SECRET_KEY WORKER_SECRET_KEY OPERATOR_SECRET_KEY READER_SECRET_KEY POSTGRES_PASSWORD \
+	GRAFANA_PASSWORD; do
+	keep $name "$(secret)"
+done
+keep SANDBOX_TOKEN "$(<"$state/token")"
 # targets JOB HOST:PORT… writes what Prometheus reads of one kind of process.
 targets() {
 	local job=$1
@@ -67,7 +71,11 @@ set -a
 source "$state/env"
 SECRETS=$state PROFILE=$here/containers/seccomp-sandbox.json
 case ${IMAGES:-} in
-'') COMPOSE_PROFILES=${COMPOSE_PROFILES-grafana} ;;
+'')
+	COMPOSE_PROFILES=${COMPOSE_PROFILES-grafana}
+	# shellcheck source=/dev/null
+	[[ ! -f $state/images ]] || source "$state/images"
+	;;
 local)
 	COMPOSE_PROFILES=${COMPOSE_PROFILES-}
 	local=localhost/ropewalk
@@ -79,6 +87,16 @@ local)
 	;;
 *) echo "IMAGES is $IMAGES: local or nothing" >&2; exit 2 ;;
 esac
+WORKER_IMAGE=${WORKER_IMAGE:-${REGISTRY:-localhost}/ropewalk-worker:${TAG:-dev}}
+SANDBOX_IMAGE=${SANDBOX_IMAGE:-${REGISTRY:-localhost}/ropewalk-sandbox:${TAG:-dev}}
+# The accounts of the S3 server, and what each may do there.
+mkdir -p "$state/s3"
+account() { printf '"%s": {"access": "%s", "secret": "%s", "role": "user"}' "$1" "$1" "$2"; }
+echo "{\"accessAccounts\": {$(account worker "$WORKER_SECRET_KEY"), $(account operator "$OPERATOR_SECRET_KEY")," \
+	"$(account reader "$READER_SECRET_KEY")}}" >"$state/s3/users.json.new"
+mv "$state/s3/users.json.new" "$state/s3/users.json" # the server may be reading it
+"$here/roles/bucket-policy.py" reader=reader operator=operator worker=worker >"$state/policy.json"
+chmod -R u=rwX,go=rX "$state/s3" "$state/policy.json"
 # The other commands are for what the last up has started.
 if [[ ${1:-} == up ]]; then
 	echo "$COMPOSE_PROFILES" >"$state/profiles"
@@ -102,8 +120,32 @@ down)
 	exec $compose -p ropewalk -f compose.yaml down "$@"
 	;;
 config | ps | logs | restart | start | stop | kill) exec $compose -p ropewalk -f compose.yaml "$@" ;;
-env) printf '%s\n' "TEMPORAL_ADDRESS=127.0.0.1:${TEMPORAL_PORT:-7233}" ROPEWALK_NO_WORKER=1 \
-	"AWS_ENDPOINT_URL_S3=http://127.0.0.1:${S3_PORT:-7070}" "AWS_ACCESS_KEY_ID=$S3_ACCESS_KEY" \
-	"AWS_SECRET_ACCESS_KEY=$S3_SECRET_KEY" ;;
-*) echo "usage: compose.sh up|down|env|config|ps|logs|restart|start|stop|kill" >&2; exit 2 ;;
+env)
+	case ${2:-operator} in
+	operator) key=operator secret=$OPERATOR_SECRET_KEY ;;
+	reader) key=reader secret=$READER_SECRET_KEY ;;
+	owner) key=$S3_ACCESS_KEY secret=$S3_SECRET_KEY ;;
+	*) echo "there is no role $2: operator, reader, owner" >&2; exit 2 ;;
+	esac
+	printf '%s\n' "TEMPORAL_ADDRESS=127.0.0.1:${TEMPORAL_PORT:-7233}" ROPEWALK_NO_WORKER=1 \
+		"AWS_ENDPOINT_URL_S3=http://127.0.0.1:${S3_PORT:-7070}" "AWS_ACCESS_KEY_ID=$key" "AWS_SECRET_ACCESS_KEY=$secret"
+	;;
+pin)
+	engine=podman
+	[[ $compose == *podman* ]] || engine=docker
+	sed -nE 's/^ *image: \$\{([A-Z0-9]+_IMAGE):[-?]([^}]*)\}$/\1 \2/p' compose.yaml | sort -u |
+		while read -r name default; do
+			image=${!name:-$default}
+			[[ $image != localhost/* ]] || continue # made here
+			repository=${image%@*}
+			[[ ${repository##*/} != *:* ]] || repository=${repository%:*}
+			digest=$($engine image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$image" |
+				sed -n 's/.*@//p')
+			[[ -n $digest ]] || { echo "$image has no digest: pull it first" >&2; exit 1; }
+			echo "$name=\${$name:-$repository@${digest%%$'\n'*}}"
+		done >"$state/images.new"
+	mv "$state/images.new" "$state/images"
+	cat "$state/images"
+	;;
+*) echo "usage: compose.sh up|down|env|pin|config|ps|logs|restart|start|stop|kill" >&2; exit 2 ;;
 esac

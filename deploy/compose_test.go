@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/s3"
+	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 const composeModule = "github.com/compose-spec/compose-go/v2@v2.9.0"
@@ -54,7 +59,7 @@ func TestComposeServices(t *testing.T) {
 	}
 	for name, service := range services {
 		image, _ := at(service, "image").(string)
-		if strings.Contains(image, "/ropewalk-") {
+		if strings.Contains(image, "WORKER_IMAGE") || strings.Contains(image, "SANDBOX_IMAGE") {
 			require.Equal(t, []any{"ALL"}, at(service, "cap_drop"), name)
 			require.Equal(t, true, at(service, "read_only"), name)
 			require.Contains(t, at(service, "security_opt"), "no-new-privileges", name)
@@ -85,10 +90,113 @@ func TestComposeVariables(t *testing.T) {
 	for _, m := range regexp.MustCompile(`\$\{([A-Z0-9_]+)(:-)?`).FindAllStringSubmatch(string(text), -1) {
 		if m[2] == "" && !slices.Contains(found, m[1]) {
 			found = append(found, m[1])
-			require.Regexp(t, `(?m)(^|\s)`+m[1]+`=`, string(script), m[1])
+			require.Regexp(t, `(?m)(^|\s)`+m[1]+`(=|;| )`, string(script), m[1])
 		}
 	}
 	require.GreaterOrEqual(t, len(found), 5)
+}
+
+// Each service gets the secrets that it needs. The root account of S3 is for the server and for what sets it up.
+func TestComposeSecrets(t *testing.T) {
+	root, postgres := []string{"S3_ACCESS_KEY", "S3_SECRET_KEY"}, []string{"POSTGRES_PASSWORD"}
+	want := map[string][]string{"s3": append(root, "/s3"), "setup-store": append(root, "/policy.json"),
+		"postgres": postgres, "temporal": postgres, "monitor": {"READER_SECRET_KEY"}, "grafana": {"GRAFANA_PASSWORD"},
+		"sandbox": {"/tls.crt", "/tls.key", "/token"}, "prometheus": {"/targets"}}
+	variable := regexp.MustCompile(`\$\{([A-Z0-9_]+(?:_KEY|_PASSWORD|_TOKEN))\b|\$\{SECRETS[^}]*\}(/[a-z0-9.]+)`)
+	for name, service := range composed(t)["services"].(map[string]any) {
+		if strings.HasPrefix(name, "worker-") {
+			want[name] = []string{"WORKER_SECRET_KEY", "SANDBOX_TOKEN", "/ca.crt"}
+		}
+		var got []string
+		for _, m := range variable.FindAllStringSubmatch(fmt.Sprint(service), -1) {
+			got = append(got, m[1]+m[2])
+		}
+		require.ElementsMatch(t, want[name], got, name)
+	}
+}
+
+// The accounts and the policy that compose.sh writes give workers, people and the monitor what their roles may do on a
+// real server, and no account is the server's owner.
+func TestComposeAccounts(t *testing.T) {
+	find(t, "openssl", "OPENSSL")
+	state := t.TempDir()
+	script := func(args ...string) string {
+		cmd := exec.Command("./compose.sh", args...)
+		cmd.Env = append(os.Environ(), "COMPOSE=true", "STATE="+state)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	first := script("env")
+	require.Equal(t, first, script("env"), "secrets are made once")
+	var users struct {
+		AccessAccounts map[string]struct{ Access, Secret, Role string }
+	}
+	text, err := os.ReadFile(filepath.Join(state, "s3", "users.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &users), "%s", text)
+	require.Len(t, users.AccessAccounts, 3)
+	server := storetest.VersitygwWith(t, storetest.Setup{AccountsFolder: filepath.Join(state, "s3")})
+	as := func(key, secret string) *s3.Store {
+		s, err := s3.New(s3.Options{Endpoint: server.Endpoint, AccessKey: key, SecretKey: secret})
+		require.NoError(t, err)
+		return s
+	}
+	owner := as(server.AccessKey, server.SecretKey)
+	require.NoError(t, owner.EnsureBucket(t.Context()))
+	policy, err := os.ReadFile(filepath.Join(state, "policy.json"))
+	require.NoError(t, err)
+	require.NoError(t, owner.PutPolicy(t.Context(), string(policy)))
+	const data, request = "runs/run=a/table=turns/a", "requests/a.json"
+	for key, may := range map[string][]string{"worker": {data}, "operator": {data, request}, "reader": nil} {
+		account := users.AccessAccounts[key]
+		require.Equal(t, key, account.Access)
+		require.Equal(t, "user", account.Role)
+		s := as(key, account.Secret)
+		for _, name := range []string{data, request} {
+			err := s.Put(t.Context(), name, []byte("x"))
+			require.Equal(t, !slices.Contains(may, name), errors.Is(err, store.ErrCredentials), "%s: %s: %v", key, name, err)
+		}
+		_, err := s.List(t.Context(), "runs/")
+		require.NoError(t, err, key)
+		require.ErrorIs(t, s.PutPolicy(t.Context(), string(policy)), store.ErrCredentials, key)
+		role := map[string]string{"worker": "owner"}[key]
+		shown := script("env", cmp.Or(role, key))
+		require.Equal(t, role == "", strings.Contains(shown, "AWS_SECRET_ACCESS_KEY="+account.Secret+"\n"), key)
+	}
+}
+
+// compose.sh pin notes the digests of the images that podman has, and later calls take them.
+func TestComposePinsImages(t *testing.T) {
+	find(t, "podman", "COMPOSE")
+	folder := t.TempDir()
+	storage := "[storage]\ndriver = \"vfs\"\ngraphroot = \"" + folder + "/graph\"\nrunroot = \"" + folder + "/run\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "storage.conf"), []byte(storage), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "file"), []byte("x"), 0o600))
+	env := append(os.Environ(), "CONTAINERS_STORAGE_CONF="+filepath.Join(folder, "storage.conf"),
+		"COMPOSE=echo podman", "STATE="+filepath.Join(folder, "state"))
+	run := func(env []string, program string, args ...string) string {
+		cmd := exec.Command(program, args...)
+		cmd.Env = env
+		out, err := cmd.Output()
+		require.NoError(t, err, "%s %v: %v", program, args, err)
+		return string(out)
+	}
+	const image = "docker.io/team/server:1"
+	run(env, "tar", "-C", folder, "-cf", filepath.Join(folder, "x.tar"), "file")
+	run(env, "podman", "import", "-q", filepath.Join(folder, "x.tar"), image)
+	named := env
+	for _, name := range []string{"POSTGRES", "TEMPORAL", "S3", "PROMETHEUS", "ALERTMANAGER", "GRAFANA"} {
+		named = append(named, name+"_IMAGE="+image)
+	}
+	require.Error(t, (&exec.Cmd{Path: "./compose.sh", Args: []string{"compose.sh", "pin"}, Env: env}).Run(),
+		"the public images are not here")
+	lines := strings.Fields(run(named, "./compose.sh", "pin"))
+	require.Len(t, lines, 6)
+	for _, line := range lines {
+		require.Regexp(t, `^([A-Z0-9]+_IMAGE)=\$\{[A-Z0-9]+_IMAGE:-docker\.io/team/server@sha256:[0-9a-f]{64}\}$`, line)
+	}
+	t.Cleanup(func() { run(env, "podman", "rmi", "-f", image) }) // its files may be another user's
 }
 
 // podman-compose reads the file as compose.sh hands it over: every service has an image that is made here, and every

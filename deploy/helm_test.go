@@ -225,6 +225,28 @@ func TestAccountsOfTheChart(t *testing.T) {
 	}
 }
 
+// The monitor has the keys of an account of its own, and images are taken by digest where one is named.
+func TestKeysAndDigestsOfTheChart(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	for name, spec := range pods(t, "image.registry=team.example", "image.tag=v1", "image.digests.worker="+digest) {
+		container := spec["containers"].([]any)[0]
+		variables := fmt.Sprint(at(container, "env"))
+		own := strings.Contains(variables, "name:ropewalk-store-reader")
+		require.Equal(t, name == "trial-ropewalk-monitor", own, name)
+		other := strings.Contains(variables, "name:ropewalk-store]")
+		require.Equal(t, strings.Contains(name, "-worker-"), other, name)
+		image := at(container, "image")
+		switch name {
+		case "trial-ropewalk-sandbox":
+			require.Equal(t, "team.example/ropewalk-sandbox:v1", image)
+		case "trial-ropewalk-worker-gpu":
+			require.Equal(t, "team.example/ropewalk-gpu:v1", image)
+		default:
+			require.Equal(t, "team.example/ropewalk-worker@"+digest, image, name)
+		}
+	}
+}
+
 // policyOf returns what a rendering's NetworkPolicy of a name lets in.
 func policyOf(t *testing.T, name string, settings []string) []any {
 	t.Helper()
@@ -290,6 +312,8 @@ func TestChartRefuses(t *testing.T) {
 		"temporal.address=https://x":     "address",
 		"store.endpoint=s3.example":      "endpoint",
 		"store.credentialsSecret=":       "credentialsSecret",
+		"monitor.credentialsSecret=":     "credentialsSecret",
+		"image.digests.gpu=sha256:0a":    "gpu",
 		"sandbox.minTier=none":           "minTier",
 		"queues.gpu.resources.memory=16": "memory",
 		"sandbox.replicas=0":             "replicas",

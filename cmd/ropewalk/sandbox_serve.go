@@ -54,6 +54,7 @@ func sandboxServeCommand(con *console) *cobra.Command {
 	f := cmd.Flags()
 	minTierFlag(f, &o.minTier)
 	o.add(f, "127.0.0.1:8290")
+	f.Lookup("listen").Usage += "; systemd: take the socket that systemd has opened"
 	f.Lookup("token-file").Usage = "file with the token that requests must bear (Authorization: Bearer TOKEN), or " +
 		"with the tokens and quotas of named clients; read again when it changes, and on SIGHUP"
 	f.StringVar(&o.python, "python", "", "interpreter (default: $ROPEWALK_SANDBOX_PYTHON, else the python3 that is "+
@@ -76,6 +77,15 @@ func sandboxServeCommand(con *console) *cobra.Command {
 }
 
 func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) error {
+	var listener net.Listener
+	if o.address == "systemd" {
+		var err error
+		if listener, err = service.Inherited(); err != nil {
+			return badInput("--listen systemd: %w", err)
+		}
+		defer listener.Close()
+		o.address = listener.Addr().String()
+	}
 	if err := o.guarded(); err != nil {
 		return err
 	}
@@ -90,11 +100,12 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", o.address)
-	if err != nil {
-		return badInput("--listen: %w", err)
+	if listener == nil {
+		if listener, err = net.Listen("tcp", o.address); err != nil {
+			return badInput("--listen: %w", err)
+		}
+		defer listener.Close()
 	}
-	defer listener.Close()
 	tier, err := parseMinTier(o.minTier)
 	if err != nil {
 		return err

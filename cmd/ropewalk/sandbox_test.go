@@ -97,6 +97,7 @@ func TestSandboxServeRefuses(t *testing.T) {
 		{[]string{"--listen", "0.0.0.0:0"}, "name a token with --token-file"},
 		{[]string{"--listen", ":0"}, "name a token with --token-file"},
 		{[]string{"--listen", "nowhere"}, "--listen"},
+		{[]string{"--listen", "systemd"}, "systemd has passed no socket"},
 		{[]string{"--listen", "0.0.0.0:0", "--token-file", empty}, "--tls-cert and --tls-key"},
 		{[]string{"--token-file", empty}, "is empty"},
 		{[]string{"--token-file", "/no/such/file"}, "--token-file"},

@@ -19,6 +19,8 @@ import (
 type Setup struct {
 	Accounts map[string]string // access key to secret; a bucket policy says what they may do
 	Versions bool              // buckets can keep versions and lock objects
+
+	AccountsFolder string // holds accounts as the server keeps them (users.json), instead of Accounts
 }
 
 // Server is a running S3 server over an empty folder.
@@ -56,7 +58,10 @@ func VersitygwWith(t testing.TB, setup Setup) Server {
 	require.NoError(t, err)
 	args := []string{"--quiet", "--port", address}
 	if len(setup.Accounts) > 0 {
-		args = append(args, "--iam-dir", accountsFolder(t, setup.Accounts))
+		setup.AccountsFolder = accountsFolder(t, setup.Accounts)
+	}
+	if setup.AccountsFolder != "" {
+		args = append(args, "--iam-dir", setup.AccountsFolder)
 	}
 	args = append(args, "posix")
 	if setup.Versions {

@@ -15,7 +15,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
 {{- define "ropewalk.image" -}}
-{{ .root.Values.image.registry }}/ropewalk-{{ .kind }}:{{ .root.Values.image.tag }}
+{{- $reference := get .root.Values.image.digests .kind | printf "@%s" -}}
+{{- if eq $reference "@" }}{{ $reference = printf ":%s" .root.Values.image.tag }}{{ end -}}
+{{ .root.Values.image.registry }}/ropewalk-{{ .kind }}{{ $reference }}
 {{- end -}}
 
 {{- define "ropewalk.podSecurity" -}}
@@ -46,8 +48,10 @@ limits: {memory: {{ .memory | quote }}}
 {{- join "," $addresses -}}
 {{- end -}}
 
-{{/* The variables with which a process finds Temporal and the store. */}}
+{{/* The variables with which a process finds Temporal and the store. "credentials" is the secret of its account there. */}}
 {{- define "ropewalk.servers" -}}
+{{- $credentials := .credentials -}}
+{{- with .root -}}
 - {name: TEMPORAL_ADDRESS, value: {{ .Values.temporal.address | quote }}}
 - {name: TEMPORAL_NAMESPACE, value: {{ .Values.temporal.namespace | quote }}}
 {{- with .Values.temporal.apiKeySecret }}
@@ -65,11 +69,12 @@ limits: {memory: {{ .memory | quote }}}
 - {name: AWS_REGION, value: {{ .region | quote }}}
 - {name: ROPEWALK_S3_BUCKET, value: {{ .bucket | quote }}}
 - name: AWS_ACCESS_KEY_ID
-  valueFrom: {secretKeyRef: {name: {{ .credentialsSecret }}, key: AWS_ACCESS_KEY_ID}}
+  valueFrom: {secretKeyRef: {name: {{ $credentials }}, key: AWS_ACCESS_KEY_ID}}
 - name: AWS_SECRET_ACCESS_KEY
-  valueFrom: {secretKeyRef: {name: {{ .credentialsSecret }}, key: AWS_SECRET_ACCESS_KEY}}
+  valueFrom: {secretKeyRef: {name: {{ $credentials }}, key: AWS_SECRET_ACCESS_KEY}}
 {{- end }}
 - {name: ROPEWALK_LOG_FORMAT, value: json}
+{{- end -}}
 {{- end -}}
 
 {{- define "ropewalk.serverMounts" -}}
