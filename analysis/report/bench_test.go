@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/report"
+	"github.com/ropewalk/ropewalk/analysis/sql"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/folder"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -50,6 +52,52 @@ func BenchmarkReport50k(b *testing.B) {
 			make50k(b, s.Store, cache)
 			b.ResetTimer()
 			measure(b, s.Store, func() string { return cache })
+		})
+	}
+}
+
+// BenchmarkFigures reads what the figures of a run of 85 steps show, as the page of `ropewalk view` does at first, and
+// puts the same questions to one session of `ropewalk sql`.
+func BenchmarkFigures(b *testing.B) {
+	objects, root := mem.New(), b.TempDir()
+	recordtest.Large(b, objects, recordtest.LargeOptions{Run: "large", Steps: 85, Groups: 64, Samples: 8, Shards: 8,
+		EvaluateEvery: 20, Problems: 513, Seed: 1})
+	recordtest.Unpack(b, objects, root)
+	ctx, record := context.Background(), folder.New(root)
+	gather := func(figures bool) *report.Page {
+		page, err := report.Gather(ctx, report.Options{Store: record, Cache: b.TempDir(), Run: "large",
+			FiguresOnly: figures})
+		require.NoError(b, err)
+		return page
+	}
+	var questions []string
+	for _, s := range gather(true).Sections {
+		for _, f := range s.Figures {
+			for _, q := range f.Questions {
+				if !slices.Contains(questions, q.SQL) {
+					questions = append(questions, q.SQL)
+				}
+			}
+		}
+	}
+	ask := func() {
+		session, err := sql.Open(ctx, sql.Options{Store: record, Cache: b.TempDir(), Runs: []string{"large"}},
+			questions...)
+		require.NoError(b, err)
+		for _, q := range questions {
+			_, err := session.Ask(ctx, q)
+			require.NoError(b, err)
+		}
+		require.NoError(b, session.Close())
+	}
+	for name, read := range map[string]func(){"report": func() { gather(false) }, "figures": func() { gather(true) },
+		"sql": ask} {
+		b.Run(name, func(b *testing.B) {
+			busy := cpuSeconds()
+			for range b.N {
+				read()
+			}
+			b.ReportMetric((cpuSeconds()-busy)/float64(b.N), "cpu-s/op")
 		})
 	}
 }

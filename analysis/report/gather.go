@@ -18,6 +18,8 @@ type Options struct {
 	Cache string // folder; see package cache
 	Run   string
 	Gen   analysis.Generation
+	// FiguresOnly leaves out the samples of trajectories, whose texts and tokens are then not read.
+	FiguresOnly bool
 	// Server is what is known from a Temporal server, for the run's status.
 	Server analysis.Observed
 }
@@ -83,6 +85,9 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 	}
 	page.LeftOut = leftOut(all)
 	page.Sections = slices.DeleteFunc(all, func(s Section) bool { return len(s.Figures) == 0 })
+	if o.FiguresOnly {
+		return page, nil
+	}
 	page.Samples, page.shown, err = samples(ctx, record, o.Run)
 	return page, err
 }

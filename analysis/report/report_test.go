@@ -28,6 +28,20 @@ func gather(t testing.TB, objects store.Store, run string, gen analysis.Generati
 	return page
 }
 
+// The figures alone are those of the whole report, without samples of trajectories.
+func TestFiguresOnly(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 7, Created: "2026-01-02T03:04:05Z"})
+	whole := gather(t, objects, "r", analysis.Heads)
+	require.NotEmpty(t, whole.Samples)
+	page, err := report.Gather(t.Context(),
+		report.Options{Store: objects, Cache: t.TempDir(), Run: "r", FiguresOnly: true})
+	require.NoError(t, err)
+	require.Empty(t, page.Samples)
+	require.Equal(t, whole.Sections, page.Sections)
+	require.Equal(t, whole.Tiles, page.Tiles)
+}
+
 func htmlOf(t testing.TB, page *report.Page) string {
 	t.Helper()
 	var out bytes.Buffer

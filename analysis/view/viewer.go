@@ -111,7 +111,7 @@ func open(ctx context.Context, o Options, name string) (*Viewer, error) {
 		Waiting: run.StepsDone, Workflow: o.workflow(name)}
 	v.figures.gather = func(ctx context.Context) (*report.Page, error) {
 		return report.Gather(ctx, report.Options{Store: o.Store, Cache: o.Cache, Run: name,
-			Server: v.lastObserved()})
+			FiguresOnly: true, Server: v.lastObserved()})
 	}
 	if v.index, err = sql.OpenIndex(ctx, indexTable, tableColumns()); err != nil {
 		return nil, err
