@@ -61,13 +61,6 @@ func (r Run) SuccessWords() string {
 	return fmt.Sprintf("%5.1f%% → %5.1f%%", 100**r.Before, 100**r.After)
 }
 
-// The statuses of a run that readers compare with; package status has all.
-const (
-	StatusDone   = string(status.Done)
-	StatusOpen   = string(status.Open)
-	StatusQueued = string(status.Queued)
-)
-
 // Runs lists the catalogue and the queued runs, which are not in it yet, newest first.
 func (r *Record) Runs(ctx context.Context) ([]Run, error) {
 	queued, err := r.queued(ctx) // first: a run that is prepared in the meantime is then in the catalogue

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -65,7 +66,7 @@ func TestTheRealPipeline(t *testing.T) {
 
 	overview, err := record.Overview(ctx, "r")
 	require.NoError(t, err)
-	require.Equal(t, analysis.StatusDone, overview.Run.Status)
+	require.Equal(t, string(status.Done), overview.Run.Status)
 	require.Len(t, overview.Steps, 3)
 	require.Len(t, overview.Evaluations, 3)
 	require.Equal(t, result.Final, overview.Evaluations[2].Summary)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/golden"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -138,9 +139,9 @@ func TestRunsNewestFirst(t *testing.T) {
 	quarter, most := 0.25, 0.75
 	want := []analysis.Run{
 		{CatalogueEntry: schema.CatalogueEntry{Run: "new", Recipe: "fixture", Seed: 2, Steps: 3,
-			Created: "2026-01-02T00:00:00Z"}, Planned: 3, StepsDone: 1, Status: analysis.StatusOpen, Before: &quarter},
+			Created: "2026-01-02T00:00:00Z"}, Planned: 3, StepsDone: 1, Status: string(status.Open), Before: &quarter},
 		{CatalogueEntry: schema.CatalogueEntry{Run: "old", Recipe: "fixture", Seed: 1, Steps: 1,
-			Created: "2026-01-01T00:00:00Z"}, Planned: 1, StepsDone: 1, Status: analysis.StatusDone, Before: &quarter,
+			Created: "2026-01-01T00:00:00Z"}, Planned: 1, StepsDone: 1, Status: string(status.Done), Before: &quarter,
 			After: &most},
 	}
 	if d := cmp.Diff(want, runs); d != "" {

@@ -35,8 +35,9 @@ func open(o env.Options) (env.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := New(Settings{MaxTurns: o.MaxTurns, Rooms: env.Names(f.Rooms), Types: env.Names(f.Types), Layouts: f.Layouts,
-		Places: f.Places, Things: f.Things, Sparse: f.Sparse, Essential: f.Essential, Seen: f.Seen, Put: f.Put})
+	e, err := New(Settings{MaxTurns: o.MaxTurns, Rooms: env.Names(f.Rooms), Types: env.Names(f.Types),
+		Layouts: f.Layouts, Places: f.Places, Things: f.Things, Sparse: f.Sparse, Essential: f.Essential, Seen: f.Seen,
+		Put: f.Put})
 	if err != nil {
 		return nil, err
 	}

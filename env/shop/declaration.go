@@ -35,8 +35,8 @@ func open(o env.Options) (env.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := New(Settings{MaxTurns: o.MaxTurns, Products: f.Products, Families: env.Names(f.Families), Results: f.Results,
-		Attributes: f.Attributes, Brief: f.Brief, Essential: f.Essential, Marks: f.Marks})
+	e, err := New(Settings{MaxTurns: o.MaxTurns, Products: f.Products, Families: env.Names(f.Families),
+		Results: f.Results, Attributes: f.Attributes, Brief: f.Brief, Essential: f.Essential, Marks: f.Marks})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -259,7 +260,7 @@ func TestARequestTellsWhatARunThatNeverBeganWas(t *testing.T) {
 		runs, err := analysis.New(objects).Runs(context.Background())
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
-		require.Equal(t, []any{"x", "quickstart", analysis.StatusQueued},
+		require.Equal(t, []any{"x", "quickstart", string(status.Queued)},
 			[]any{runs[0].Run, runs[0].Recipe, runs[0].Status})
 	}
 	ask := training(t, "x", 7)
