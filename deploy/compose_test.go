@@ -155,7 +155,8 @@ func TestComposeAccounts(t *testing.T) {
 		s := as(key, account.Secret)
 		for _, name := range []string{data, request} {
 			err := s.Put(t.Context(), name, []byte("x"))
-			require.Equal(t, !slices.Contains(may, name), errors.Is(err, store.ErrCredentials), "%s: %s: %v", key, name, err)
+			require.Equal(t, !slices.Contains(may, name), errors.Is(err, store.ErrCredentials), "%s: %s: %v", key,
+				name, err)
 		}
 		_, err := s.List(t.Context(), "runs/")
 		require.NoError(t, err, key)

@@ -214,12 +214,12 @@ func TestHostileBeginnings(t *testing.T) {
 		}
 	}
 	for want, server := range map[string]*scripted{
-		"ended before its first action":     {reset: observation("x", "0", true)},
-		"FACTORY_ERROR: no maze":            {reset: failure("no maze", "FACTORY_ERROR")},
-		"VALIDATION_ERROR":                  {reset: failure("seed?", "VALIDATION_ERROR")},
-		"has more than 1048576 bytes":       {schema: flood},
-		"description of actions: invalid":   {schema: func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }},
-		"description of actions: action: must be an object": {schema: func(w http.ResponseWriter) { fmt.Fprint(w, `{"action":[1]}`) }},
+		"ended before its first action":      {reset: observation("x", "0", true)},
+		"FACTORY_ERROR: no maze":             {reset: failure("no maze", "FACTORY_ERROR")},
+		"VALIDATION_ERROR":                   {reset: failure("seed?", "VALIDATION_ERROR")},
+		"has more than 1048576 bytes":        {schema: flood},
+		"actions: invalid":                   {schema: func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }},
+		"actions: action: must be an object": {schema: func(w http.ResponseWriter) { fmt.Fprint(w, `{"action":[1]}`) }},
 		`lacks the field "to", which the s`: {schema: func(w http.ResponseWriter) {
 			fmt.Fprint(w, `{"action":{"properties":{"message":{},"to":{}},"required":["to"]}}`)
 		}},
