@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +38,8 @@ const diskOfStorms = 192 << 20
 // ROPEWALK_STORM_SEED the seed of the first one, which decides what happens and when (make chaos).
 func TestStorms(t *testing.T) {
 	first := number(t, "ROPEWALK_STORM_SEED", 1)
+	var mu sync.Mutex
+	var all []float64 // times to the next commit
 	for seed := first; seed < first+number(t, "ROPEWALK_STORMS", 1); seed++ {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			h, want := needs(t, ownServers("it kills them at random"))
@@ -54,9 +57,18 @@ func TestStorms(t *testing.T) {
 			h.undisturbed(t, want, s.blow(t))
 			h.run(t, "replay", "--check", "storm").ok(t)
 			h.ended(t)
-			s.print(t)
+			times := s.print(t)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, times...)
 		})
 	}
+	t.Cleanup(func() { // all storms have ended
+		slices.Sort(all)
+		if n := len(all); n > 0 {
+			t.Logf("the run committed again after %d strikes: median %.1f s, p90 %.1f s", n, all[n/2], all[n*9/10])
+		}
+	})
 }
 
 // storm is a run and what happens to it.
@@ -77,7 +89,7 @@ type storm struct {
 // strike is one fault.
 type strike struct {
 	kind string
-	at   time.Time
+	at   time.Time // of its end
 }
 
 // blow trains and strikes until the run is complete.
@@ -132,16 +144,16 @@ func (s *storm) strike(t *testing.T) {
 	at := s.rng.IntN(len(kinds))
 	for i := range kinds {
 		k := kinds[(at+i)%len(kinds)]
-		began := time.Now()
 		if k.happen(s, t) {
-			s.strikes = append(s.strikes, strike{k.name, began})
+			s.strikes = append(s.strikes, strike{k.name, time.Now()})
 			return
 		}
 	}
 }
 
-// print shows the strikes, with the time from each to the run's next commit, and how commands ended.
-func (s *storm) print(t *testing.T) {
+// print shows the strikes, with the time from the end of each to the run's next commit, and how commands ended. It
+// returns these times in seconds.
+func (s *storm) print(t *testing.T) (all []float64) {
 	t.Helper()
 	var commits []time.Time
 	for _, key := range slices.Concat(s.h.record().keys(schema.ManifestsPrefix(s.run)),
@@ -155,10 +167,12 @@ func (s *storm) print(t *testing.T) {
 	for _, x := range s.strikes {
 		after := "-"
 		if i, _ := slices.BinarySearchFunc(commits, x.at, time.Time.Compare); i < len(commits) {
-			after = fmt.Sprintf("%.1f s", commits[i].Sub(x.at).Seconds())
+			all = append(all, commits[i].Sub(x.at).Seconds())
+			after = fmt.Sprintf("%.1f s", all[len(all)-1])
 		}
 		table += fmt.Sprintf("%-28s %s\n", x.kind, after)
 	}
 	t.Logf("storm %s\n%scommands that ended early: %d\n%s", filepath.Base(t.Name()), table, len(s.ends),
 		strings.Join(s.ends, "\n"))
+	return all
 }
