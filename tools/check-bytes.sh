@@ -87,11 +87,12 @@ train() {
 	mv "$file.new" "$file"
 }
 
-# differ FILE FILE WORDS: prints which object is the first that differs; nothing and 1 if none does.
+# differ FILE FILE WORDS: prints the first object that differs; false if none does.
 differ() {
-	local first
-	first=$(diff "$1" "$2" | grep -m 1 '^[<>]') || return 1
-	echo "$3: differs, $(diff "$1" "$2" | grep -c '^[<>]') lines; the first: ${first#* }" # STEP/STAGE… TABLE DIGEST
+	local lines
+	! cmp -s "$1" "$2" || return 1
+	mapfile -t lines < <(diff "$1" "$2" | grep '^[<>]')
+	echo "$3: ${#lines[@]} lines differ, the first: ${lines[0]:-}" # STEP/STAGE… TABLE DIGEST
 }
 
 if [[ ! -x $kept/$base ]]; then
