@@ -191,7 +191,7 @@ test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of
 	ROPEWALK_TOKENIZERS=$${ROPEWALK_TOKENIZERS:-$$(tools/tokenizers.sh)} ROPEWALK_REQUIRE_TOKENIZERS=1 \
 		go test -count 1 -run 'Published|TextFromOutside|ChatTemplates' -v ./policy/tokenizer ./internal/jinja
 
-check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)
+check-bytes: tools ## run the same short recipes at BASE=COMMIT and here, and compare all rows and weights (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)
 
 # Left out: the tables of programs that run in the sandbox, and what PyTorch computes. Neither adds goroutines. ALL=1

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,33 +64,6 @@ func (b *episodesBench) input() api.EpisodesInput {
 
 func (b *episodesBench) run() (api.Episodes, error) {
 	return do(b.stepBench, RunEpisodes{b.deps}.Execute, b.input())
-}
-
-// One activity commits the very manifests that the activities of mode staged commit.
-func TestEpisodesCommitWhatStagedActivitiesCommit(t *testing.T) {
-	staged := episodesOf(t, 4)
-	staged.shard(0, func() {})
-	scored, err := do(staged.stepBench, ScoreRewards{staged.deps}.Execute,
-		api.ScoreInput{Scope: staged.scope, Trajectories: staged.refs[len(staged.refs)-1]})
-	require.NoError(t, err)
-
-	b := episodesOf(t, 4)
-	out, err := b.run()
-	require.NoError(t, err)
-	require.Equal(t, staged.refs[len(staged.refs)-1], out.Assembled)
-	require.Equal(t, scored.Manifest, out.Scored.Manifest)
-	chain, err := b.deps.shardChain(t.Context(), out.Assembled)
-	require.NoError(t, err)
-	require.Equal(t, staged.refs[:len(staged.refs)-1], chain)
-	require.Equal(t, staged.sandbox.ran, b.sandbox.ran)
-
-	var stages []string
-	for _, x := range out.Timings {
-		require.False(t, x.Adopted)
-		stages = append(stages, x.Stage)
-	}
-	require.Equal(t, slices.Concat(slices.Repeat([]string{api.StageRollout, api.StageSandbox}, 4),
-		[]string{api.StageRollout, api.StageAssemble, api.StageReward}), stages)
 }
 
 // A worker dies before each of the shard's commits in turn. The last attempt ends with the manifests of an undisturbed
