@@ -209,7 +209,7 @@ func (r *Run) checkpoint(place schema.Place, step int) schema.Checkpoint {
 	files := []file{
 		{"config.json", "{}\n"},
 		{"model.safetensors", fmt.Sprintf("weights of seed %d step %d", r.Seed, r.weightsOf(step))},
-		{"optimizer.safetensors", fmt.Sprintf("moments of seed %d step %d", r.Seed, step)},
+		{"optimizer.state", fmt.Sprintf("moments of seed %d step %d", r.Seed, step)},
 	}
 	if r.Policy != nil {
 		files = nil

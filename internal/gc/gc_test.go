@@ -102,7 +102,7 @@ func TestCollectsSettledOrphans(t *testing.T) {
 		// shards record their times before the head
 		w.put(lostShard(schema.At("r", 2, "timings_step").WithShard(1), schema.Timings)),
 		w.put("runs/run=r/checkpoints/000002-0123456789abcdef/model.safetensors"),
-		w.put("runs/run=r/checkpoints/000000-0123456789abcdef/value_head.safetensors"),
+		w.put("runs/run=r/checkpoints/000000-0123456789abcdef/value_head.state"),
 		w.put(warm + "/checkpoints/000000-0123456789abcdef/model.safetensors"),
 		w.put(".ropewalk-probe/ABC"),
 	}
