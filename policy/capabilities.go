@@ -10,32 +10,32 @@ import (
 type Capabilities struct {
 	// TokenIDs: prefixes are read, and responses returned, as the very token ids. A sampler that passes text in either
 	// direction must not state it, because encoding the text again can give other ids.
-	TokenIDs bool
+	TokenIDs bool `json:"token_ids"`
 	// LogProbs: each sampled token has its log-probability under the distribution that it was drawn from.
-	LogProbs bool
+	LogProbs bool `json:"logprobs"`
 	// TopLogProbs is the number of likeliest tokens at each position whose log-probabilities are known; 0 = none.
-	TopLogProbs int
+	TopLogProbs int `json:"top_logprobs"`
 	// Entropy says over which tokens Generated.Entropies are computed.
-	Entropy EntropyKind
+	Entropy EntropyKind `json:"entropy"`
 	// Temperature: any temperature is applied, 0 included. Otherwise it is 1, or 0 with Greedy, and another is
 	// ErrBadRequest.
-	Temperature bool
-	Greedy      bool // temperature 0 is applied, whether others are or not; it follows from Temperature
-	TopP        bool // sampling can be limited to the likeliest tokens of a given probability
-	TopK        bool // sampling can be limited to a given number of likeliest tokens
-	MinP        bool // sampling can be limited to tokens of a given share of the likeliest one's probability
+	Temperature bool `json:"temperature"`
+	Greedy      bool `json:"greedy"` // temperature 0 is applied, whether others are or not; it follows from Temperature
+	TopP        bool `json:"top_p"`  // sampling can be limited to the likeliest tokens of a given probability
+	TopK        bool `json:"top_k"`  // sampling can be limited to a given number of likeliest tokens
+	MinP        bool `json:"min_p"`  // sampling can be limited to tokens of a share of the likeliest one's probability
 	// RowSeeds: a row's tokens follow from its prefix, its stream and the weights. They do not depend on the other rows
 	// of the request or on earlier calls.
-	RowSeeds bool
+	RowSeeds bool `json:"row_seeds"`
 	// BatchInvariant: log-probabilities and entropies of a row do not depend on the other rows of the request either,
 	// not even by rounding.
-	BatchInvariant bool
+	BatchInvariant bool `json:"batch_invariant"`
 	// PrefixCache: what was computed for a prefix is kept from one Generate to the next, until the next Load.
-	PrefixCache bool
+	PrefixCache bool `json:"prefix_cache"`
 	// Reference: a second model can be loaded under RoleReference, and generates while the policy stays loaded.
-	Reference bool
+	Reference bool `json:"reference"`
 	// Weights says how Load brings weights to the sampler.
-	Weights WeightUpdate
+	Weights WeightUpdate `json:"weights"`
 }
 
 // EntropyKind says over which tokens an entropy is computed.

@@ -111,6 +111,42 @@ func TestFaults(t *testing.T) {
 }
 
 // A file beyond the limit is refused by its size: nothing of it is read.
+// CSV holds the same rows as JSON Lines, in columns of any order. Texts may hold lines, commas and quotes.
+func TestCSV(t *testing.T) {
+	const text = "\ufefflevel,other,answer,question\r\n2,x,1,\"a, \"\"b\"\"\nc\"\r\n,,\"2\",d\n"
+	plain, err := load(usual(write(t, filepath.Join(t.TempDir(), "q.csv"), text)))
+	require.NoError(t, err)
+	zipped, err := load(usual(write(t, filepath.Join(t.TempDir(), "q.csv.gz"), packed(t, text))))
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2"}, plain.Train)
+	require.Equal(t, plain.Train, zipped.Train)
+	for name, c := range map[string]struct {
+		text string
+		kind Kind
+		row  int
+		want string
+	}{
+		"no column":     {"question,gold\na,1\n", Missing, 0, "its first line names no column answer"},
+		"two columns":   {"question,answer,answer\na,1,2\n", Unreadable, 0, "names the column answer twice"},
+		"blank":         {"question,answer\na,1\nb, \n", Missing, 2, "answer is missing or blank"},
+		"fewer":         {"question,answer\na,1\nb\n", Unreadable, 2, "line 3 is not CSV: wrong number of fields"},
+		"an open quote": {"question,answer\n\"a,1\nb,2\n", Unreadable, 1, "is not CSV: extraneous or missing"},
+		"bytes":         {"question,answer\na\xff,1\n", NotUTF8, 1, "question: byte 1 is not UTF-8"},
+		"long":          {"question,answer\n" + strings.Repeat("a", 1<<10) + ",1\n", TooLong, 1, "more than 1 KiB"},
+		"no rows":       {"question,answer\n", Empty, 0, "holds no rows"},
+		"nothing":       {"", Empty, 0, "holds no rows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(usual(write(t, filepath.Join(t.TempDir(), "q.csv"), c.text)))
+			var fault *Fault
+			require.ErrorAs(t, err, &fault)
+			require.Equal(t, c.kind, fault.Kind, err)
+			require.Equal(t, c.row, fault.Row)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
 func TestALargeFileIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.jsonl")
 	f, err := os.Create(path)
@@ -129,7 +165,7 @@ func TestAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"f.jsonl": "train: must be an absolute path, because workers read it too, or an address that begins with " +
 			"s3:// or https://, got f.jsonl",
-		folder:              "train: " + folder + ": the folder holds no file *.jsonl, *.jsonl.gz, *.parquet",
+		folder:              "train: " + folder + ": the folder holds no file *.jsonl, *.jsonl.gz, *.csv, *.csv.gz, *.parquet",
 		folder + "/f.jsonl": "train: stat " + folder + "/f.jsonl: no such file or directory",
 		"/dev/null":         "train: /dev/null is neither a file nor a folder",
 		"https://host/file": "train: a remote file wants its digest, so that every worker reads the same bytes: " +

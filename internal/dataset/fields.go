@@ -8,7 +8,7 @@ import (
 
 // Fields are the settings in a recipe of an environment whose tasks come from files.
 type Fields struct {
-	Train         string  `json:"train" doc:"file of training tasks: an absolute path, s3://BUCKET/KEY or https://…; JSON Lines (also packed with gzip) or Parquet. A path may also be a folder of *.jsonl, *.jsonl.gz and *.parquet. The command and every worker read it" default:"\"\""`
+	Train         string  `json:"train" doc:"file of training tasks: an absolute path, s3://BUCKET/KEY or https://…; JSON Lines or CSV (*.csv), also packed with gzip, or Parquet. A path may also be a folder of *.jsonl, *.csv, both with .gz, and *.parquet. The command and every worker read it" default:"\"\""`
 	TrainDigest   string  `json:"train_sha256" quiet:"true" doc:"SHA-256 of that file; of a folder, of a line with name and SHA-256 for each file. A run records it; a recipe that gives it refuses other bytes, and a remote file needs it" default:"\"\""`
 	HeldOut       string  `json:"held_out" quiet:"true" doc:"file of held-out tasks, as train; empty = held_out_share of the training file" default:"\"\""`
 	HeldOutDigest string  `json:"held_out_sha256" quiet:"true" doc:"as train_sha256" default:"\"\""`

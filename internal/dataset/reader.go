@@ -6,9 +6,11 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/compressed"
@@ -80,12 +82,91 @@ func (r *reader) rows(ctx context.Context, in *bufio.Reader, head []byte) error 
 			return faultf(r.part.name, Unreadable, "is not whole: %v", err)
 		}
 		left := r.source.bytes
-		return r.lines(ctx, bufio.NewReaderSize(bounded{unpacked, &left}, 64<<10))
+		return r.text(ctx, bufio.NewReaderSize(bounded{unpacked, &left}, 64<<10))
 	}
 	if fault := compressed.Fault(head); fault != "" {
 		return faultf(r.part.name, Unreadable, "%s", fault)
 	}
+	return r.text(ctx, in)
+}
+
+// text reads rows of text: CSV if the file's name says so, otherwise JSON Lines.
+func (r *reader) text(ctx context.Context, in *bufio.Reader) error {
+	name, _, _ := strings.Cut(r.part.name, "?")
+	if strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".csv") {
+		return r.table(ctx, csv.NewReader(in))
+	}
 	return r.lines(ctx, in)
+}
+
+// table reads CSV, as RFC 4180 has it. The first line names the fields; rows are counted without it.
+func (r *reader) table(ctx context.Context, in *csv.Reader) error {
+	var names []string
+	for number := 0; ctx.Err() == nil; number++ {
+		row := Row{File: r.part.name, Number: number, Values: map[string]string{}}
+		values, err := in.Read()
+		var bad *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &bad):
+			return row.Fault(Unreadable, "line %d is not CSV: %v", bad.Line, bad.Err)
+		case err != nil:
+			return r.unpacked(row, err)
+		case number == 0:
+			values[0] = strings.TrimPrefix(values[0], "\ufeff") // some programs mark UTF-8 so
+			if names, err = r.header(values); err != nil {
+				return err
+			}
+			continue
+		}
+		size := 0
+		for i, name := range names {
+			if size += len(values[i]); size > r.source.row {
+				return r.tooLong(row)
+			}
+			if name == "" {
+				continue
+			}
+			if err := row.set(name, values[i]); err != nil {
+				return err
+			}
+		}
+		if err := r.format.check(row); err != nil {
+			return err
+		}
+		if err := r.each(row); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// header returns the name of each column of CSV, "" for one that is not read.
+func (r *reader) header(names []string) ([]string, error) {
+	for _, name := range r.format.Required {
+		if !slices.Contains(names, name) {
+			return nil, faultf(r.part.name, Missing, "its first line names no column %s", name)
+		}
+	}
+	out := slices.Clone(names)
+	for i, name := range out {
+		if slices.Contains(out[:i], name) {
+			return nil, faultf(r.part.name, Unreadable, "its first line names the column %s twice", name)
+		}
+		if !slices.Contains(r.format.names(), name) {
+			out[i] = ""
+		}
+	}
+	return out, nil
+}
+
+// unpacked says what is wrong if reading failed because a packed file is damaged.
+func (r *reader) unpacked(row Row, err error) error {
+	if errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return row.Fault(Unreadable, "the packed file is not whole: %v", err)
+	}
+	return err
 }
 
 // lines reads JSON Lines.
@@ -94,11 +175,7 @@ func (r *reader) lines(ctx context.Context, in *bufio.Reader) error {
 		row := Row{File: r.part.name, Number: number, Values: map[string]string{}}
 		line, err := r.line(row, in)
 		if err != nil && !errors.Is(err, io.EOF) {
-			if errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) ||
-				errors.Is(err, io.ErrUnexpectedEOF) {
-				return row.Fault(Unreadable, "the packed file is not whole: %v", err)
-			}
-			return err
+			return r.unpacked(row, err)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			if err := r.format.parse(row, line); err != nil {

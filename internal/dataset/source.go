@@ -24,7 +24,7 @@ func Remote(address string) bool {
 }
 
 // suffixes end the names of the files of a folder that are read.
-var suffixes = []string{".jsonl", ".jsonl.gz", ".parquet"}
+var suffixes = []string{".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet"}
 
 // source is where rows come from.
 type source struct {

@@ -53,8 +53,8 @@ func modelsOf(t *testing.T, weights policy.WeightUpdate) (address string, asked 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		fmt.Fprintf(w, `{"data":[{"id":"m","max_model_len":64,"ropewalk":{"weights":"d","capabilities":`+
-			`{"TokenIDs":true,"LogProbs":true,"Entropy":"full",`+
-			`"Temperature":true,"RowSeeds":true,"Weights":%q}}}]}`, weights)
+			`{"token_ids":true,"logprobs":true,"entropy":"full",`+
+			`"temperature":true,"row_seeds":true,"weights":%q}}}]}`, weights)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, asked
