@@ -143,7 +143,7 @@ func bytesJudge(t *testing.T) string {
 	}).URL
 }
 
-// manifests returns the manifests of the run r, except those of measured times.
+// manifests returns the manifests of the run r, without measured times.
 func manifests(t *testing.T, objects store.Store) (out []schema.Manifest) {
 	t.Helper()
 	for _, key := range keys(t, objects) {
@@ -159,7 +159,7 @@ func manifests(t *testing.T, objects store.Store) (out []schema.Manifest) {
 }
 
 // committedBy describes what the run r has committed, as far as it must not depend on the mode: a manifest names its
-// inputs and parts by digests, which hold those of the recipe and so of the mode, and documents hold the recipe.
+// inputs and parts by digests, which depend on the recipe and so on the mode, and documents hold the recipe.
 func committedBy(t *testing.T, objects store.Store) (out []string) {
 	t.Helper()
 	for _, m := range manifests(t, objects) {

@@ -147,7 +147,7 @@ func (d *decoder) document(data []byte) *yaml.Node {
 	return top
 }
 
-// rename replaces the names of entries in the canonical form with those of recipes.
+// rename replaces the names of entries in the canonical form with the names that recipes use.
 func rename(f *Field, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]

@@ -55,7 +55,7 @@ func (r *Recipe) Clones() bool {
 }
 
 // ClonesGolds reports whether the warm start shows the policy the golds of the very tasks that it then trains on:
-// those of files, or of the rows of the user's own Python.
+// of files, or of the rows of the user's own Python.
 func (r *Recipe) ClonesGolds() bool {
 	limited := func(name string) bool { return declared(name).Listed || name == remote.Python.Name }
 	return r.Clones() && r.WarmStart.Demonstrations == nil && (limited(r.Environment.Name) ||

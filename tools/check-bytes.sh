@@ -2,7 +2,7 @@
 # Checks that this tree commits the same rows and trains the same weights as the commit BASE. It builds both, and runs
 # with both, in both modes of rollouts: the quickstart with three steps, the small versions of three presets, and the
 # runs of test/bytes/cases.txt. It compares the digests of all data objects by step, stage, turn, shard and table, and
-# those of the weights, and also the two modes of this tree with each other. Measured times and documents, which hold
+# of the weights, and also the two modes of this tree with each other. Measured times and documents, which hold
 # the recipe with its mode, are left out. The digests of a commit stay in .ropewalk/check-bytes, so that a second
 # comparison runs only this tree.
 # Usage: tools/check-bytes.sh BASE [RUN…]

@@ -28,7 +28,7 @@ func gather(t testing.TB, objects store.Store, run string, gen analysis.Generati
 	return page
 }
 
-// The figures alone are those of the whole report, without samples of trajectories.
+// The figures alone equal the whole report's, without samples of trajectories.
 func TestFiguresOnly(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 7, Created: "2026-01-02T03:04:05Z"})

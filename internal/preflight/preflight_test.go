@@ -47,8 +47,8 @@ func resolved(t *testing.T, sections string) (*recipes.Recipe, env.Environment) 
 
 // The sections of warm starts that clone golds, and nothing.
 const (
-	taught   = "warm_start: {optimizer: {lr: 0.001}}\n"
-	untaught = "warm_start: {steps: 0, optimizer: {lr: 0.001, warmup_steps: 0}}\n"
+	taught      = "warm_start: {optimizer: {lr: 0.001}}\n"
+	noWarmStart = "warm_start: {steps: 0, optimizer: {lr: 0.001, warmup_steps: 0}}\n"
 )
 
 func refused(t *testing.T, err error, text string) {
@@ -67,7 +67,7 @@ func TestEachSplitHasTasks(t *testing.T) {
 	require.Contains(t, notes[0], "the warm start clones the golds of the training questions")
 	require.Regexp(t, `^evaluation.problems is 513, and the held-out split of math has \d+: an evaluation takes `+
 		`all of them$`, notes[1])
-	r, world = opened(t, 40, "held_out_share: 0.2", "evaluation: {problems: 2}\n"+untaught)
+	r, world = opened(t, 40, "held_out_share: 0.2", "evaluation: {problems: 2}\n"+noWarmStart)
 	notes, err = preflight.World(t.Context(), r, world, true)
 	require.NoError(t, err)
 	require.Empty(t, notes)
@@ -113,7 +113,7 @@ func TestEpisodesElsewhereAreTried(t *testing.T) {
 		r, world := resolved(t, fmt.Sprintf("environment:\n  name: python\n"+
 			"  settings: {module: %s_world:make, path: %s}\n"+
 			"reward: {name: arlarena}\nlayout: turns\n%s",
-			name, folder, untaught))
+			name, folder, noWarmStart))
 		_, err := preflight.World(t.Context(), r, world, true)
 		refused(t, err, want)
 		require.ErrorContains(t, err, "environment.settings: begin an episode of python")

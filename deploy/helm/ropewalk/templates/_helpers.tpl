@@ -48,7 +48,8 @@ limits: {memory: {{ .memory | quote }}}
 {{- join "," $addresses -}}
 {{- end -}}
 
-{{/* The variables with which a process finds Temporal and the store. "credentials" is the secret of its account there. */}}
+{{/* The variables with which a process finds Temporal and the store. "credentials" is the secret of its account at the
+     store. */}}
 {{- define "ropewalk.servers" -}}
 {{- $credentials := .credentials -}}
 {{- with .root -}}
