@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/offers"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/schema"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
 )

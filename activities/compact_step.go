@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/compaction"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // CompactStep merges copies of a finished step's small shards. It runs alongside the next step. No stage reads the

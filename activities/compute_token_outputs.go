@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/learner"
 	"github.com/ropewalk/ropewalk/recipes"

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/internal/dataset"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/learner"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"

@@ -3,7 +3,7 @@ package activities
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // EvaluateUntaught is Evaluate for the policy before the warm start: a stage of its own, so that no reader takes its

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // No error has the name of a type in Go as its kind. What wraps an error that has a kind has that kind too.

@@ -6,9 +6,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/judge"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/schema"

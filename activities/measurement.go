@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"

@@ -3,9 +3,9 @@ package activities
 import (
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	sizes "github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/internal/planning"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/recipes"
 )

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/hub"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/secret"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"

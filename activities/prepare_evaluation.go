@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/prompts"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/selection"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )

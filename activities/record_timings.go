@@ -10,7 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/replaying"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )

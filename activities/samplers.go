@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 

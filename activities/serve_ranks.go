@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/gpu/gang"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // ServeRanks runs this host's ranks of an engine whose rank 0 is on another host, as long as that engine lives. It

@@ -9,8 +9,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/prompts"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -3,9 +3,9 @@ package activities
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/summary"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"

@@ -3,7 +3,7 @@ package activities
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // UpdateAndPublish runs the last two stages of a step in one activity, because a hop between activities takes as long

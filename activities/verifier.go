@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // More returns the figures of an evaluation that not every one has, one a line: the score, exact match and F1, the

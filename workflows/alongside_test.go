@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // Work that no step waits for starts once the next step has begun to sample, and all of it is done in the end.

@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // home is the host whose engine holds a run's models, as far as the workflow knows. Stages that use the models go to

@@ -1,7 +1,7 @@
 package workflows
 
 import (
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // ReplayStageInput asks to run pure stages of a step again from what the step has committed. It is the only argument

@@ -3,7 +3,7 @@ package workflows
 import (
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // timings collects the measured intervals of a step's activities.

@@ -20,10 +20,10 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/ropewalk/ropewalk/activities"
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"

@@ -1,8 +1,8 @@
 package evaluation
 
 import (
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/rl/words"
 	"github.com/ropewalk/ropewalk/schema"
 )

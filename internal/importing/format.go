@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/compressed"
 	"github.com/ropewalk/ropewalk/internal/spelling"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // Format is one kind of file that `ropewalk import` takes.

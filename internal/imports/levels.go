@@ -136,7 +136,6 @@ var levels = []Level{
 	{
 		Name: "engines", For: "combine implementations: engines, prompt formats, lists of what recipes can name",
 		Packages: []Package{
-			{"activities/api", "the parameters and results of activities"},
 			{"env/environments", "lists the environments"},
 			{"gpu/inventory", "a host's devices, as `gpu` shows them"},
 			{"gpu/metrics", "a host's devices, for Prometheus"},
@@ -146,6 +145,7 @@ var levels = []Level{
 			{"internal/judge", "asks a language model to judge answers"},
 			{"internal/openai/openaitest", "serves chat completions by a script, for tests"},
 			{"internal/setup", "compares your Temporal and store with what is needed, and creates what is missing"},
+			{"internal/step/api", "the parameters and results of activities"},
 			{"policy/*", "one engine or sampler each"},
 			{"policy/cpu", "the CPU engine"},
 			{"policy/gguf", "writes a policy as one GGUF file"},

@@ -12,10 +12,10 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 

@@ -26,13 +26,13 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	gpumetrics "github.com/ropewalk/ropewalk/gpu/metrics"
 	"github.com/ropewalk/ropewalk/internal/dashboards"
 	"github.com/ropewalk/ropewalk/internal/metrics"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
 // RoundTrips compares a stage without work with an activity that does nothing. The stage is publish of a run with
