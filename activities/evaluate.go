@@ -142,6 +142,13 @@ func (d *Deps) measure(ctx context.Context, w *draft, in api.EvaluateInput, reci
 	if err != nil {
 		return nil, err
 	}
+	files, err := d.worldCode(ctx, recipe)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.noteCode(ctx, in.Scope, schema.NoteEnvironmentCode, files); err != nil {
+		return nil, err
+	}
 	return m.found, d.judge(ctx, w, in, recipe, m.found)
 }
 

@@ -55,6 +55,10 @@ func TestARunNotesItsCode(t *testing.T) {
 			}
 			began := note(schema.AtInit("r", schema.StagePrepare), schema.NoteRewardCode)
 			require.Regexp(t, `^[0-9a-f]{64}  constants.py\n[0-9a-f]{64}  edited.py\n$`, began)
+			for _, measured := range []schema.Place{schema.AtInit("r", schema.StageEvaluate),
+				schema.At("r", 2, schema.StageEvaluate)} {
+				require.Regexp(t, `^[0-9a-f]{64}  walking.py\n$`, note(measured, schema.NoteEnvironmentCode))
+			}
 			rewards := map[float64]int{}
 			for step, edits := range []int{1: 0, 2: 1} {
 				edited := 0

@@ -31,6 +31,10 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 	refused(err)
 	require.ErrorContains(t, err, "environment.settings.train: names no file of questions")
 
+	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
+		Overrides: []string{"judge={url: http://127.0.0.1:1/v1, model: m}"}})
+	require.ErrorContains(t, err, "judge: nothing asks it")
+
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
 		Set: []string{"reward={name: prs_long, judge: server}"}})
 	refused(err)

@@ -17,8 +17,11 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// kindEvaluate is the kind of PrepareInput that asks for an evaluation of its own.
-const kindEvaluate = "evaluate"
+// Kinds of PrepareInput.
+const (
+	kindTrain    = "train"
+	kindEvaluate = "evaluate" // an evaluation of its own
+)
 
 // engine chooses the engine of a run. An evaluation of its own trains nothing.
 func (a PrepareRun) engine(ctx context.Context, in api.PrepareInput, r *recipes.Recipe) (enginepool.Choice, error) {

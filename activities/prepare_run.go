@@ -62,6 +62,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
+		if idle := resolved.Recipe.Idle(); in.Kind == kindTrain && len(idle) > 0 {
+			return refuse(api.FailBadInput, "%s", strings.Join(idle, "\n"))
+		}
 		if !found {
 			if err := a.confirmed(ctx, in.Run, resolved); err != nil {
 				return err
