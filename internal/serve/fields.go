@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/spelling"
 )
 
@@ -36,7 +37,7 @@ func readFields(w http.ResponseWriter, r *http.Request, limit int64) (*fields, *
 	body := http.MaxBytesReader(w, r.Body, limit)
 	d := json.NewDecoder(body)
 	f := &fields{}
-	err := d.Decode(&f.raw)
+	err := badinput.JSON(d.Decode(&f.raw))
 	if err == nil && f.raw == nil {
 		err = errors.New("the body must be a JSON object")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 )
 
@@ -63,7 +64,7 @@ func (m *Model) readTokenizer(text []byte) error {
 		Post json.RawMessage `json:"post_processor"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
-		return fmt.Errorf("read tokenizer.json: %w", err)
+		return fmt.Errorf("read tokenizer.json: %w", badinput.JSON(err))
 	}
 	for _, t := range file.Added {
 		if t.Special {

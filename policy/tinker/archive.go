@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -128,7 +129,7 @@ func parseAdapter(config, weights []byte) (*adapter, error) {
 		DoRA   bool    `json:"use_dora"`
 	}
 	if err := json.Unmarshal(config, &c); err != nil {
-		return nil, fmt.Errorf("%s: %w", checkpoint.FileAdapterConfig, err)
+		return nil, fmt.Errorf("%s: %w", checkpoint.FileAdapterConfig, badinput.JSON(err))
 	}
 	if c.RSLoRA || c.DoRA {
 		return nil, fmt.Errorf("%s: it is no plain LoRA", checkpoint.FileAdapterConfig)

@@ -67,7 +67,7 @@ func ReadVocabulary(tokenizerJSON []byte) (Vocabulary, error) {
 		v, err = file.vocabulary()
 	}
 	if err != nil {
-		return Vocabulary{}, fmt.Errorf("read tokenizer.json: %w", err)
+		return Vocabulary{}, fmt.Errorf("read tokenizer.json: %w", badinput.JSON(err))
 	}
 	return v, nil
 }

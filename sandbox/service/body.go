@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
@@ -128,7 +129,7 @@ func decode(in io.Reader, into any, strict bool) error {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(into); err != nil {
-		return malformed(fieldOf(err), "the body is not the expected JSON: "+err.Error())
+		return malformed(fieldOf(err), "the body is not the expected JSON: "+badinput.JSON(err).Error())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return malformed("", "the body continues after its JSON value")

@@ -62,7 +62,7 @@ func TestBadInputIsATypedError(t *testing.T) {
 		{"more than JSON", "/v1/run", `{"code":"x"} {}`, 400, "malformed", "", "continues after"},
 		{"not UTF-8", "/v1/run", "{\"code\":\"\xff\"}", 400, "malformed", "", "not UTF-8"},
 		{"an unknown field", "/v1/run", `{"code":"x","colour":1}`, 400, "malformed", "colour", "unknown field"},
-		{"another type", "/v1/run", `{"code":7}`, 400, "malformed", "code", "number"},
+		{"another type", "/v1/run", `{"code":7}`, 400, "malformed", "code", "code: must be a text, got a number"},
 		{"no code", "/v1/run", `{}`, 400, "malformed", "code", "missing"},
 		{"an unknown language", "/v1/run", `{"code":"x","language":"cobol"}`, 400, "bad_call", "", `language "cobol"`},
 		{"an unknown preset", "/v1/run", `{"code":"x","preset":"rstar9"}`, 400, "malformed", "preset", "rstar9"},
