@@ -18,7 +18,7 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool fuzz sbom \
 	gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
+	test-alerts test-engine test-traces test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
 	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers house house-path test-apiserver test-cluster test-containers test-deploy compose-up \
@@ -71,6 +71,10 @@ humaneval: ## run HumanEval's solutions and empty bodies in the sandbox, 50 roun
 test-hosts: tools ## train a model that lies on two hosts, and lose hosts during updates (minutes)
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_TORCH=1 ROPEWALK_TEST_LOST_HOSTS=1 \
 		go test -count 1 -timeout 30m -run TestOneModelOnTwoHosts -v ./test/e2e
+
+test-engine: tools ## test the PyTorch engine with several processes, ranks and faults (five minutes)
+	ROPEWALK_REQUIRE_TORCH=1 ROPEWALK_TEST_ENGINE=1 \
+		go test -count 1 -timeout 30m -run 'TestPython|TestReal|TestMiniature' ./gpu/engine ./gpu/torch ./cmd/gpu-check
 
 # STORM is the seed of the first storm, which decides what happens and when.
 STORMS ?= 10

@@ -70,6 +70,7 @@ func TestWithoutDriver(t *testing.T) {
 
 // TestMiniature runs every part on the processor, in one process that finds nothing but a Python.
 func TestMiniature(t *testing.T) {
+	pythontest.NeedLong(t)
 	name := pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors")
 	python, err := exec.LookPath(name)
 	require.NoError(t, err)

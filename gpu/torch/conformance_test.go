@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/policytest"
@@ -27,6 +28,9 @@ func TestRealConformance(t *testing.T) {
 	}{{"one rank", 1, nil}, {"two ranks", 2, ofRanks}} {
 		t.Run(c.name, func(t *testing.T) {
 			torchPython(t)
+			if c.ranks > 1 {
+				pythontest.NeedLong(t)
+			}
 			policytest.Run(t, policytest.Fixture{
 				Open: func(t testing.TB) policy.Engine {
 					e := fromPool(t, c.ranks)

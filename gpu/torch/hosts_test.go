@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -49,6 +50,7 @@ func serveBesides(t testing.TB, o Options, dir string) *besides {
 // ends the engine, nothing stays behind on either host, and the update done again gives the digest of an undisturbed
 // one.
 func TestRealHosts(t *testing.T) {
+	pythontest.NeedLong(t)
 	there := t.TempDir()
 	var other *besides
 	e, _ := openReal(t, func(o *Options) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/learner"
@@ -113,6 +114,7 @@ func update(ctx context.Context, e policy.Engine, from, to string) (string, erro
 // TestRealKilled: an update whose engine is killed fails with ErrLost, and done again with the same engine gives the
 // checkpoint of an undisturbed one. To start PyTorch takes seconds, so three moments stand for all.
 func TestRealKilled(t *testing.T) {
+	pythontest.NeedLong(t)
 	e, _ := openReal(t, func(*Options) {})
 	ctx, from := t.Context(), initialised(t, medium, 3)
 	want, err := update(ctx, e, from, filepath.Join(t.TempDir(), "undisturbed"))
@@ -147,6 +149,7 @@ func TestRealKilled(t *testing.T) {
 
 // TestRealStuck: an engine that is found hanging says where.
 func TestRealStuck(t *testing.T) {
+	pythontest.NeedLong(t)
 	e, log := openReal(t, func(*Options) {})
 	ctx, from := t.Context(), initialised(t, medium, 3)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
@@ -206,6 +209,7 @@ func TestRealCancelled(t *testing.T) {
 
 // TestRealOneRankOfTwoDies: all ranks end.
 func TestRealOneRankOfTwoDies(t *testing.T) {
+	pythontest.NeedLong(t)
 	e, _ := openReal(t, func(o *Options) { o.Ranks, o.Threads = 2, 1 })
 	ctx, from := t.Context(), initialised(t, tiny, 3)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, true))

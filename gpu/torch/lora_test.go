@@ -116,6 +116,7 @@ func contentOf(t *testing.T, dir, name string) []byte {
 }
 
 func TestRealLoRA(t *testing.T) {
+	pythontest.NeedLong(t)
 	began := time.Now()
 	one, two := openLoRA(t)
 	t.Logf("engines started in %.1f s", time.Since(began).Seconds())

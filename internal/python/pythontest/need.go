@@ -29,6 +29,19 @@ func Need(t testing.TB, what string, modules ...string) string {
 	return name
 }
 
+// NeedLong skips a test that starts PyTorch several times or on several ranks, unless the long form is asked for.
+func NeedLong(t testing.TB) {
+	t.Helper()
+	if !Long() {
+		t.Skip("takes long: make test-engine")
+	}
+}
+
+// Long reports whether the long form of the tests with PyTorch is asked for.
+func Long() bool {
+	return os.Getenv("ROPEWALK_TEST_ENGINE") != "" || os.Getenv("ROPEWALK_LONG_FORMS") != ""
+}
+
 // Start runs a script that answers its standard input. The input ends with the test, and the script must then exit
 // successfully.
 func Start(t testing.TB, interpreter, script string) (in io.Writer, out *bufio.Reader) {
