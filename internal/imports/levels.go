@@ -13,11 +13,11 @@ type Level struct {
 // has no line of its own, so that a new one of its kind needs none.
 type Package struct {
 	Path string
-	Doc  string // what DESIGN.md says about it
+	Doc  string // what the package is for, in one line
 }
 
 // Levels lists every package of the Go tree, the lowest level first. A new package is one line here, in the lowest
-// level that is above all its imports. DESIGN.md shows the list (go test ./internal/imports -update).
+// level that is above all its imports. DESIGN.md lists the levels (go test ./internal/imports -update).
 //
 // A package's tests may also import packages of the same level and packages below the package's own folder. testsReach
 // lists the others.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "rewrite the list of packages in DESIGN.md")
+var update = flag.Bool("update", false, "rewrite the list of levels in DESIGN.md")
 
 // place is where a package is in the list of levels.
 type place struct {
@@ -178,7 +178,7 @@ func TestLevelFaultsAreFound(t *testing.T) {
 // The marks around what DESIGN.md takes from the list.
 const (
 	begin = "<!-- Made from internal/imports by: go test ./internal/imports -update -->\n"
-	end   = "<!-- end of the packages -->\n"
+	end   = "<!-- end of the levels -->\n"
 )
 
 // DESIGN.md shows the levels.
@@ -200,13 +200,9 @@ func TestDesignListsTheLevels(t *testing.T) {
 
 func levelTable() string {
 	var b strings.Builder
+	b.WriteString("\n| level | what its packages do |\n| --- | --- |\n")
 	for i, l := range Levels() {
-		fmt.Fprintf(&b, "\n**%d. %s** %s.\n\n| package | |\n| --- | --- |\n", i+1,
-			strings.ToUpper(l.Name[:1])+l.Name[1:],
-			l.For)
-		for _, p := range l.Packages {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", p.Path, p.Doc)
-		}
+		fmt.Fprintf(&b, "| %d. %s | %s |\n", i+1, l.Name, l.For)
 	}
 	return b.String() + "\n"
 }
