@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,17 +13,18 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of threats in docs/sandbox.md")
+var update = flag.Bool("update", false, "rewrite the lists of threats in docs/sandbox.md")
 
 const threatPage = "../docs/sandbox.md"
 
-// The last section of the page lists for each tier what the rows claim.
+// The end of the page lists for each tier what the rows claim.
 func TestThreatsAreDocumented(t *testing.T) {
-	const headline = "| threat | full | landlock | rlimits |\n"
+	const begin = "<!-- Made from threats_test.go by: go test ./sandbox -run TestThreatsAreDocumented -update -->\n"
 	text, err := os.ReadFile(threatPage)
 	require.NoError(t, err)
-	prose, _, _ := strings.Cut(string(text), headline)
-	want := strings.TrimRight(prose, "\n") + "\n\n" + headline + threatTable()
+	prose, _, ok := strings.Cut(string(text), begin)
+	require.True(t, ok, "%s has no mark %q", threatPage, begin)
+	want := prose + begin + threatLists()
 	if *update {
 		require.NoError(t, os.WriteFile(threatPage, []byte(want), 0o644))
 		return
@@ -31,19 +33,30 @@ func TestThreatsAreDocumented(t *testing.T) {
 		"docs/sandbox.md is stale; run go test ./sandbox -run TestThreatsAreDocumented -update")
 }
 
-func threatTable() string {
+// threatLists lists the threats by the weakest tier that stops them.
+func threatLists() string {
+	heads := map[sandbox.Tier]string{
+		sandbox.TierRlimits: "Stopped in every tier", sandbox.TierLandlock: "Open in `rlimits`, stopped in the others",
+		sandbox.TierFull: "Stopped in `full` alone",
+	}
 	var b strings.Builder
-	b.WriteString("| --- | --- | --- | --- |\n")
-	for _, row := range threats() {
-		fmt.Fprintf(&b, "| %s", row.name)
-		for _, tier := range sandbox.Tiers() {
-			word := "open"
-			if tier.AtLeast(row.holds) {
-				word = "stopped"
+	for _, tier := range slices.Backward(sandbox.Tiers()) {
+		b.WriteString("\n")
+		line := "**" + heads[tier] + ":**"
+		for _, row := range threats() {
+			if row.holds != tier {
+				continue
 			}
-			fmt.Fprintf(&b, " | %s", word)
+			for word := range strings.FieldsSeq(row.name + ";") {
+				if len(line)+1+len(word) > 120 {
+					fmt.Fprintln(&b, line)
+					line = word
+				} else {
+					line += " " + word
+				}
+			}
 		}
-		b.WriteString(" |\n")
+		fmt.Fprintln(&b, strings.TrimSuffix(line, ";")+".")
 	}
 	return b.String()
 }
