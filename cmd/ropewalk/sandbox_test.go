@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/client"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
@@ -151,10 +153,17 @@ func TestSandboxServe(t *testing.T) {
 		return string(text)
 	}
 	require.Contains(t, post("/v1/run", `{"code":"print(6 * 7)"}`), `"stdout":"42\n"`)
-	id := regexp.MustCompile(`"id":"(\w+)"`).FindStringSubmatch(post("/v1/sessions", `{}`))
-	require.NotNil(t, id, "sessions start when they are asked for")
-	post("/v1/sessions/"+id[1]+"/run", `{"code":"x = 6"}`)
-	require.Contains(t, post("/v1/sessions/"+id[1]+"/run", `{"code":"x * 7"}`), `"value":"42"`)
+	boxes, err := client.Open(client.Options{Addresses: []string{address}, Token: "secret"})
+	require.NoError(t, err)
+	defer boxes.Close()
+	session, err := boxes.OpenSession(t.Context(), "", sandbox.Limits{})
+	require.NoError(t, err, "sessions start when they are asked for")
+	defer session.Close()
+	for _, code := range []string{"x = 6", "x * 7"} {
+		verdict, err := session.Run(t.Context(), sandbox.Call{Code: code})
+		require.NoError(t, err)
+		require.Equal(t, sandbox.StatusOK, verdict.Status)
+	}
 	var printed, complaints bytes.Buffer
 	exec := []string{"sandbox", "exec", script(t, "print(1)"), "--address", address}
 	require.Equal(t, 0, Run(t.Context(), exec, &printed, &complaints), complaints.String())

@@ -186,10 +186,6 @@ var sandboxes = Dashboard{
 		{Title: "Queue of services", Doc: "Bytes that wait, of those that may.", Unit: Ratio,
 			Queries: one("ropewalk_sandbox_queue_bytes / ropewalk_sandbox_queue_capacity_bytes", "{{instance}}")},
 		{Title: "Sessions of services", Unit: Number, Queries: one("ropewalk_sandbox_sessions", "{{instance}}")},
-		{Title: "Sessions restored, lost", Doc: "A lost session's cells had other results when they were run again.",
-			Unit: PerSecond, Queries: []Query{
-				{rate("ropewalk_sandbox_session_replays_total", "instance"), "{{instance}} restored"},
-				{rate("ropewalk_sandbox_sessions_lost_total", "instance"), "{{instance}} lost"}}},
 		{Title: "Cells by verdict", Unit: PerSecond, Needs: "cells",
 			Queries: one(rate("ropewalk_sandbox_cells_total", "status"), "{{status}}")},
 		{Title: "Time of a cell", Unit: Seconds, Needs: "cells",

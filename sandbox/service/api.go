@@ -42,30 +42,19 @@ type LimitsBody struct {
 	Processes int     `json:"processes,omitempty"`
 }
 
-// BatchBody is several calls.
-type BatchBody struct {
-	Calls []CallBody `json:"calls"`
-}
-
-// BatchResult holds the result of each call, in the order of the calls.
-type BatchResult struct {
-	Results []ResultBody `json:"results"`
-}
-
-// ResultBody is a verdict. In a batch it may be breakage: then it has an error, and the other fields do not count.
+// ResultBody is a verdict.
 type ResultBody struct {
-	Key       string       `json:"key"`
-	Trace     string       `json:"trace,omitempty"`
-	Status    string       `json:"status"`
-	ExitCode  int          `json:"exit_code"`
-	Signal    string       `json:"signal"`
-	Stdout    string       `json:"stdout"`
-	Stderr    string       `json:"stderr"`
-	Traceback string       `json:"traceback"`
-	Value     string       `json:"value"`
-	Files     []FileOut    `json:"files"`
-	Timing    TimingBody   `json:"timing"`
-	Error     *ErrorDetail `json:"error,omitempty"`
+	Key       string     `json:"key"`
+	Trace     string     `json:"trace,omitempty"`
+	Status    string     `json:"status"`
+	ExitCode  int        `json:"exit_code"`
+	Signal    string     `json:"signal"`
+	Stdout    string     `json:"stdout"`
+	Stderr    string     `json:"stderr"`
+	Traceback string     `json:"traceback"`
+	Value     string     `json:"value"`
+	Files     []FileOut  `json:"files"`
+	Timing    TimingBody `json:"timing"`
 }
 
 // FileOut is a file that the call has written, its content in base64.
@@ -80,18 +69,6 @@ type TimingBody struct {
 	Wall       float64 `json:"wall_seconds"`
 	CPU        float64 `json:"cpu_seconds"`
 	PeakMemory int64   `json:"peak_memory_bytes"`
-}
-
-// SessionBody opens a session.
-type SessionBody struct {
-	Packages string     `json:"packages,omitempty"`
-	Limits   LimitsBody `json:"limits,omitzero"`
-	Preset   string     `json:"preset,omitempty"`
-}
-
-// SessionOpened holds the id of a session.
-type SessionOpened struct {
-	ID string `json:"id"`
 }
 
 // HealthBody is the state of the service.
@@ -155,17 +132,8 @@ func duration(field string, seconds float64) (time.Duration, error) {
 }
 
 // ResultOf converts a verdict to its JSON form.
-func ResultOf(r sandbox.Result) ResultBody { return resultBody(answer{result: r}) }
-
-// resultBody converts an answer to its JSON form.
-func resultBody(a answer) ResultBody {
-	r := a.result
-	out := ResultBody{Key: a.key, Trace: a.trace, Files: []FileOut{}}
-	if a.err != nil {
-		detail := asHTTP(a.err).detail
-		out.Status, out.Error = string(sandbox.StatusOf(a.err)), &detail
-		return out
-	}
+func ResultOf(r sandbox.Result) ResultBody {
+	out := ResultBody{Files: []FileOut{}}
 	out.Status, out.ExitCode, out.Signal = string(r.Status), r.ExitCode, r.Signal
 	out.Stdout, out.Stderr, out.Traceback, out.Value = r.Stdout, r.Stderr, r.Traceback, r.Value
 	for _, f := range r.Files {

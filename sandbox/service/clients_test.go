@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
@@ -107,7 +108,7 @@ func TestAFloodIsRefusedAndOthersAreServed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return metric(t, s, steadyToken, `ropewalk_sandbox_client_calls{client="flood"}`) == "3"
 	}, hangs, time.Millisecond)
-	for _, path := range []string{"/v1/run", "/v1/batch", "/run_code"} {
+	for _, path := range []string{"/v1/run", "/run_code"} {
 		answer := post(t, s, floodToken, path, strings.NewReader(`{"code":"1"}`))
 		require.Equal(t, "1", answer.Header.Get("Retry-After"))
 		requireError(t, answer.StatusCode, textOf(t, answer), http.StatusTooManyRequests, rpc.KindOverQuota, "",
@@ -119,7 +120,7 @@ func TestAFloodIsRefusedAndOthersAreServed(t *testing.T) {
 	}
 	require.Equal(t, 1, countHolds(f), "one call of the flood runs")
 	limited := `ropewalk_sandbox_client_limited_total{client=%q,limit="calls"}`
-	require.Equal(t, "3", metric(t, s, steadyToken, fmt.Sprintf(limited, "flood")))
+	require.Equal(t, "2", metric(t, s, steadyToken, fmt.Sprintf(limited, "flood")))
 	require.Equal(t, "0", metric(t, s, steadyToken, fmt.Sprintf(limited, "steady")))
 	require.Equal(t, "10", metric(t, s, steadyToken, `ropewalk_sandbox_client_answers_total{client="steady"}`))
 	require.Equal(t, "10", metric(t, s, steadyToken, `ropewalk_sandbox_client_cpu_seconds_total{client="steady"}`))
@@ -146,19 +147,6 @@ func countHolds(f *fake) (n int) {
 		}
 	}
 	return n
-}
-
-// A batch may have more calls than its client can have in the service: they wait.
-func TestABatchBeyondTheQuotaIsServed(t *testing.T) {
-	s := newService(t, Options{Executor: &fake{}, Clients: two(Quota{Calls: 2})})
-	calls := strings.Repeat(`{"code":"1"},`, 200)
-	answer := post(t, s, floodToken, "/v1/batch", strings.NewReader(`{"calls":[`+calls[:len(calls)-1]+`]}`))
-	text := textOf(t, answer)
-	require.Equal(t, http.StatusOK, answer.StatusCode, text)
-	require.Equal(t, 200, strings.Count(text, `"status":"ok"`))
-	require.Eventually(t, func() bool {
-		return metric(t, s, steadyToken, `ropewalk_sandbox_client_calls{client="flood"}`) == "0"
-	}, hangs, time.Millisecond)
 }
 
 // Bodies that one client sends slowly take no room from others.
@@ -188,28 +176,19 @@ func TestBodiesOfAClientAreBounded(t *testing.T) {
 
 func TestSessionsOfAClient(t *testing.T) {
 	s := newService(t, Options{Executor: &fake{}, Clients: two(Quota{Sessions: 1})})
-	open := func(token string) (int, string) {
-		answer := post(t, s, token, "/v1/sessions", strings.NewReader(`{}`))
-		return answer.StatusCode, textOf(t, answer)
+	open := func(token string) error {
+		ctx := as(t.Context(), s.clients.find("Bearer "+token))
+		_, err := s.openSession(ctx, "", sandbox.Limits{})
+		return err
 	}
-	code, text := open(floodToken)
-	require.Equal(t, http.StatusCreated, code, text)
-	id := strings.Split(text, `"`)[3]
-	code, text = open(floodToken)
-	requireError(t, code, text, http.StatusTooManyRequests, rpc.KindOverQuota, "",
-		`client "flood" has reached its limit: sessions is 1`)
-	code, text = open(steadyToken)
-	require.Equal(t, http.StatusCreated, code, text)
-
-	answer := post(t, s, steadyToken, "/v1/sessions/"+id+"/run", strings.NewReader(`{"code":"1"}`))
-	require.Equal(t, http.StatusNotFound, answer.StatusCode, "a session is its client's alone")
-	code, _ = ask(t, s, "DELETE", "/v1/sessions/"+id, "", "Authorization", "Bearer "+steadyToken)
-	require.Equal(t, http.StatusNotFound, code)
+	require.NoError(t, open(floodToken))
+	err := open(floodToken)
+	require.ErrorIs(t, err, rpc.ErrOverQuota)
+	require.ErrorContains(t, err, `client "flood" has reached its limit: sessions is 1`)
+	require.NoError(t, open(steadyToken))
 	require.Equal(t, "1", metric(t, s, steadyToken, `ropewalk_sandbox_client_sessions{client="flood"}`))
-	code, _ = ask(t, s, "DELETE", "/v1/sessions/"+id, "", "Authorization", "Bearer "+floodToken)
-	require.Equal(t, http.StatusNoContent, code)
-	code, text = open(floodToken)
-	require.Equal(t, http.StatusCreated, code, text)
+	s.sessions.finish(s.clients.find("Bearer " + floodToken))
+	require.NoError(t, open(floodToken))
 }
 
 // Two clients may use the same key for different calls, and neither gets the other's verdict.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
@@ -67,14 +66,7 @@ func asHTTP(err error) httpError {
 		return placed
 	}
 	f := rpc.FromError(err)
-	out := httpError{statusOf[f.Kind], ErrorDetail{f.Kind, f.Field, f.Message}}
-	switch {
-	case errors.Is(err, errNoSession):
-		out.code = http.StatusNotFound
-	case errors.Is(err, errManySessions):
-		out.code = http.StatusServiceUnavailable
-	}
-	return out
+	return httpError{statusOf[f.Kind], ErrorDetail{f.Kind, f.Field, f.Message}}
 }
 
 // refuse answers a request with an error.
@@ -107,12 +99,4 @@ func fieldOf(err error) string {
 		return strings.Trim(rest, `"`)
 	}
 	return ""
-}
-
-// inCall adds to an error which call of a batch it is about.
-func inCall(err error, at string) error {
-	e := asHTTP(err)
-	e.detail.Field = strings.TrimSuffix(at+"."+e.detail.Field, ".")
-	e.detail.Message = at + ": " + strings.TrimPrefix(e.detail.Message, sandbox.ErrBadCall.Error()+": ")
-	return e
 }

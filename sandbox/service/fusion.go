@@ -70,11 +70,11 @@ func (s *Service) serveFusion(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	call.Trace = r.Header.Get(traceHeader)
-	answers, err := collect(r.Context(), s, []request{{key: rand.Text(), call: call}}, whole)
+	a, err := s.answerTo(r.Context(), request{key: rand.Text(), call: call})
 	if err != nil {
-		answers = []answer{{err: err}}
+		a.err = err
 	}
-	respond(w, http.StatusOK, fusionAnswer(answers[0]))
+	respond(w, http.StatusOK, fusionAnswer(a))
 }
 
 func (b fusionRequest) call() (sandbox.Call, error) {

@@ -3,7 +3,6 @@ package service
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,11 +40,7 @@ func TestLimitsOfCallsHaveCeilings(t *testing.T) {
 		code, text := ask(t, s, "POST", "/v1/run", c.body)
 		requireError(t, code, text, http.StatusBadRequest, rpc.KindBadCall, c.field, c.message)
 	}
-	many := strings.TrimSuffix(strings.Repeat(`{"code":"ok"},`, mostBatch+1), ",")
-	code, text := ask(t, s, "POST", "/v1/batch", `{"calls":[`+many+`]}`)
-	require.Equal(t, http.StatusBadRequest, code)
-	require.Contains(t, text, "calls has 4097 entries, 1 to 4096 are taken")
-	code, text = ask(t, s, "POST", "/run_code", `{"code":"ok","language":"python","memory_limit_MB":17592186044416}`)
+	code, text := ask(t, s, "POST", "/run_code", `{"code":"ok","language":"python","memory_limit_MB":17592186044416}`)
 	require.Equal(t, http.StatusUnprocessableEntity, code, "2^44 MiB are no bytes that an integer holds")
 	require.Contains(t, text, "memory_limit_MB")
 	require.Zero(t, f.runs())
@@ -207,38 +202,4 @@ func TestStreamsReserveBeforeTheyDecode(t *testing.T) {
 	require.ErrorIs(t, <-decoded, context.Canceled)
 	d.release(&second)
 	require.True(t, d.room.TryAcquire(1000))
-}
-
-// flood prints 2 MiB whatever it is told to run. Its JSON has six times as many bytes.
-type flood struct{ fake }
-
-func (f *flood) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	out, err := f.fake.Run(ctx, calls)
-	for i := range out {
-		out[i].Stdout = strings.Repeat("<", 2<<20)
-	}
-	return out, err
-}
-
-func TestBatchAnswersAreBounded(t *testing.T) {
-	s := newService(t, Options{Executor: &flood{}})
-	calls := strings.TrimSuffix(strings.Repeat(`{"code":"ok"},`, 16), ",")
-	code, text := ask(t, s, "POST", "/v1/batch", `{"calls":[`+calls+`]}`)
-	require.Equal(t, 200, code)
-	require.Less(t, len(text), mostAnswer)
-	var got BatchResult
-	require.NoError(t, json.Unmarshal([]byte(text), &got))
-	require.Len(t, got.Results, 16)
-	whole := 0
-	for _, r := range got.Results {
-		if r.Error != nil {
-			require.Equal(t, kindTooLarge, r.Error.Kind)
-			require.Empty(t, r.Stdout)
-			continue
-		}
-		whole++
-		require.Len(t, r.Stdout, 2<<20)
-	}
-	require.Equal(t, 5, whole)
-	require.True(t, s.bodies.TryAcquire(256<<20), "the room is given back")
 }

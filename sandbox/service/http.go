@@ -31,10 +31,6 @@ const (
 func routes() []route {
 	return []route{
 		{"POST", "/v1/run", (*Service).serveRun, needsCalls},
-		{"POST", "/v1/batch", (*Service).serveBatch, needsCalls},
-		{"POST", "/v1/sessions", (*Service).serveOpen, needsToken},
-		{"POST", "/v1/sessions/{id}/run", (*Service).serveCell, needsToken},
-		{"DELETE", "/v1/sessions/{id}", (*Service).serveClose, needsToken},
 		{"GET", "/healthz", (*Service).serveHealth, needsNothing},
 		{"GET", "/metrics", func(s *Service, w http.ResponseWriter,
 			r *http.Request) {

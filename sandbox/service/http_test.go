@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
 func TestRun(t *testing.T) {
@@ -82,14 +83,6 @@ func TestBadInputIsATypedError(t *testing.T) {
 			"257 bytes"},
 		{"it breaks", "/v1/run", `{"code":"break"}`, 500, "infrastructure", "", "the zygote is gone"},
 		{"it panics", "/v1/run", `{"code":"panic"}`, 500, "infrastructure", "", "no verdict"},
-		{"an empty batch", "/v1/batch", `{"calls":[]}`, 400, "malformed", "calls", "0 entries"},
-		{"a bad call in a batch", "/v1/batch", `{"calls":[{"code":"x"},{"code":"x","limits":{"processes":-1}}]}`, 400,
-			"bad_call", "calls[1].limits.processes", "calls[1]: limits.processes is negative"},
-		{"a key twice", "/v1/batch", `{"calls":[{"code":"x","key":"k"},{"code":"x","key":"k"}]}`, 400, "malformed",
-			"calls[1].key", "calls[0]"},
-		{"another preset's session", "/v1/sessions", `{"preset":"x"}`, 400, "malformed", "preset", "x"},
-		{"packages that are not offered", "/v1/sessions", `{"packages":"none"}`, 400, "bad_call", "", "not offered"},
-		{"a cell of no session", "/v1/sessions/none/run", `{"code":"x"}`, 404, "session_lost", "", "no session"},
 		{"nothing there", "/v2/run", `{}`, 404, "not_found", "", "/v2/run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,22 +101,6 @@ func TestBadInputIsATypedError(t *testing.T) {
 	w = httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, endless)
 	requireError(t, w.Code, w.Body.String(), 413, "too_large", "", "at most")
-}
-
-func TestBatchKeepsOrderAndReportsBreakage(t *testing.T) {
-	s := newService(t, Options{Executor: &fake{}})
-	got := askFor[BatchResult](t, s, "POST", "/v1/batch",
-		`{"calls":[{"code":"ok","stdin":"a"},{"code":"break"},{"code":"killed"},
-			{"code":"x","language":"cobol"},{"code":"ok","stdin":"b"}]}`)
-	require.Len(t, got.Results, 5)
-	require.Equal(t, "a", got.Results[0].Stdout)
-	require.Equal(t, "infrastructure", got.Results[1].Status)
-	require.Equal(t, "infrastructure", got.Results[1].Error.Kind)
-	require.Equal(t, "killed", got.Results[2].Status)
-	require.Equal(t, "SIGKILL", got.Results[2].Signal)
-	require.Equal(t, "", got.Results[3].Status)
-	require.Equal(t, "bad_call", got.Results[3].Error.Kind)
-	require.Equal(t, "b", got.Results[4].Stdout)
 }
 
 func TestKeysOverHTTP(t *testing.T) {
@@ -153,27 +130,22 @@ func TestQueueTimeoutOverHTTP(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
-	s := newService(t, Options{Executor: &fake{}, MostSessions: 2})
-	id := askFor[SessionOpened](t, s, "POST", "/v1/sessions", `{"packages":"numpy","limits":{"cpu_seconds":1}}`).ID
-	other := askFor[SessionOpened](t, s, "POST", "/v1/sessions", `{}`).ID
-	code, text := ask(t, s, "POST", "/v1/sessions", `{}`)
-	requireError(t, code, text, 503, "infrastructure", "", "limit of sessions")
-	for want := range 3 {
-		got := askFor[ResultBody](t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"x","trace":"t"}`)
-		require.Equal(t, fmt.Sprint(want+1), got.Value)
-		require.Equal(t, "t", got.Trace)
+	s := newService(t, Options{Executor: &fake{}, MostSessions: 1})
+	ctx := as(t.Context(), s.clients.find(""))
+	_, err := s.openSession(ctx, "none", sandbox.Limits{})
+	require.ErrorContains(t, err, "not offered")
+	_, err = s.openSession(ctx, "", sandbox.Limits{Processes: -1})
+	require.ErrorIs(t, err, sandbox.ErrBadCall)
+	session, err := s.openSession(ctx, "numpy", sandbox.Limits{CPU: time.Second})
+	require.NoError(t, err)
+	_, err = s.openSession(ctx, "", sandbox.Limits{})
+	require.ErrorIs(t, err, errManySessions)
+	for want := range 2 {
+		got := s.cell(ctx, session, sandbox.Call{Code: "x"}).GetResult()
+		require.Equal(t, fmt.Sprint(want+1), string(got.GetValue()))
 	}
-	code, text = ask(t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"x","key":"k"}`)
-	requireError(t, code, text, 400, "malformed", "", "a cell has no key")
-	code, text = ask(t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"exit"}`)
-	requireError(t, code, text, 410, "session_ended", "", "it has exited")
-	code, _ = ask(t, s, "DELETE", "/v1/sessions/"+id, "")
-	require.Equal(t, 204, code)
-	code, text = ask(t, s, "DELETE", "/v1/sessions/"+id, "")
-	requireError(t, code, text, 404, "session_lost", "", "no session")
-	s.sessions.evict(time.Now().Add(time.Hour))
-	code, text = ask(t, s, "POST", "/v1/sessions/"+other+"/run", `{"code":"x"}`)
-	requireError(t, code, text, 404, "session_lost", "", "no session")
+	require.Equal(t, rpc.KindSessionEnded, s.cell(ctx, session, sandbox.Call{Code: "exit"}).GetFailure().GetKind())
+	s.sessions.finish(asking(ctx))
 	require.Zero(t, s.sessions.count())
 }
 
@@ -199,8 +171,9 @@ func TestTokenAndHealth(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := newService(t, Options{Executor: &fake{}})
-	askFor[BatchResult](t, s, "POST", "/v1/batch",
-		`{"calls":[{"code":"ok"},{"code":"timeout_cpu"},{"code":"timeout_cpu"},{"code":"break"}]}`)
+	for _, code := range []string{"ok", "timeout_cpu", "timeout_cpu", "break"} {
+		ask(t, s, "POST", "/v1/run", fmt.Sprintf(`{"code":%q}`, code))
+	}
 	require.NoError(t, s.Drain(t.Context())) // a call is counted once it has been answered
 	_, text := ask(t, s, "GET", "/metrics", "")
 	for _, line := range []string{

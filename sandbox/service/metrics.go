@@ -10,7 +10,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
-	"github.com/ropewalk/ropewalk/sandbox/session"
 )
 
 // metrics are what /metrics returns. They have their own registry.
@@ -74,14 +73,6 @@ func (m *metrics) gauges(s *Service) {
 	gauge("ropewalk_sandbox_sessions", "Sessions open now.", func() float64 { return float64(s.sessions.count()) })
 	gauge("ropewalk_sandbox_connections", "Connections open now.",
 		func() float64 { return float64(s.connections.count()) })
-	counter := func(name, help string, read func(session.Counts) int) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
-			func() float64 { return float64(read(s.sessions.pool.Counts())) }))
-	}
-	counter("ropewalk_sandbox_session_replays_total", "Sessions restored by running their cells again.",
-		func(c session.Counts) int { return c.Replays })
-	counter("ropewalk_sandbox_sessions_lost_total", "Sessions whose cells had other results when they were run again.",
-		func(c session.Counts) int { return c.Lost })
 	gauge("ropewalk_sandbox_draining", "1 while no calls are accepted.", func() float64 {
 		if s.Draining() {
 			return 1

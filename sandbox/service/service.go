@@ -107,7 +107,7 @@ func New(o Options) *Service {
 		bodies:      semaphore.NewWeighted(o.QueueBytes), bodyPause: bodyPause,
 		decoding: newDecoding(o.QueueBytes, life), life: life, halt: halt, draining: make(chan struct{}),
 	}
-	s.sessions = newSessionTable(o.Sessions, o.MostSessions, o.SessionIdle)
+	s.sessions = &sessionTable{make: o.Sessions, most: o.MostSessions, each: map[*client]int{}}
 	s.clients.set(o.Clients)
 	s.metrics = newMetrics(s)
 	// One more worker than the executor runs at once, so that the next call waits in the executor when a place becomes
@@ -130,7 +130,7 @@ func concurrency(e sandbox.Executor) int {
 // tick is how often the clock checks for jobs that have expired.
 const tick = 100 * time.Millisecond
 
-// clock ends jobs that have waited too long, and forgets old verdicts and idle sessions.
+// clock ends jobs that have waited too long, and forgets old verdicts.
 func (s *Service) clock() {
 	every := time.NewTicker(tick)
 	defer every.Stop()
@@ -143,7 +143,6 @@ func (s *Service) clock() {
 				s.settle(j, answer{err: tooLong(j)})
 			}
 			s.answers.tidy(now)
-			s.sessions.evict(now)
 		}
 	}
 }
@@ -277,5 +276,5 @@ func (s *Service) Close() error {
 	s.halt()
 	s.queue.close()
 	s.tasks.Wait()
-	return s.sessions.close()
+	return nil
 }

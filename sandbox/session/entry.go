@@ -12,7 +12,7 @@ type entry struct {
 	id       string
 	packages string
 	limits   sandbox.Limits
-	life     context.Context // ends with Drop and with the pool's life; this ends the running cell
+	life     context.Context // ends when the session is forgotten, or the pool closed; this ends its cell
 	halt     context.CancelCauseFunc
 	turn     chan struct{} // holds one item while a cell runs or the interpreter is being closed
 	timer    *time.Timer   // always running while no cell has the turn

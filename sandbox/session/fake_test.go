@@ -104,3 +104,24 @@ func (a *adder) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, err
 	}
 	return r, nil
 }
+
+// Run runs one cell of a session that Open has registered, as RunNotebook does with a notebook's cells. A session that
+// has ended is not begun again.
+func (p *Pool) Run(ctx context.Context, id string, cell sandbox.Call) (sandbox.Result, error) {
+	k, err := p.find(id)
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
+	if err := p.enter(ctx, k); err != nil {
+		return sandbox.Result{}, err
+	}
+	defer p.leave(k)
+	result, err := p.run(ctx, k, cell)
+	if err != nil {
+		return sandbox.Result{}, fmt.Errorf("run cell of session %q: %w", id, err)
+	}
+	return result, nil
+}

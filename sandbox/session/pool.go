@@ -97,59 +97,8 @@ func (p *Pool) Open(id, packages string, limits sandbox.Limits) error {
 	return nil
 }
 
-// Start registers a session and starts its interpreter. The error says why that failed.
-func (p *Pool) Start(ctx context.Context, id, packages string, limits sandbox.Limits) error {
-	if err := p.Open(id, packages, limits); err != nil {
-		return err
-	}
-	k, err := p.turnOf(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer p.leave(k)
-	if k.session != nil || k.over != nil {
-		return nil // another caller was faster
-	}
-	err = p.reopen(ctx, k)
-	if err != nil {
-		p.forget(k)
-	}
-	return err
-}
-
-// turnOf waits for the turn of a session. leave gives it back.
-func (p *Pool) turnOf(ctx context.Context, id string) (*entry, error) {
-	k, err := p.find(id)
-	if err != nil {
-		return nil, err
-	}
-	return k, p.enter(ctx, k)
-}
-
 // mostTries bounds how often one cell is tried if its sessions break.
 const mostTries = 3
-
-// Run runs one cell of a session. The cells of a session run one at a time; a cell that arrives while another runs
-// waits. If the session is lost while the cell runs, the session is restored and the cell is run again, unless ctx has
-// ended.
-func (p *Pool) Run(ctx context.Context, id string, cell sandbox.Call) (sandbox.Result, error) {
-	k, err := p.find(id)
-	if err != nil {
-		return sandbox.Result{}, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
-	if err := p.enter(ctx, k); err != nil {
-		return sandbox.Result{}, err
-	}
-	defer p.leave(k)
-	result, err := p.run(ctx, k, cell)
-	if err != nil {
-		return sandbox.Result{}, fmt.Errorf("run cell of session %q: %w", id, err)
-	}
-	return result, nil
-}
 
 func (p *Pool) find(id string) (*entry, error) {
 	p.mu.Lock()
@@ -231,25 +180,15 @@ func isTaken(err error) bool { return errors.Is(err, ErrTaken) }
 
 // End waits for the running cell, then forgets the session and ends its interpreter.
 func (p *Pool) End(ctx context.Context, id string) error {
-	k, err := p.turnOf(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer p.leave(k)
-	p.forget(k)
-	return nil
-}
-
-// Drop is like End, but also ends the running cell.
-func (p *Pool) Drop(ctx context.Context, id string) error {
 	k, err := p.find(id)
 	if err != nil {
 		return err
 	}
-	k.halt(errDropped)
-	if err := p.End(ctx, id); err != nil && !errors.Is(err, ErrUnknown) { // another caller was faster
+	if err := p.enter(ctx, k); err != nil {
 		return err
 	}
+	defer p.leave(k)
+	p.forget(k)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -33,6 +34,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/dashboards"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/client"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -162,11 +165,18 @@ func (h *home) watched(t *testing.T, w *tower) *scene {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte(sandboxSecret), 0o600))
 	s.node = h.serveSandbox(t, "--token-file", token)
-	sessions := "http://" + s.node.address + "/v1/sessions"
-	session := sync.OnceValue(func() string {
-		return regexp.MustCompile(`\w{20,}`).FindString(post(t, sessions, `{}`, sandboxSecret))
+	boxes, err := client.Open(client.Options{Addresses: []string{s.node.address}, Token: sandboxSecret})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, boxes.Close()) })
+	session := sync.OnceValues(func() (sandbox.Session, error) {
+		return boxes.OpenSession(context.Background(), "", sandbox.Limits{})
 	})
-	s.cell = func() { post(t, sessions+"/"+session()+"/run", `{"code": "6 * 7"}`, sandboxSecret) }
+	s.cell = func() {
+		one, err := session()
+		require.NoError(t, err)
+		_, err = one.Run(t.Context(), sandbox.Call{Code: "6 * 7"})
+		require.NoError(t, err)
+	}
 	w.aim(t, "sandbox", s.node.address)
 	w.aim(t, "gpu", s.gpu.URL)
 	s.live = h.start(t, append(recipe(s.run), "--set", "steps=5000")...)
