@@ -50,11 +50,11 @@ type Stage struct {
 	// Continues names the state that the stage takes from step to step: it is made from its own manifest of the step
 	// before, wherever that has one. "" = it keeps none.
 	Continues string
-	// Also says what else it reads, for the reader of DESIGN.md.
+	// Also says what else it reads, for schema/README.md.
 	Also string
 	// Writes are the tables whose shards its manifests hold.
 	Writes []schema.Table
-	// Commits says what else its manifests hold, for the reader of DESIGN.md.
+	// Commits says what else its manifests hold, for schema/README.md.
 	Commits string
 	// Unread stages are timed and shown; no stage and no reader looks for manifests of theirs.
 	Unread bool

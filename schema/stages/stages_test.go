@@ -111,13 +111,13 @@ func TestSpecificationListsTheStages(t *testing.T) {
 
 func stagesTable() string {
 	var b strings.Builder
-	b.WriteString("\n| stage | what it does | divided by | tables |\n| --- | --- | --- | --- |\n")
+	b.WriteString("\n| stage | what it does | divided by | reads | commits |\n| --- | --- | --- | --- | --- |\n")
 	for _, s := range All() {
 		if s.Unread && len(s.Writes) == 0 {
 			continue
 		}
 		parts := map[Parts]string{Shards: "shards", Turns: "shards and turns"}[s.Parts]
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", s.Name, s.Doc, parts, joined(s.Writes, ""))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.Name, s.Doc, parts, s.inputs(), joined(s.Writes, s.Commits))
 	}
 	return b.String() + "\n"
 }
@@ -153,12 +153,12 @@ func visibleTable(t *testing.T) string {
 
 func designTable() string {
 	var b strings.Builder
-	b.WriteString("\n| stage | what it does | activity (queue) | reads | commits |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n| stage | what it does | activity (queue) |\n| --- | --- | --- |\n")
 	for _, s := range All() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.Name, s.Doc, s.where(), s.inputs(), s.outputs())
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", s.Name, s.Doc, s.where())
 	}
 	for _, a := range apart {
-		fmt.Fprintf(&b, "| – | %s | %s (`%s`) | | nothing |\n", a.Doc, a.Name, a.Queue)
+		fmt.Fprintf(&b, "| – | %s | %s (`%s`) |\n", a.Doc, a.Name, a.Queue)
 	}
 	return b.String() + "\n"
 }
@@ -182,13 +182,6 @@ func (s Stage) inputs() string {
 		tables = append(tables, r.Tables...)
 	}
 	return joined(tables, s.Also)
-}
-
-func (s Stage) outputs() string {
-	if s.Unread && len(s.Writes) == 0 && s.Commits == "" {
-		return "nothing"
-	}
-	return joined(s.Writes, s.Commits)
 }
 
 // joined lists tables, then what is said in words.
