@@ -68,7 +68,7 @@ func followRun(ctx context.Context, con *console, run string) error {
 	if err != nil {
 		return err
 	}
-	report.WriteText(con.err, shownAddresses(s, s.Lease.Stays(ctx)))
+	report.WriteText(con.err, shownAddresses(s, s.Lease.Stays()))
 	return nil
 }
 

@@ -30,7 +30,7 @@ func withoutServers(t *testing.T, runs ...string) func(args ...string) (code int
 		var out, messages bytes.Buffer
 		code := Run(t.Context(), args, &out, &messages)
 		require.NotContains(t, messages.String(), "starting", args)
-		require.NoFileExists(t, filepath.Join(home, "stack.json"))
+		require.NoDirExists(t, filepath.Join(home, "servers"))
 		return code, out.String(), messages.String()
 	}
 }

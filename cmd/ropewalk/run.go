@@ -232,7 +232,7 @@ func finishTraining(con *console, cmd *cobra.Command, s *runs.Session, run strin
 	if err != nil {
 		return err
 	}
-	held := s.Lease.Stays(ctx)
+	held := s.Lease.Stays()
 	report.WriteText(con.err, shownAddresses(s, held || con.resident && !asJSON))
 	if asJSON {
 		return con.printJSON(report)

@@ -69,15 +69,11 @@ func printAddresses(con *console, s *runs.Session) {
 func superviseCommand(*console) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
-		Short:  "supervise the local stack (started by the commands that need it)",
+		Short:  "supervise a server of the local stack (started by the commands that need it)",
 		Hidden: true,
 		Args:   exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options, err := stack.OptionsFromEnv()
-			if err != nil {
-				return err
-			}
-			return stack.Supervise(cmd.Context(), options)
+			return stack.Supervise(cmd.Context())
 		},
 	}
 }

@@ -66,10 +66,6 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 	if err != nil {
 		return TrainReport{}, err
 	}
-	peak, err := s.Lease.PeakMB(ctx, false)
-	if err != nil {
-		return TrainReport{}, fmt.Errorf("ask the stack for its peak memory: %w", err)
-	}
 	record := analysis.New(s.Store)
 	properties, found, err := record.Properties(ctx, run)
 	if err != nil {
@@ -99,7 +95,7 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 		WarmStartSeconds: figures.WarmStartSeconds,
 		EvalSeconds:      figures.EvalSeconds, StageSeconds: figures.StageSeconds,
 		OrchestrationShare: figures.OrchestrationShare,
-		PeakRSSMB:          peak, MaxPayloadBytes: payload, CheckpointDigest: result.Policy.Digest,
+		PeakRSSMB:          s.Lease.PeakMB(), MaxPayloadBytes: payload, CheckpointDigest: result.Policy.Digest,
 		Machine: result.Machine, BeforeTraining: offered, ErrorRates: rates,
 		ColdStart: cold,
 	}, nil

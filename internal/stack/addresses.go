@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 )
 
-// Addresses says where the servers of a joined stack are. Fields for parts that the lease does not need may be empty.
+// Addresses says where the servers of a joined stack are. Fields for servers that the lease does not need may be empty.
 type Addresses struct {
 	Temporal  string `json:"temporal"` // host:port of the frontend
 	Namespace string `json:"namespace"`
@@ -21,7 +21,7 @@ type Addresses struct {
 	SecretKey  string `json:"secret_key"` // never logged
 	// S3Folder is the plain folder behind a local S3 server, which any tool may read; else empty.
 	S3Folder string `json:"s3_folder"`
-	Logs     string `json:"logs"` // folder of the parts' log files
+	Logs     string `json:"logs"` // folder of the servers' log files
 }
 
 // LogValue leaves the secret out of logs.

@@ -81,10 +81,13 @@ func ResetTemporal(ctx context.Context, opts Options) (moved string, err error) 
 	if _, err := os.Lstat(l.database()); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
+	if err := l.makeFolders(opts.Progress); err != nil {
+		return "", fmt.Errorf("make the state folder: %w", err)
+	}
 	// A supervisor that is stopping gets some time to finish.
-	wait, cancel := context.WithTimeout(ctx, opts.tuning.stopTimeout)
+	wait, cancel := context.WithTimeout(ctx, times.stopTimeout)
 	defer cancel()
-	alive, err := waitLock(wait, l.aliveLock())
+	alive, err := takeLock(wait, l.alive(temporalName), owned)
 	if errors.Is(err, errLocked) {
 		return "", fmt.Errorf("move %s aside: the stack in %s runs: end the commands that use it first", l.database(),
 			l.root)
@@ -92,7 +95,7 @@ func ResetTemporal(ctx context.Context, opts Options) (moved string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("move %s aside: %w", l.database(), err)
 	}
-	defer alive.release()
+	defer alive.close()
 	return l.setAsideDatabase(time.Now())
 }
 

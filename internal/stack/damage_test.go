@@ -56,8 +56,9 @@ func TestDamagedDatabase(t *testing.T) {
 	require.Empty(t, moved, "there is none")
 	again, _ := join(t, root, func(o *Options) { o.Need = Need{Temporal: true} })
 	checkNamespace(t, again.Addresses())
-	_, err = ResetTemporal(context.Background(),
-		Options{Root: root, tuning: tuning{stopTimeout: 50 * time.Millisecond}})
+	defer func(was time.Duration) { times.stopTimeout = was }(times.stopTimeout)
+	times.stopTimeout = 50 * time.Millisecond
+	_, err = ResetTemporal(context.Background(), Options{Root: root})
 	require.ErrorContains(t, err, "runs: end the commands that use it first")
 	require.FileExists(t, db)
 }

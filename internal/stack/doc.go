@@ -1,20 +1,22 @@
 // Package stack runs the servers that a command needs on the local machine: a Temporal server with its web UI, an S3
 // server over a plain folder, and a worker.
 //
-// A *part* is one supervised process of the stack: temporal, s3 or worker. It is started when it is first needed;
-// commands wait until it is *healthy* (it answers a probe); it logs to a file of its own; and it is restarted when it
-// dies. A part whose program fails several times in a row is given up, and the leases that need it are lost. A part
-// that is killed from outside is always restarted.
+// Each server has a *supervisor*: a process of its own, which the first command that needs the server starts detached.
+// The supervisor starts the server, waits until it is *healthy* (it answers a probe), has it log to a file of its own,
+// and restarts it when it dies. A server whose program fails several times in a row is given up, and the commands that
+// use it have lost the stack. A server that is killed from outside is always restarted.
 //
-// The *supervisor* is the process that owns the parts: a hidden subcommand, started detached by the first command that
-// needs a stack. It listens on a Unix socket. If it dies, the kernel ends its children, and the commands that it served
-// *take over*: one of them starts the next supervisor, all of them join it, and the servers come back at the same
-// addresses.
+// Commands and supervisors meet in files of the folder "servers". NAME.lock is locked by the supervisor as long as it
+// lives. NAME.users is locked, shared, by every command that uses the server; once its supervisor gets that lock for
+// itself, no one uses the server, and the supervisor stops it. NAME.json is the *state*: what the supervisor tells the
+// commands, which read it again and again. The kernel releases the locks of a process that is killed.
 //
-// A *lease* is a command's open connection to the supervisor. When the last lease closes, the supervisor stops the
-// parts and exits; a stack that another command uses is never stopped.
+// If a supervisor is killed, the kernel ends its server. The commands that use the server notice, one of them starts
+// the next supervisor, and the server comes back at the same address.
 //
-//	command → Join → lease → supervisor → parts (temporal, s3, worker)
+// A *lease* is what a command holds while it uses the stack.
+//
+//	command → Join → lease → supervisor of temporal, s3, worker → server
 //
 // An *existing* server is one that the user's environment selects (Temporal's client configuration; AWS_* variables
 // with an endpoint). The stack uses it and does not start its own.

@@ -113,10 +113,18 @@ func (e existing) addresses(o Options) Addresses {
 	return a
 }
 
-// request returns the request to a supervisor for what the options need.
-func (e existing) request(o Options) request {
-	a := e.addresses(o)
-	return request{Op: "join", Need: o.Need, Temporal: e.temporal, S3: e.s3, Namespace: a.Namespace, Bucket: a.S3Bucket}
+// missing returns the servers that are needed and not selected, in the order in which they are started.
+func (e existing) missing(n Need) (servers []string) {
+	if n.Temporal && e.temporal == "" {
+		servers = append(servers, temporalName)
+	}
+	if n.S3 && e.s3 == "" {
+		servers = append(servers, s3Name)
+	}
+	if n.Worker {
+		servers = append(servers, workerName)
+	}
+	return servers
 }
 
 // check checks that the existing servers that are needed answer, and prepares Temporal's namespace.
@@ -132,16 +140,6 @@ func (e existing) check(ctx context.Context, o Options, say func(string)) error 
 		return e.checkS3(ctx)
 	}
 	return nil
-}
-
-// checkFirst is check for a command that is about to start a supervisor, so that nothing is started or made if the
-// environment is wrong. A supervisor that runs repeats the check, with its notes. It is not asked by a connection: that
-// would be a lease, and its end would stop a supervisor that has no other yet.
-func (e existing) checkFirst(ctx context.Context, o Options) error {
-	if (layout{o.Root}).supervised() {
-		return nil
-	}
-	return e.check(ctx, o, func(string) {})
 }
 
 func (e existing) checkTemporal(ctx context.Context, o Options, say func(string)) error {

@@ -28,12 +28,12 @@ func TestBrokenWorker(t *testing.T) {
 	require.ErrorContains(t, err, "given up after 3 tries in a row")
 }
 
-// A part whose program keeps failing after it was healthy is given up; only leases that need it are lost.
-func TestGivenUpPart(t *testing.T) {
+// A server whose program keeps failing after it was healthy is given up; only leases that need it are lost.
+func TestGivenUpServer(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
-	reader, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true}; o.Worker[1] = "crashing" })
-	trainer, _ := join(t, root, nil) // the supervisor's options are the first command's
+	reader, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
+	trainer, _ := join(t, root, func(o *Options) { o.Worker[1] = "crashing" })
 	select {
 	case <-trainer.Done():
 	case <-time.After(5 * time.Minute):
@@ -49,13 +49,13 @@ func TestGivenUpPart(t *testing.T) {
 	require.NotNil(t, again, "a later command tries again")
 }
 
-// A part that is killed is started again, however often that happens: its program is not at fault.
-func TestPartKilledManyTimes(t *testing.T) {
+// A server that is killed is started again, however often that happens: its program is not at fault.
+func TestServerKilledManyTimes(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
 	l, progress := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
 	for range testTuning.maxQuick + 2 {
-		killAndWatch(t, root, partS3, progress, "S3 died (signal: killed): starting it again")
+		killAndWatch(t, root, s3Name, progress, "S3 died (signal: killed): starting it again")
 	}
 	require.NoError(t, l.Err())
 	require.Equal(t, 403, statusOf(t, l.Addresses().S3Endpoint))
@@ -66,7 +66,7 @@ func TestStubbornWorker(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
 	l, _ := join(t, root, func(o *Options) { o.Worker[1] = "stubborn" })
-	pid := currentState(t, root).Parts[partWorker]
+	pid := current(t, root).servers[workerName]
 	require.NoError(t, l.Close())
 	require.False(t, alive(pid))
 	require.FileExists(t, filepath.Join(root, "worker.ignored"))
@@ -96,11 +96,9 @@ func TestExistingServers(t *testing.T) {
 	guest, progress := join(t, root, func(o *Options) { o.NoWorker = true })
 	require.Equal(t, a.Temporal, guest.Addresses().Temporal)
 	require.Equal(t, a.S3Endpoint, guest.Addresses().S3Endpoint)
-	require.NoFileExists(t, layout{root}.state())
+	require.NoDirExists(t, layout{root}.servers())
 	require.Empty(t, progress.text())
-	peak, err := guest.PeakMB(context.Background(), false)
-	require.NoError(t, err)
-	require.Greater(t, peak, 1.0)
+	require.Greater(t, guest.PeakMB(), 1.0)
 
 	// The namespace of temporal.yaml is made on an existing server that lacks it, with our search attributes.
 	t.Setenv("TEMPORAL_NAMESPACE", "other")
@@ -124,16 +122,16 @@ func TestExistingServers(t *testing.T) {
 			"its namespaces are default, other, ropewalk\n"+
 			"to create it: temporal operator namespace create --address "+a.Temporal+" --namespace ropewlak "+
 			"--retention 720h0m0s")
-		require.NoFileExists(t, layout{o.Root}.state(), "nothing is started")
+		require.NoDirExists(t, layout{o.Root}.servers(), "nothing is started")
 	}
 	t.Setenv("TEMPORAL_NAMESPACE", "other")
 
-	// With a worker there is a supervisor, for the worker alone.
+	// With a worker there is a supervisor, that of the worker alone.
 	worker, _ := join(t, root, nil)
 	require.Equal(t, a.Temporal, worker.Addresses().Temporal)
-	parts := currentState(t, root).Parts
-	require.Len(t, parts, 1)
-	require.NotZero(t, parts[partWorker])
+	servers := current(t, root).servers
+	require.Len(t, servers, 1)
+	require.NotZero(t, servers[workerName])
 
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
 	o = testOptions(root)

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // heldSuffix is the suffix of the names of notes.
@@ -16,66 +14,57 @@ const heldSuffix = ".held"
 
 // Held is a command's note that it follows a run on the local stack: a file with a shared lock. If the command is
 // killed, the kernel releases the lock, and the file that remains tells later commands that the run was left behind.
-type Held struct {
-	path string
-	file *os.File
-}
+type Held struct{ note *lock }
 
 // Hold writes the note that this process follows a run. Several processes may hold the same run.
 func Hold(run string) (*Held, error) {
 	folder, err := heldFolder()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("note that run %s is followed: %w", run, err)
-	}
-	path := filepath.Join(folder, run+heldSuffix)
-	for {
-		f, err := lockNote(path, unix.LOCK_SH)
-		if err != nil {
-			return nil, fmt.Errorf("note that run %s is followed: %w", run, err)
+	for err == nil {
+		var note *lock
+		if note, err = openLock(filepath.Join(folder, run+heldSuffix)); err != nil {
+			break
 		}
-		if f != nil {
-			return &Held{path, f}, nil
+		if err = note.wait(shared); err == nil && note.inPlace() {
+			return &Held{note}, nil
 		}
+		err = errors.Join(err, note.close())
 	}
+	return nil, fmt.Errorf("note that run %s is followed: %w", run, err)
 }
 
-// lockNote opens and locks a note. It returns nil if another process removed the note in between.
-func lockNote(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+// inPlace reports whether the file still has its name: another process may have removed it before it was locked.
+func (l *lock) inPlace() bool {
+	opened, err := l.file.Stat()
 	if err != nil {
-		return nil, err
+		return false
 	}
-	if err := unix.Flock(int(f.Fd()), how); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	opened, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	if there, err := os.Stat(path); err == nil && os.SameFile(opened, there) {
-		return f, nil
-	}
-	return nil, f.Close()
+	there, err := os.Stat(l.file.Name())
+	return err == nil && os.SameFile(opened, there)
 }
 
 // Release ends the hold and removes the note, unless another process holds the run as well.
-func (h *Held) Release() error {
-	defer h.file.Close()
-	err := unix.Flock(int(h.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("release %s: %w", h.path, err)
-	}
-	return remove(h.path)
-}
+func (h *Held) Release() error { return errors.Join(h.note.discard(), h.note.close()) }
 
 // Leave ends the hold and keeps the note: the run continues without this process.
-func (h *Held) Leave() error { return h.file.Close() }
+func (h *Held) Leave() error { return h.note.close() }
+
+// discard removes the file, unless another process has locked it.
+func (l *lock) discard() error {
+	err := l.take(owned)
+	if errors.Is(err, errLocked) {
+		return nil
+	}
+	if err == nil {
+		err = os.Remove(l.file.Name())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the note of a run: %w", err)
+	}
+	return nil
+}
 
 // LeftBehind returns the runs whose notes no process holds, sorted by name.
 func LeftBehind() ([]string, error) {
@@ -93,43 +82,16 @@ func LeftBehind() ([]string, error) {
 		if !ok {
 			continue
 		}
-		free, err := unheld(filepath.Join(folder, f.Name()))
+		path := filepath.Join(folder, f.Name())
+		how, err := lockedAs(path)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("check whether a command follows run %s: %w", run, err)
 		}
-		if free {
+		if _, err := os.Stat(path); err == nil && how == unlocked { // a command that ends removes its note
 			left = append(left, run)
 		}
 	}
 	return left, nil
-}
-
-// unheld reports whether a note exists that no process holds.
-func unheld(path string) (bool, error) {
-	f, err := takeNote(path)
-	if err != nil || f == nil {
-		return false, err
-	}
-	return true, f.Close()
-}
-
-// takeNote locks a note exclusively. It returns nil if there is no note or another process holds it.
-func takeNote(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("check whether a command follows a run: %w", err)
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, f.Close()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("check whether a command follows a run: lock %s: %w", path, err), f.Close())
-	}
-	return f, nil
 }
 
 // Forget removes the note of a run that was left behind. If a process holds the run again, the note stays.
@@ -139,18 +101,14 @@ func Forget(run string) error {
 		return err
 	}
 	path := filepath.Join(folder, run+heldSuffix)
-	f, err := takeNote(path)
-	if err != nil || f == nil {
-		return err
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return errors.Join(remove(path), f.Close())
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the note of a run: %w", err)
+	note, err := openLock(path)
+	if err != nil {
+		return fmt.Errorf("forget run %s: %w", run, err)
 	}
-	return nil
+	return errors.Join(note.discard(), note.close())
 }
 
 func heldFolder() (string, error) {
@@ -159,21 +117,4 @@ func heldFolder() (string, error) {
 		return "", err
 	}
 	return layout{o.Root}.held(), nil
-}
-
-// WorkerRuns reports whether the local stack is running and has a worker.
-func WorkerRuns() (bool, error) {
-	o, err := Options{}.withDefaults()
-	if err != nil {
-		return false, err
-	}
-	l := layout{o.Root}
-	if !l.supervised() {
-		return false, nil
-	}
-	s, err := l.readState()
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return s.Parts[partWorker] > 0, err
 }

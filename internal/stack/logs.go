@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxLog     = 16 << 20 // bytes; a longer log is renamed when its part starts
+	maxLog     = 16 << 20 // bytes; a longer log is renamed when its server starts
 	tailLines  = 20
 	tailBytes  = 16 << 10
 	maxTailRow = 400 // bytes
@@ -80,9 +80,9 @@ type logWatch struct {
 	stall    stall
 }
 
-func (p *part) watchLog(from int64) *logWatch {
-	return &logWatch{path: p.layout.log(p.name), from: from, seen: from, diagnose: p.diagnose,
-		stall: stall{sign: p.signOfStall}}
+func (s *supervisor) watchLog(from int64) *logWatch {
+	return &logWatch{path: s.files.log(s.Server), from: from, seen: from, diagnose: s.program.diagnose,
+		stall: stall{sign: s.program.signOfStall}}
 }
 
 // look reads what is new and returns an error if the text says that the process cannot work.

@@ -19,13 +19,14 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary run as the other processes of a stack: the supervisor, the worker, a command that holds
+// TestMain lets the test binary run as the other processes of a stack: supervisors, the worker, a command that holds
 // a lease, and servers that misbehave.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "versitygw" {
 		fmt.Fprintln(os.Stderr, playServer(os.Args))
 		os.Exit(1)
 	}
+	times = testTuning
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(m.Run())
 	}
@@ -51,12 +52,7 @@ func playServer(args []string) error {
 func play(ctx context.Context, role string) error {
 	switch role {
 	case "supervise":
-		o, err := OptionsFromEnv()
-		if err != nil {
-			return err
-		}
-		o.tuning = testTuning
-		return Supervise(ctx, o)
+		return Supervise(ctx)
 	case "worker":
 		return playWorker(ctx)
 	case "stubborn": // a worker that ignores SIGTERM, and notes it
@@ -102,7 +98,7 @@ func play(ctx context.Context, role string) error {
 // timesHealthy returns how often the supervisor has found its worker healthy.
 func timesHealthy() int {
 	log, _ := os.ReadFile(layout{os.Getenv("ROPEWALK_HOME")}.supervisorLog())
-	return strings.Count(string(log), `msg="part healthy" part=worker`)
+	return strings.Count(string(log), `msg="server healthy" server=worker`)
 }
 
 // playWorker does what a real worker does: it records its environment and starts children in their own groups.
@@ -142,7 +138,7 @@ func playCommand(ctx context.Context) error {
 }
 
 var testTuning = tuning{startTimeout: time.Minute, stopTimeout: 8 * time.Second, quickDeath: 5 * time.Second,
-	maxQuick: 3, patience: time.Minute, backoff: 50 * time.Millisecond, firstLease: 15 * time.Second}
+	maxQuick: 3, patience: time.Minute, backoff: 50 * time.Millisecond}
 
 func testOptions(root string) Options {
 	self, err := os.Executable()
@@ -150,5 +146,5 @@ func testOptions(root string) Options {
 		panic(err)
 	}
 	return Options{Root: root, Need: Everything, Supervisor: []string{self, "supervise"},
-		Worker: []string{self, "worker"}, tuning: testTuning}
+		Worker: []string{self, "worker"}}
 }

@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,10 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 )
 
-// optionsVariable carries the options from the command to the supervisor that it starts.
-const optionsVariable = "ROPEWALK_STACK_OPTIONS"
-
-// Need says which parts a command uses. Parts that another lease has already started stay.
+// Need says which servers a command uses.
 type Need struct {
 	Temporal bool `json:"temporal"`
 	S3       bool `json:"s3"`
@@ -50,32 +46,29 @@ type Options struct {
 	// with "worker".
 	Supervisor []string `json:"supervisor"`
 	Worker     []string `json:"worker"`
-	// Progress receives one line of text per event: a part that starts, is ready, is restarted,
-	// during Join and later, from another goroutine. May be nil.
+	// Progress receives one line of text per event: a server that starts, is ready, is restarted, during Join and
+	// later, from other goroutines. May be nil.
 	Progress func(line string) `json:"-"`
-
-	tuning tuning
 }
 
-// tuning holds the times of supervision, so that tests can shorten them.
+// tuning holds the times of supervision.
 type tuning struct {
-	startTimeout time.Duration // from a part's start until it must be healthy
+	startTimeout time.Duration // from a server's start until it must be healthy
 	stopTimeout  time.Duration // from SIGTERM to SIGKILL
 	quickDeath   time.Duration // a failure sooner than this after health counts towards giving up
-	maxQuick     int           // a part is given up after this many quick failures in a row
-	patience     time.Duration // a part that is killed again and again before it is healthy is given up after this time
+	maxQuick     int           // a server is given up after this many quick failures in a row
+	patience     time.Duration // a server that is killed again and again before it is healthy is given up after this time
 	backoff      time.Duration // before the first restart; doubles up to 16 ×
-	firstLease   time.Duration // a supervisor that no command joins for this long exits
 }
 
-var defaultTuning = tuning{
+// times are the times of supervision, which tests shorten.
+var times = tuning{
 	startTimeout: 2 * time.Minute,
 	stopTimeout:  10 * time.Second,
 	quickDeath:   10 * time.Second,
 	maxQuick:     4,
 	patience:     10 * time.Minute,
 	backoff:      250 * time.Millisecond,
-	firstLease:   20 * time.Second,
 }
 
 // withDefaults fills in what the caller left empty and makes Root absolute.
@@ -124,9 +117,6 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	if o.tuning == (tuning{}) {
-		o.tuning = defaultTuning
-	}
 	return o, nil
 }
 
@@ -134,19 +124,4 @@ func setDefault(port *int, value int) {
 	if *port == 0 {
 		*port = value
 	}
-}
-
-// OptionsFromEnv returns the options that the command gave to the supervisor that it started. The hidden supervise
-// subcommand calls it. If supervise is run by hand, there are no options, which is an error.
-func OptionsFromEnv() (Options, error) {
-	text := os.Getenv(optionsVariable)
-	if text == "" {
-		return Options{}, fmt.Errorf("%s is not set: the supervisor is started by other commands, not by hand",
-			optionsVariable)
-	}
-	var o Options
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return Options{}, fmt.Errorf("parse %s: %w", optionsVariable, err)
-	}
-	return o, nil
 }

@@ -10,7 +10,7 @@ import (
 
 const loopbackIP = "127.0.0.1"
 
-// port is a part's listening port. Every try chooses it again until the part has been healthy once; from then on
+// port is a server's listening port. Every try chooses it again until the part has been healthy once; from then on
 // clients know it, and restarts keep it.
 type port struct {
 	use     string // for messages: "Temporal"

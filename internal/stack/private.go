@@ -19,8 +19,10 @@ func (l layout) makeFolders(say func(string)) error {
 	if made != nil && !errors.Is(made, fs.ErrExist) {
 		return made
 	}
-	if err := os.MkdirAll(l.logs(), 0o700); err != nil { // the folder of the objects is made with the S3 server
-		return err
+	for _, folder := range []string{l.logs(), l.servers()} { // the folder of the objects is made with the S3 server
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
 	}
 	opened, err := l.tighten()
 	if err != nil {
@@ -67,8 +69,8 @@ func (l layout) tighten() (opened []string, err error) {
 // isOurs reports whether a name in the state folder belongs to the stack or to another of our commands.
 func isOurs(name string) bool {
 	switch name {
-	case "logs", "s3", "objectmeta", "s3.json", "stack.json", "stack.sock", "start.lock", "stack.lock", "worker.ready",
-		"cache", "bench", "python", "gpu-bundle", "gpu-bundle.tar.gz":
+	case "logs", "s3", "objectmeta", "s3.json", "servers", "held", "worker.ready", "cache", "bench", "python",
+		"gpu-bundle", "gpu-bundle.tar.gz":
 		return true
 	}
 	return strings.HasPrefix(name, "temporal.db") || strings.HasSuffix(name, ".new")

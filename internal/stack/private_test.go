@@ -20,7 +20,7 @@ func TestStateIsPrivate(t *testing.T) {
 	l, progress := join(t, root, func(o *Options) { o.Need = Need{Temporal: true, S3: true} })
 	require.NoError(t, openStore(t, l.Addresses()).PutIfAbsent(t.Context(), "runs/a", []byte("x")))
 	require.Contains(t, progress.text(), "note: other users could reach ., s3 in "+root)
-	for _, path := range []string{".", "logs", "logs/temporal.log", "logs/s3.log", "s3", "s3.json", "stack.json",
+	for _, path := range []string{".", "logs", "logs/temporal.log", "logs/s3.log", "s3", "s3.json", "servers/s3.json",
 		"temporal.db", "temporal.db-wal"} {
 		fi, err := os.Stat(filepath.Join(root, path))
 		require.NoError(t, err)

@@ -5,33 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// spawner starts child processes that the kernel kills when this process dies. The kernel's signal is tied to the
-// *thread* that forked, so all starts happen on one thread that never ends.
-type spawner struct {
-	work chan func()
-
-	mu    sync.Mutex   // held while a child is started, so that adopt never takes a new child for an orphan
-	known map[int]bool // children that os/exec waits for
-}
-
-func newSpawner() *spawner {
-	s := &spawner{work: make(chan func()), known: map[int]bool{}}
-	go func() {
-		runtime.LockOSThread()
-		for f := range s.work {
-			f()
-		}
-	}()
-	return s
-}
 
 // process is a child that was started, in its own process group.
 type process struct {
@@ -42,38 +20,20 @@ type process struct {
 	stopped bool          // by stop, before it ended by itself
 }
 
-// start starts the command with its output going to log. Files that a private command makes are accessible to this user
-// only.
-func (s *spawner) start(cmd *exec.Cmd, log *os.File, private bool) (*process, error) {
+// startProcess starts the command with its output going to log. The kernel kills it when the thread that starts it ends,
+// as this process does.
+func startProcess(cmd *exec.Cmd, log *os.File) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	result := make(chan error)
-	s.work <- func() { result <- s.fork(cmd, private) }
-	if err := <-result; err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	p := &process{cmd: cmd, started: time.Now(), done: make(chan struct{})}
-	s.known[p.pid()] = true
 	go func() {
 		p.err = cmd.Wait()
-		s.mu.Lock()
-		delete(s.known, p.pid())
-		s.mu.Unlock()
 		close(p.done)
 	}()
 	return p, nil
-}
-
-// fork starts a child; a private child gets a strict umask. The umask is that of this process: starts happen one after
-// the other, and files that this process makes in the meantime are private anyway.
-func (s *spawner) fork(cmd *exec.Cmd, private bool) error {
-	if !private {
-		return cmd.Start()
-	}
-	defer unix.Umask(unix.Umask(0o077))
-	return cmd.Start()
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
@@ -135,19 +95,18 @@ func becomeSubreaper() error {
 	return nil
 }
 
-// adopt reaps orphans that became our children and have ended; with kill it also ends the others.
-func (s *spawner) adopt(kill bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// adoptOrphans reaps orphans that became our children and have ended; with kill it also ends the others. It leaves the
+// child that os/exec waits for alone, if there is one. It does not wait for a live orphan; one that was just killed is
+// reaped by the next call.
+func adoptOrphans(own int, kill bool) {
 	procs := readProcesses()
 	for _, pid := range procs.children[os.Getpid()] {
-		if s.known[pid] {
+		if pid == own {
 			continue
 		}
 		if kill {
 			killTree(procs, pid)
 		}
-		// adopt does not wait for a live orphan; one that was just killed is reaped by the next call.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }

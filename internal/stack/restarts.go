@@ -19,15 +19,15 @@ type endedError struct {
 func (e *endedError) Unwrap() error        { return e.error }
 func (e *endedError) Is(target error) bool { return e.outside && target == errFromOutside }
 
-// restarts decides how long to wait before a part is started again, and when to give it up. A part is given up for
-// faults of its program: several failures in a row, each before or soon after it was healthy. If a part is ended from
+// restarts decides how long to wait before a server is started again, and when to give it up. A server is given up for
+// faults of its program: several failures in a row, each before or soon after it was healthy. If a server is ended from
 // outside, it is restarted however often that happens, unless it has not been healthy at all for a long time.
 type restarts struct {
 	tuning  tuning
 	backoff time.Duration
 	own     int       // failures of the program itself in a row
 	tries   int       // ends in a row of either kind
-	last    time.Time // when the part was last healthy, or first started
+	last    time.Time // when the server was last healthy, or first started
 }
 
 func newRestarts(t tuning, now time.Time) *restarts {

@@ -3,7 +3,6 @@ package stack
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 )
 
@@ -18,21 +17,25 @@ func Running(opts Options) (Addresses, error) {
 		return Addresses{}, err
 	}
 	l := layout{opts.Root}
-	s, err := l.readState()
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !l.supervised() {
-		return Addresses{}, fmt.Errorf("%w in %s", ErrNotRunning, l.root)
-	}
-	if err != nil {
-		return Addresses{}, fmt.Errorf("read what runs in %s: %w", l.root, err)
-	}
-	if s.Addresses.S3Folder != "" { // the state holds no secrets
-		keys, err := l.loadCredentials()
+	var a Addresses
+	some := false
+	for _, server := range []string{workerName, temporalName, s3Name} { // a worker may use servers that are not ours
+		s, err := l.running(server)
+		if err == nil && server == workerName {
+			a = s.Addresses
+		}
+		if err == nil {
+			a, err = l.with(a, s.Addresses)
+		}
 		if err != nil {
 			return Addresses{}, err
 		}
-		s.Addresses.AccessKey, s.Addresses.SecretKey = keys.AccessKey, keys.SecretKey
+		some = some || s.PID > 0
 	}
-	return s.Addresses, nil
+	if !some {
+		return Addresses{}, fmt.Errorf("%w in %s", ErrNotRunning, l.root)
+	}
+	return a, nil
 }
 
 // IsLocal reports whether the Temporal server that a worker connects to is that of a local stack: one whose addresses
@@ -45,15 +48,26 @@ func IsLocal(hostPort string) bool {
 	return err == nil && a.UI != "" && a.Temporal == hostPort
 }
 
-// supervised reports whether a supervisor is running. One that was killed leaves its state behind. Asking makes no
-// file.
-func (l layout) supervised() bool {
-	if _, err := os.Stat(l.aliveLock()); err != nil {
-		return false
+// WorkerRuns reports whether the local stack is running and has a worker.
+func WorkerRuns() (bool, error) {
+	o, err := Options{}.withDefaults()
+	if err != nil {
+		return false, err
 	}
-	lock, err := tryLock(l.aliveLock())
-	if err == nil {
-		lock.release()
+	s, err := layout{o.Root}.running(workerName)
+	return s.Server > 0, err
+}
+
+// with adds to addresses those of local servers that b has, with their keys.
+func (l layout) with(a, b Addresses) (Addresses, error) {
+	if b.UI != "" {
+		a.Temporal, a.Namespace, a.UI, a.Logs = b.Temporal, b.Namespace, b.UI, b.Logs
 	}
-	return errors.Is(err, errLocked)
+	if b.S3Folder == "" {
+		return a, nil
+	}
+	a.S3Endpoint, a.S3Bucket, a.Region, a.S3Folder, a.Logs = b.S3Endpoint, b.S3Bucket, b.Region, b.S3Folder, b.Logs
+	keys, err := l.loadCredentials() // states hold no secrets
+	a.AccessKey, a.SecretKey = keys.AccessKey, keys.SecretKey
+	return a, err
 }

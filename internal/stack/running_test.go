@@ -21,12 +21,12 @@ func TestRunning(t *testing.T) {
 	require.Equal(t, l.Addresses().Env(), got.Env())
 	require.NotEmpty(t, got.SecretKey)
 
-	left, err := os.ReadFile(layout{root}.state())
+	left, err := os.ReadFile(layout{root}.state(temporalName))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	_, err = of()
 	require.ErrorIs(t, err, ErrNotRunning)
-	require.NoError(t, os.WriteFile(layout{root}.state(), left, 0o600)) // as a killed supervisor leaves it
+	require.NoError(t, os.WriteFile(layout{root}.state(temporalName), left, 0o600)) // as a killed supervisor leaves it
 	_, err = of()
 	require.ErrorIs(t, err, ErrNotRunning)
 	require.ErrorContains(t, err, root)

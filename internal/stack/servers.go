@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// temporalServer is the part that runs Temporal's development server and web UI.
+// temporalServer runs Temporal's development server and web UI.
 type temporalServer struct {
 	layout    layout
 	conf      temporalconf.Config
@@ -167,11 +167,9 @@ func (t *temporalServer) probe(ctx context.Context, p *process) error {
 	return nil
 }
 
-func (t *temporalServer) healthy() { t.front.settled = true }
-
 func (t *temporalServer) url() string { return t.guard.url() }
 
-// s3Server is the part that runs versitygw over a plain folder.
+// s3Server runs versitygw over a plain folder.
 type s3Server struct {
 	layout layout
 	keys   credentials
@@ -238,8 +236,6 @@ func (s *s3Server) probe(ctx context.Context, p *process) error {
 	}
 	return nil
 }
-
-func (s *s3Server) healthy() { s.port.settled = true }
 
 func (s *s3Server) url() string { return "http://" + s.port.address() }
 

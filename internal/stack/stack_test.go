@@ -3,7 +3,6 @@ package stack
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -96,11 +95,49 @@ func freePorts(t *testing.T, o Options) Options {
 	return o
 }
 
-func currentState(t *testing.T, root string) state {
+// running holds the processes of a stack by the servers' names, and the addresses.
+type running struct {
+	supervisors, servers map[string]int
+	addresses            Addresses
+}
+
+func current(t *testing.T, root string) running {
 	t.Helper()
-	s, err := layout{root}.readState()
-	require.NoError(t, err)
-	return s
+	r := running{map[string]int{}, map[string]int{}, Addresses{}}
+	for name := range titles {
+		s, err := layout{root}.running(name)
+		require.NoError(t, err)
+		if s.PID > 0 {
+			r.supervisors[name], r.servers[name] = s.PID, s.Server
+		}
+		r.addresses, err = layout{root}.with(r.addresses, s.Addresses)
+		require.NoError(t, err)
+	}
+	return r
+}
+
+// killSupervisors kills all supervisors of a stack and waits until the servers have ended with them.
+func killSupervisors(t *testing.T, root string) running {
+	t.Helper()
+	was := current(t, root)
+	for _, pid := range was.supervisors {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	for name, pid := range was.servers {
+		eventually(t, name+" has ended with its supervisor", func() bool { return !alive(pid) })
+	}
+	return was
+}
+
+// awaitNext waits until every server that ran has another supervisor and is healthy.
+func awaitNext(t *testing.T, root string, was running) {
+	t.Helper()
+	for name, pid := range was.supervisors {
+		eventually(t, "another supervisor has "+name, func() bool {
+			now, err := layout{root}.running(name)
+			return err == nil && now.PID != pid && now.Healthy
+		})
+	}
 }
 
 func alive(pid int) bool {
@@ -149,21 +186,19 @@ func TestLife(t *testing.T) {
 		"the worker is ready"} {
 		require.Contains(t, progress.text(), want)
 	}
-	peak, err := first.PeakMB(context.Background(), true)
-	require.NoError(t, err)
-	require.Greater(t, peak, 30.0, "three servers take that much")
-	require.Less(t, peak, 4096.0)
+	require.Greater(t, first.PeakMB(), 30.0, "three servers take that much")
+	require.Less(t, first.PeakMB(), 4096.0)
 
-	before := currentState(t, root)
+	before := current(t, root)
 	second, _ := join(t, root, nil)
 	require.Equal(t, a, second.Addresses(), "the second command shares the stack")
-	require.True(t, first.Stays(context.Background()), "the second command holds it")
-	require.Equal(t, before, currentState(t, root), "and starts nothing")
+	require.True(t, first.Stays(), "the second command holds it")
+	require.Equal(t, before, current(t, root), "and starts nothing")
 
-	killAndWatch(t, root, partTemporal, progress, "Temporal died (signal: killed): starting it again")
+	killAndWatch(t, root, temporalName, progress, "Temporal died (signal: killed): starting it again")
 	checkNamespace(t, a)
 	child := readInt(t, filepath.Join(root, "worker.child"))
-	killAndWatch(t, root, partWorker, progress, "the worker died (signal: killed): starting it again")
+	killAndWatch(t, root, workerName, progress, "the worker died (signal: killed): starting it again")
 	eventually(t, "the killed worker's child in another session has ended", func() bool { return !alive(child) })
 
 	pids := everyProcess(t, root)
@@ -172,42 +207,42 @@ func TestLife(t *testing.T) {
 		require.True(t, alive(pid), "a stack in use is not stopped")
 	}
 	require.NoError(t, second.Err())
-	eventually(t, "the second command is the last one", func() bool { return !second.Stays(context.Background()) })
+	require.False(t, second.Stays(), "the second command is the last one")
 	require.NoError(t, second.Close())
-	for _, pid := range pids[1:] {
+	for _, pid := range pids {
 		require.False(t, alive(pid), "Close of the last lease waits for the end")
 	}
-	eventually(t, "the supervisor has ended", func() bool { return !alive(pids[0]) })
-	require.NoFileExists(t, filepath.Join(root, "stack.sock"))
-	require.NoFileExists(t, filepath.Join(root, "stack.json"))
+	for name, pid := range before.supervisors {
+		eventually(t, "the supervisor of "+name+" has ended", func() bool { return !alive(pid) })
+		require.NoFileExists(t, layout{root}.state(name))
+	}
 
 	third, _ := join(t, root, func(o *Options) { o.Need = Need{Temporal: true} })
 	require.Equal(t, a.Namespace, third.Addresses().Namespace)
-	require.NotContains(t, currentState(t, root).Parts, partWorker, "nothing is started that is not needed")
+	require.Len(t, current(t, root).supervisors, 1, "nothing is started that is not needed")
 	checkNamespace(t, third.Addresses())
 }
 
-// killAndWatch kills a part and waits until it is healthy again, on its old address.
+// killAndWatch kills a server and waits until it is healthy again, on its old address.
 func killAndWatch(t *testing.T, root, name string, progress *lines, want string) {
 	t.Helper()
-	old := currentState(t, root)
-	require.NoError(t, syscall.Kill(old.Parts[name], syscall.SIGKILL))
+	old, said := current(t, root), strings.Count(progress.text(), want)
+	require.NoError(t, syscall.Kill(old.servers[name], syscall.SIGKILL))
 	eventually(t, name+" is restarted", func() bool {
-		now, err := layout{root}.readState()
-		return err == nil && now.Parts[name] != 0 && now.Parts[name] != old.Parts[name]
+		now, err := layout{root}.running(name)
+		return err == nil && now.Healthy && now.Server != old.servers[name]
 	})
-	require.Contains(t, progress.text(), want)
-	require.Equal(t, old.Addresses, currentState(t, root).Addresses)
+	eventually(t, "the command says so", func() bool { return strings.Count(progress.text(), want) > said })
+	require.Equal(t, old.addresses, current(t, root).addresses)
 }
 
-// everyProcess lists the supervisor, the parts and the worker's child.
+// everyProcess lists the servers and the worker's child.
 func everyProcess(t *testing.T, root string) []int {
-	s := currentState(t, root)
-	pids := []int{s.PID, readInt(t, filepath.Join(root, "worker.child"))}
-	for _, pid := range s.Parts {
+	pids := []int{readInt(t, filepath.Join(root, "worker.child"))}
+	for _, pid := range current(t, root).servers {
 		pids = append(pids, pid)
 	}
-	require.Len(t, pids, 5)
+	require.Len(t, pids, 4)
 	for _, pid := range pids {
 		require.True(t, alive(pid))
 	}
@@ -242,7 +277,7 @@ func checkWorkerEnv(t *testing.T, root string, a Addresses) {
 	for _, kv := range a.Env() {
 		require.Contains(t, string(env)+"\n", kv+"\n")
 	}
-	require.NotContains(t, string(env), optionsVariable)
+	require.NotContains(t, string(env), orderVariable)
 }
 
 // checkSecrecy looks for the secret key in every file except the one that holds it.
@@ -264,12 +299,11 @@ func checkSecrecy(t *testing.T, root string, a Addresses) {
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", a, a, a, a), a.SecretKey)
 }
 
-// Taken ports are replaced, with a notice. A root that is too deep for a socket works.
-func TestTakenPortsAndDeepRoot(t *testing.T) {
+// Taken ports are replaced, with a notice.
+func TestTakenPorts(t *testing.T) {
 	needServers(t)
-	root := filepath.Join(t.TempDir(), strings.Repeat("deep/", 20))
 	var ports []string
-	l, progress := join(t, root, func(o *Options) {
+	l, progress := join(t, t.TempDir(), func(o *Options) {
 		o.Need = Need{Temporal: true, S3: true}
 		for _, p := range []int{o.Ports.Temporal, o.Ports.UI, o.Ports.S3} {
 			taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
@@ -284,7 +318,6 @@ func TestTakenPortsAndDeepRoot(t *testing.T) {
 		require.NotContains(t, a.Temporal+a.UI+a.S3Endpoint, ":"+ports[i])
 	}
 	checkNamespace(t, a)
-	require.Less(t, len(currentState(t, root).Socket), 108)
 }
 
 // Stacks that start at the same time with the same preferred ports get different ports; none takes another's server for
@@ -311,9 +344,9 @@ func TestStacksStartedAtOnce(t *testing.T) {
 	require.Len(t, used, 3*len(leases))
 }
 
-// The children of a killed supervisor end with it. The commands that it served join the next supervisor, which one of
-// them starts, and find the servers at their old addresses, with Temporal's state.
-func TestKilledSupervisor(t *testing.T) {
+// Servers end with their killed supervisors. The commands that use them join the next supervisors, which one of the
+// commands starts, and find the servers at their old addresses, with Temporal's state.
+func TestKilledSupervisors(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
 	l, progress := join(t, root, nil)
@@ -327,20 +360,9 @@ func TestKilledSupervisor(t *testing.T) {
 		"Any")
 	require.NoError(t, err)
 	for range 2 {
-		s := currentState(t, root)
-		require.NoError(t, syscall.Kill(s.PID, syscall.SIGKILL))
-		for name, pid := range s.Parts {
-			eventually(t, name+" has ended with its supervisor", func() bool { return !alive(pid) })
-		}
-		eventually(t, "another supervisor has every part", func() bool {
-			now, err := layout{root}.readState()
-			return err == nil && now.PID != s.PID && now.Parts[partWorker] != 0 && now.Addresses.Temporal != ""
-		})
-		require.Equal(t, s.Addresses, currentState(t, root).Addresses)
-		_, err = l.PeakMB(context.Background(), false) // waits until this command has joined it
-		require.NoError(t, err)
-		_, err = reader.PeakMB(context.Background(), false)
-		require.NoError(t, err)
+		was := killSupervisors(t, root)
+		awaitNext(t, root, was)
+		require.Equal(t, was.addresses, current(t, root).addresses)
 		d, err := c.DescribeWorkflowExecution(context.Background(), "before", "")
 		require.NoError(t, err)
 		require.Equal(t, "before", d.GetWorkflowExecutionInfo().GetExecution().GetWorkflowId())
@@ -348,12 +370,14 @@ func TestKilledSupervisor(t *testing.T) {
 	}
 	require.NoError(t, l.Err())
 	require.NoError(t, reader.Err())
-	require.Contains(t, progress.text(), "the local stack's supervisor has died: joining the next one")
+	for _, title := range titles {
+		require.Contains(t, progress.text(), "the supervisor of "+title+" has died: joining the next one")
+	}
 	require.NoError(t, syscall.Kill(readInt(t, filepath.Join(root, "worker.child")), 0))
 }
 
-// Commands in different processes that start at the same time share one supervisor, and the lease of a killed command
-// ends.
+// Commands in different processes that start at the same time share each server's supervisor, and the lease of a killed
+// command ends.
 func TestCommandsAtOnce(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
@@ -377,12 +401,13 @@ func TestCommandsAtOnce(t *testing.T) {
 		said[line] = true
 	}
 	require.Len(t, said, 1, "all have the same addresses")
-	s := currentState(t, root)
+	s := current(t, root)
+	require.Len(t, s.supervisors, 3)
 	log, err := os.ReadFile(layout{root}.supervisorLog())
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(log), "supervisor started"))
+	require.Equal(t, 3, strings.Count(string(log), "supervisor started"))
 	for i, cmd := range commands {
-		require.True(t, alive(s.PID))
+		require.Equal(t, s, current(t, root))
 		if i%2 == 0 {
 			require.NoError(t, cmd.Process.Kill())
 			require.Error(t, cmd.Wait())
@@ -391,7 +416,7 @@ func TestCommandsAtOnce(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, cmd.Wait())
 	}
-	for name, pid := range s.Parts {
+	for name, pid := range s.servers {
 		eventually(t, name+" has ended", func() bool { return !alive(pid) })
 	}
 }
@@ -410,14 +435,8 @@ func TestInterruptedStart(t *testing.T) {
 	}
 	_, err := Join(ctx, o)
 	require.ErrorIs(t, err, context.Canceled)
-	eventually(t, "the supervisor has ended", func() bool {
-		l, err := tryLock(layout{root}.aliveLock())
-		if errors.Is(err, errLocked) {
-			return false
-		}
-		require.NoError(t, err)
-		l.release()
-		return true
-	})
-	require.NoFileExists(t, layout{root}.state())
+	require.Empty(t, current(t, root).supervisors, "Join has waited for the end")
+	for name := range titles {
+		require.NoFileExists(t, layout{root}.state(name))
+	}
 }

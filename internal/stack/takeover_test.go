@@ -1,10 +1,10 @@
 package stack
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -22,35 +22,32 @@ func playedS3(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// Every command that a killed supervisor served joins the next one, at the same address, and the last command to leave
-// still ends the stack.
+// Every command whose server's supervisor is killed joins the next one, at the same address, and the last command to
+// leave still ends the server.
 func TestTakeOver(t *testing.T) {
 	playedS3(t)
 	root := t.TempDir()
 	s3 := func(o *Options) { o.Need = Need{S3: true} }
 	first, progress := join(t, root, s3)
-	second, _ := join(t, root, s3)
-	for range 2 {
-		was := currentState(t, root)
-		require.NoError(t, syscall.Kill(was.PID, syscall.SIGKILL))
-		eventually(t, "another supervisor has the server", func() bool {
-			now, err := layout{root}.readState()
-			return err == nil && now.PID != was.PID && now.Parts[partS3] != 0 && now.Addresses.S3Endpoint != ""
-		})
+	second, more := join(t, root, s3)
+	for i := range 2 {
+		awaitNext(t, root, killSupervisors(t, root))
+		for _, said := range []*lines{progress, more} {
+			eventually(t, "the command has joined", func() bool {
+				return strings.Count(said.text(), "supervisor of S3 has died: joining the next one") == i+1
+			})
+		}
 		for _, l := range []*Lease{first, second} {
-			_, err := l.PeakMB(context.Background(), false) // waits until the command has joined
-			require.NoError(t, err)
 			require.NoError(t, l.Err())
 			require.Equal(t, 200, statusOf(t, l.Addresses().S3Endpoint))
 		}
 	}
-	require.Contains(t, progress.text(), "supervisor has died: joining the next one")
-	last := currentState(t, root)
+	last := current(t, root)
 	require.NoError(t, first.Close())
-	require.True(t, alive(last.PID))
+	require.Equal(t, last, current(t, root))
 	require.NoError(t, second.Close())
-	eventually(t, "the supervisor has ended", func() bool { return !alive(last.PID) })
-	require.False(t, alive(last.Parts[partS3]))
+	require.False(t, alive(last.servers[s3Name]))
+	eventually(t, "the supervisor has ended", func() bool { return !alive(last.supervisors[s3Name]) })
 }
 
 // If another process has taken the port of a stack, the stack cannot serve a command's clients: it is lost, and the
@@ -59,18 +56,16 @@ func TestTakeOverElsewhere(t *testing.T) {
 	playedS3(t)
 	root := t.TempDir()
 	l, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
-	was := currentState(t, root)
-	start, err := waitLock(context.Background(), layout{root}.startLock()) // no supervisor starts meanwhile
+	start, err := takeLock(t.Context(), layout{root}.starting(s3Name), owned) // no supervisor starts meanwhile
 	require.NoError(t, err)
-	require.NoError(t, syscall.Kill(was.PID, syscall.SIGKILL))
-	eventually(t, "the server has ended", func() bool { return !alive(was.Parts[partS3]) })
+	was := killSupervisors(t, root)
 	var thief net.Listener
 	eventually(t, "the port is free", func() bool { // connections of the server that has ended may hold it for a while
-		thief, err = net.Listen("tcp", was.Addresses.S3Endpoint[len("http://"):])
+		thief, err = net.Listen("tcp", was.addresses.S3Endpoint[len("http://"):])
 		return err == nil
 	})
 	defer thief.Close()
-	start.release()
+	require.NoError(t, start.close())
 	<-l.Done()
 	require.ErrorIs(t, l.Err(), ErrLost)
 	require.ErrorContains(t, l.Err(), "something else has taken its port")
@@ -82,20 +77,45 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	root := t.TempDir()
 	l, progress := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
 	for range testTuning.maxQuick + 2 {
-		killAndWatch(t, root, partS3, progress, "S3 died (signal: killed): starting it again")
+		killAndWatch(t, root, s3Name, progress, "S3 died (signal: killed): starting it again")
 	}
 	require.NoError(t, l.Err())
 }
 
-// A supervisor that is asked to stop ends the stack: no command starts another one.
+// A supervisor that is asked to stop ends its server: no command starts another one.
 func TestStoppedSupervisor(t *testing.T) {
 	playedS3(t)
 	root := t.TempDir()
 	l, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
-	require.NoError(t, syscall.Kill(currentState(t, root).PID, syscall.SIGTERM))
+	was := current(t, root)
+	require.NoError(t, syscall.Kill(was.supervisors[s3Name], syscall.SIGTERM))
 	<-l.Done()
 	require.ErrorIs(t, l.Err(), ErrLost)
 	require.ErrorContains(t, l.Err(), "was asked to stop")
-	eventually(t, "the stack has ended", func() bool { return !layout{root}.supervised() })
-	require.NoFileExists(t, layout{root}.state())
+	eventually(t, "the stack has ended", func() bool { return len(current(t, root).supervisors) == 0 })
+	require.False(t, alive(was.servers[s3Name]))
+	require.NoError(t, l.Close())
+	again, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
+	require.Equal(t, 200, statusOf(t, again.Addresses().S3Endpoint), "what it has left behind stops no one")
+}
+
+// A supervisor that is killed while it starts its server, or whose command is, is replaced or ends.
+func TestKilledWhileItStarts(t *testing.T) {
+	playedS3(t)
+	root := t.TempDir()
+	o := freePorts(t, testOptions(root))
+	o.Need = Need{S3: true}
+	killed := false
+	o.Progress = func(line string) {
+		if line == "starting S3…" && !killed {
+			s, err := layout{root}.readState(s3Name)
+			killed = err == nil && syscall.Kill(s.PID, syscall.SIGKILL) == nil
+		}
+	}
+	l, err := Join(t.Context(), o)
+	require.NoError(t, err)
+	require.True(t, killed)
+	require.Equal(t, 200, statusOf(t, l.Addresses().S3Endpoint))
+	require.NoError(t, l.Close())
+	require.Empty(t, current(t, root).supervisors)
 }

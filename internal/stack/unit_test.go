@@ -2,10 +2,13 @@ package stack
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,37 +70,66 @@ func TestSecretStaysInside(t *testing.T) {
 	require.NotContains(t, a.LogValue().String(), "hush")
 	require.Contains(t, a.Env(), "AWS_SECRET_ACCESS_KEY=hush")
 	l := layout{t.TempDir()}
-	require.NoError(t, l.writeState(state{Addresses: a}))
-	text, err := os.ReadFile(l.state())
+	require.NoError(t, os.Mkdir(l.servers(), 0o700))
+	require.NoError(t, l.writeState(s3Name, state{Addresses: a}))
+	text, err := os.ReadFile(l.state(s3Name))
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "hush")
 }
 
-func TestPrivateFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "d")
-	require.NoError(t, privateFolder(dir))
-	require.NoError(t, privateFolder(dir), "our own is taken again")
-	require.NoError(t, os.Chmod(dir, 0o755))
-	require.ErrorContains(t, privateFolder(dir), "must be a folder of mode 0700 that you own")
-	link := filepath.Join(t.TempDir(), "l")
-	require.NoError(t, os.Symlink(dir, link))
-	require.Error(t, privateFolder(link))
+// A full disk refuses a command that needs another server, and not one whose servers run: it may be the one that helps.
+func TestAFullDiskLeavesARunningStackUsable(t *testing.T) {
+	playedS3(t)
+	root := t.TempDir()
+	join(t, root, func(o *Options) { o.Need = Need{S3: true} })
+	defer func(was uint64) { minFree = was }(minFree)
+	minFree = math.MaxUint64
+	join(t, root, func(o *Options) { o.Need = Need{S3: true} })
+	_, err := Join(t.Context(), testOptions(root))
+	require.ErrorContains(t, err, "start the stack in "+root+": disk full: ")
 }
 
-// A full disk refuses a command that needs another part, and not one whose parts run: it may be the one that helps.
-func TestAFullDiskLeavesARunningStackUsable(t *testing.T) {
-	s := &supervisor{layout: layout{"/proc"}, parts: map[string]*part{partTemporal: {healthy: true},
-		partS3: {healthy: true}}, addresses: Addresses{UI: "u"}}
-	got, err := s.ensure(t.Context(), Need{Temporal: true, S3: true})
-	require.NoError(t, err)
-	require.Equal(t, s.addresses, got)
-	_, err = s.ensure(t.Context(), Need{Temporal: true, S3: true, Worker: true})
-	require.ErrorContains(t, err, "disk full: 0 MiB are free")
-	s.parts = map[string]*part{}
-	for _, need := range []Need{{Temporal: true}, {S3: true}} {
-		_, err = s.ensure(t.Context(), need)
-		require.ErrorContains(t, err, "disk full: 0 MiB are free")
+// The state keeps the last lines, and a command gets those that it has not shown yet.
+func TestLinesOfProgress(t *testing.T) {
+	var s state
+	require.Empty(t, s.since(0))
+	for i := range keptLines + 5 {
+		s.say(strconv.Itoa(i))
 	}
+	require.Len(t, s.since(0), keptLines)
+	require.Equal(t, []string{"23", "24"}, s.since(23))
+	require.Empty(t, s.since(25))
+}
+
+// A lock is shared or owned, others can ask about it, and it changes hands without a moment in which it is free.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	how, err := lockedAs(path)
+	require.NoError(t, err)
+	require.Equal(t, unlocked, how)
+	require.NoFileExists(t, path)
+	first, err := takeLock(t.Context(), path, shared)
+	require.NoError(t, err)
+	second, err := takeLock(t.Context(), path, shared)
+	require.NoError(t, err)
+	require.ErrorIs(t, first.take(owned), errLocked)
+	how, err = first.others()
+	require.NoError(t, err)
+	require.Equal(t, shared, how)
+	require.NoError(t, first.close())
+	require.NoError(t, second.take(owned))
+	how, err = second.others()
+	require.NoError(t, err)
+	require.Equal(t, unlocked, how, "its own lock is not another's")
+	how, err = lockedAs(path)
+	require.NoError(t, err)
+	require.Equal(t, owned, how)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = takeLock(ctx, path, shared)
+	require.ErrorIs(t, err, errLocked)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, second.close())
 }
 
 func TestFullDisk(t *testing.T) {

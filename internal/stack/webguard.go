@@ -22,7 +22,7 @@ import (
 // start workflows through it, and with them programs. So the UI listens on an inner address, which changes with every
 // start, and webGuard passes on to it what no page of another origin can have sent.
 
-// webGuard is the proxy on the UI's own port. It lives as long as the supervisor.
+// webGuard is the proxy on the UI's own port. It lives as long as the supervisor of Temporal.
 type webGuard struct {
 	server http.Server
 	port   port
@@ -91,10 +91,8 @@ func openGuard(p port, say func(string)) (*webGuard, error) {
 			}
 			proxy.ServeHTTP(w, r)
 		})}
-	go func() { _ = g.server.Serve(listener) }() // ends only with close
+	go func() { _ = g.server.Serve(listener) }() // ends with the process
 	return g, nil
 }
 
 func (g *webGuard) url() string { return "http://" + g.port.address() }
-
-func (g *webGuard) close() { _ = g.server.Close() }

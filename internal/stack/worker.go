@@ -15,12 +15,12 @@ import (
 // readyVariable names the file to which a supervised worker writes its process id once it polls.
 const readyVariable = "ROPEWALK_READY_FILE"
 
-// workerProcess is the part that runs the worker: this executable, with the addresses of the servers in its
+// workerProcess runs the worker: this executable, with the addresses of the servers in its
 // environment.
 type workerProcess struct {
 	layout    layout
 	argv      []string
-	addresses func() Addresses
+	addresses Addresses
 }
 
 func (w *workerProcess) command() (*exec.Cmd, error) {
@@ -28,7 +28,7 @@ func (w *workerProcess) command() (*exec.Cmd, error) {
 		return nil, fmt.Errorf("remove the last worker's ready file: %w", err)
 	}
 	cmd := exec.Command(w.argv[0], w.argv[1:]...)
-	cmd.Env = append(os.Environ(), w.addresses().Env()...) // the last of two values counts
+	cmd.Env = append(os.Environ(), w.addresses.Env()...) // the last of two values counts
 	cmd.Env = append(cmd.Env, readyVariable+"="+w.layout.readyFile(), "ROPEWALK_HOME="+w.layout.root)
 	return cmd, nil
 }

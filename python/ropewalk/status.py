@@ -99,15 +99,15 @@ def latest_note(bucket: Bucket, run: str) -> dict[str, Any] | None:
 
 
 def known_server(bucket: Bucket) -> str:
-    """Returns "stopped" if the bucket belongs to a local stack that does not run; the package asks no server, so that
-    it otherwise knows nothing ("")."""
+    """Returns "stopped" if the bucket belongs to a local stack whose Temporal does not run; the package asks no server,
+    so that it otherwise knows nothing ("")."""
     if not bucket.local:
         return ""
-    lock = Path(bucket.root).parent.parent / "stack.lock"
+    lock = Path(bucket.root).parent.parent / "servers" / "temporal.lock"
     try:
         with lock.open("rb") as held:
-            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+            fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
         return ""  # its supervisor holds the lock all its life
     except OSError:
         return ""  # a copy of a bucket, which no stack serves

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,11 @@ def test_notes_and_the_stack(tmp_path: Path) -> None:
     assert listed()[0] == ("a", "parked", "no_space")
     put(bucket, "states/a/20260102T030406.000000Z-running.json", {"state": "running"})
     assert listed()[0] == ("a", "running", "")
-    with (tmp_path / "stack.lock").open("w") as lock:
+    (tmp_path / "servers").mkdir()
+    with (tmp_path / "servers" / "temporal.lock").open("w") as lock:
         assert listed()[0] == ("a", "interrupted", ""), "the stack has run here and does not now"
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        whole = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0)
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, whole)
         assert listed()[0] == ("a", "running", "")
 
 

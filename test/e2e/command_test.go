@@ -3,7 +3,6 @@ package e2e
 import (
 	"cmp"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -115,5 +114,5 @@ func (h *home) interrupt(t *testing.T, run *command, says string) {
 	require.Equal(t, 130, r.code, r.err)
 	require.Contains(t, r.err, says)
 	require.Empty(t, r.out)
-	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"), "what the command started ends with it")
+	require.False(t, h.runs(), "what the command started ends with it")
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func TestFaultsOfTheEnvironment(t *testing.T) {
 			require.NotContains(t, r.err, "wrong-secret-0815")
 			require.Empty(t, r.out)
 			require.Less(t, strings.Count(r.err, "\n"), 25, "short enough to be read:\n%s", r.err)
-			require.NoFileExists(t, filepath.Join(h.dir, "stack.json"), "nothing is left running")
+			require.False(t, h.runs(), "nothing is left running")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -83,10 +85,16 @@ func (h *home) ensureDown(t *testing.T) {
 	h.ended(t)
 }
 
-// ended waits for the end of the stack. The supervisor counts a command that was killed until it notices.
+// ended waits for the end of the stack.
 func (h *home) ended(t *testing.T) {
 	t.Helper()
-	eventually(t, func() bool { return !exists(filepath.Join(h.dir, "stack.json")) }, "the stack to end")
+	eventually(t, func() bool { return !h.runs() }, "the stack to end")
+}
+
+// runs reports whether the home has a stack.
+func (h *home) runs() bool {
+	_, err := stack.Running(stack.Options{Root: h.dir})
+	return !errors.Is(err, stack.ErrNotRunning)
 }
 
 // stop ends the stack at the end of all tests.
@@ -146,22 +154,34 @@ func (r result) parked(t *testing.T) parkedReport {
 	return out
 }
 
-// state is the content of stack.json about the running stack.
+// state is what the supervisors tell about the running stack.
 type state struct {
-	PID       int `json:"pid"` // the supervisor's
-	Addresses struct {
+	Supervisors map[string]int // by the names of their servers
+	Parts       map[string]int // the servers
+	Addresses   struct {
 		Temporal  string `json:"temporal"`
 		UI        string `json:"ui"`
 		Namespace string `json:"namespace"`
-	} `json:"addresses"`
-	Parts map[string]int `json:"parts"`
+	}
 }
 
 func (h *home) state(t *testing.T) state {
 	t.Helper()
-	var s state
-	text, err := os.ReadFile(filepath.Join(h.dir, "stack.json"))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &s))
+	s := state{Supervisors: map[string]int{}, Parts: map[string]int{}}
+	for _, name := range []string{"s3", "worker", "temporal"} { // the worker may use a Temporal that is not ours
+		text, err := os.ReadFile(filepath.Join(h.dir, "servers", name+".json"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		require.NoError(t, err)
+		var one struct {
+			PID       int `json:"pid"`
+			Server    int `json:"server"`
+			Addresses any `json:"addresses"`
+		}
+		one.Addresses = &s.Addresses
+		require.NoError(t, json.Unmarshal(text, &one))
+		s.Supervisors[name], s.Parts[name] = one.PID, one.Server
+	}
 	return s
 }

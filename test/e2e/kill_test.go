@@ -60,7 +60,7 @@ func (h *home) freezeWhile(t *testing.T, so func() bool, what string) int {
 	return worker
 }
 
-// The servers, their supervisor and the command are killed one after the other, each in the middle of a step. Then
+// The servers, their supervisors and the command are killed one after the other, each in the middle of a step. Then
 // Temporal's database is damaged, which the error says, and what to do. The run needs only the record.
 func TestABrokenStackLosesNothing(t *testing.T) {
 	h, want := needs(t, ownServers("it kills them, and damages Temporal's database"))
@@ -79,15 +79,20 @@ func TestABrokenStackLosesNothing(t *testing.T) {
 			"%s to be started again", part)
 	}
 
-	// Both servers and the worker die with the supervisor. The command joins the next one.
+	// Both servers and the worker die with their supervisors. The command joins the next ones.
 	halfDone()
 	was := h.state(t)
-	require.NoError(t, syscall.Kill(was.PID, syscall.SIGKILL))
-	run.says(t, "the local stack's supervisor has died: joining the next one")
-	eventually(t, func() bool {
-		now := h.state(t)
-		return now.PID != was.PID && now.Parts["worker"] > 0
-	}, "the next supervisor to have a worker")
+	require.Len(t, was.Supervisors, 3)
+	for _, pid := range was.Supervisors {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	for name, title := range map[string]string{"temporal": "Temporal", "s3": "S3", "worker": "the worker"} {
+		run.says(t, "the supervisor of "+title+" has died: joining the next one")
+		eventually(t, func() bool {
+			now := h.state(t)
+			return now.Supervisors[name] != was.Supervisors[name] && now.Parts[name] > 0
+		}, "the next supervisor to have %s", title)
+	}
 	require.Equal(t, was.Addresses, h.state(t).Addresses)
 	h.interrupt(t, run, "ropewalk resume "+name)
 

@@ -33,7 +33,7 @@ func faultsOfStorms() []fault {
 		{"kill temporal", func(s *storm, t *testing.T) bool { return s.kill(t, "temporal") }},
 		{"kill s3", func(s *storm, t *testing.T) bool { return s.kill(t, "s3") }},
 		{"kill all three", func(s *storm, t *testing.T) bool { return s.kill(t, "worker", "temporal", "s3") }},
-		{"kill supervisor", (*storm).killSupervisor},
+		{"kill supervisors", (*storm).killSupervisors},
 		{"kill command", func(s *storm, _ *testing.T) bool { return s.signalCommand(syscall.SIGKILL) }},
 		{"interrupt command", func(s *storm, _ *testing.T) bool { return s.signalCommand(syscall.SIGINT) }},
 		{"cancel", (*storm).cancel},
@@ -58,7 +58,7 @@ func faultsOfStorms() []fault {
 // parts are the processes of the stack that run, by name; none while it starts or ends.
 func (s *storm) parts(t *testing.T) state {
 	t.Helper()
-	if !exists(filepath.Join(s.h.dir, "stack.json")) {
+	if !s.h.runs() {
 		return state{}
 	}
 	return s.h.state(t)
@@ -156,10 +156,12 @@ func (s *storm) stopServer(t *testing.T) bool {
 	return s.server.cmd.Process.Signal(syscall.SIGCONT) == nil
 }
 
-func (s *storm) killSupervisor(t *testing.T) bool {
+func (s *storm) killSupervisors(t *testing.T) (some bool) {
 	t.Helper()
-	pid := s.parts(t).PID
-	return pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
+	for _, pid := range s.parts(t).Supervisors {
+		some = pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil || some
+	}
+	return some
 }
 
 func (s *storm) signalCommand(what syscall.Signal) bool {
