@@ -62,8 +62,8 @@ func (l *Lease) look(u *use) (alive bool, s state, err error) {
 	return alive, s, nil
 }
 
-// start starts a detached supervisor, unless another command has started one meanwhile. It waits until the supervisor is
-// alive or has told why it failed, and returns its process id, or 0 if it is another command's.
+// start starts a detached supervisor, unless another command has started one meanwhile. It waits until the supervisor
+// is alive or has told why it failed, and returns its process id, or 0 if it is another command's.
 func (l *Lease) start(ctx context.Context, server string) (pid int, err error) {
 	starting, err := takeLock(ctx, l.files.starting(server), owned)
 	if err != nil {

@@ -55,8 +55,8 @@ func (l *Lease) lose(ctx context.Context, err error) {
 	close(l.lost)
 }
 
-// takeOver joins the next supervisor of a server, which it starts itself if no other command does. The server comes back
-// at its old address, so that the command's clients continue.
+// takeOver joins the next supervisor of a server, which it starts itself if no other command does. The server comes
+// back at its old address, so that the command's clients continue.
 func (l *Lease) takeOver(ctx context.Context, u *use) error {
 	if time.Since(u.since) >= times.quickDeath {
 		u.deaths = 0

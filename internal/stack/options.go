@@ -57,7 +57,7 @@ type tuning struct {
 	stopTimeout  time.Duration // from SIGTERM to SIGKILL
 	quickDeath   time.Duration // a failure sooner than this after health counts towards giving up
 	maxQuick     int           // a server is given up after this many quick failures in a row
-	patience     time.Duration // a server that is killed again and again before it is healthy is given up after this time
+	patience     time.Duration // a server killed again and again before it is healthy is given up after this
 	backoff      time.Duration // before the first restart; doubles up to 16 ×
 }
 

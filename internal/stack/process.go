@@ -20,8 +20,8 @@ type process struct {
 	stopped bool          // by stop, before it ended by itself
 }
 
-// startProcess starts the command with its output going to log. The kernel kills it when the thread that starts it ends,
-// as this process does.
+// startProcess starts the command with its output going to log. The kernel kills it when the thread that starts it
+// ends, as this process does.
 func startProcess(cmd *exec.Cmd, log *os.File) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -44,8 +44,8 @@ func openDocument(t *testing.T) document {
 
 func TestOpenAPIHoldsEveryField(t *testing.T) {
 	d := openDocument(t)
-	bodies := []any{CallBody{}, FileIn{}, LimitsBody{}, ResultBody{}, FileOut{}, TimingBody{}, HealthBody{}, ErrorBody{},
-		ErrorDetail{}}
+	bodies := []any{CallBody{}, FileIn{}, LimitsBody{}, ResultBody{}, FileOut{}, TimingBody{}, HealthBody{},
+		ErrorBody{}, ErrorDetail{}}
 	require.Len(t, d.Components.Schemas, len(bodies))
 	optional := map[string]bool{"CallBody.code": false} // a pointer, so that "" differs from a missing field
 	for _, body := range bodies {
