@@ -2,8 +2,6 @@ package rl
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/rl/diagnose"
@@ -12,7 +10,6 @@ import (
 
 var diagnoseKinds = vectors.Kinds{
 	"diag/pass_at_k":                    testPassAtK,
-	"diag/ratio_out_of_bounds":          testRatios,
 	"diag/eight_groups":                 testEightGroups,
 	"diag/zero_advantage_task_fraction": testZeroAdvantage,
 }
@@ -36,59 +33,6 @@ func testPassAtK(t *testing.T, c vectors.Case) {
 		got = append(got, p)
 	}
 	vectors.Equal(t, "pass@k", got, want)
-}
-
-func testRatios(t *testing.T, c vectors.Case) {
-	var in struct {
-		Ratio, Adv []float64
-		Mask       []float64
-		Low        float64  `json:"eps_low"`
-		High       float64  `json:"eps_high"`
-		Dual       *float64 `json:"dual_c"`
-	}
-	var want map[string]float64
-	c.Decode(t, &in, &want)
-	var ratio, adv []float64
-	for i := range in.Ratio {
-		if in.Mask == nil || in.Mask[i] == 1 {
-			ratio, adv = append(ratio, in.Ratio[i]), append(adv, in.Adv[i])
-		}
-	}
-	report := func(dual float64) diagnose.RatioReport {
-		r, err := diagnose.NewRatios(diagnose.RatioBounds{Low: in.Low, High: in.High, Dual: dual})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Add(ratio, adv); err != nil {
-			t.Fatal(err)
-		}
-		return r.Report()
-	}
-	plain := report(0)
-	got := map[string]float64{
-		"low_neg": plain.LowNegative, "low_pos": plain.LowPositive,
-		"high_neg": plain.HighNegative, "high_pos": plain.HighPositive,
-		"effective_clip_fraction": plain.EffectiveClip,
-	}
-	for name, value := range want {
-		// The dual clip's C is in the inputs or, where it is not, in the output's name.
-		if suffix, ok := strings.CutPrefix(name, "dual_clip_fraction"); ok {
-			dual, err := strconv.ParseFloat(strings.TrimPrefix(suffix, "_C"), 64)
-			if in.Dual != nil {
-				dual = *in.Dual
-			} else if err != nil {
-				t.Errorf("output %s names no C", name)
-				continue
-			}
-			got[name] = report(dual).DualClip
-		}
-		v, ok := got[name]
-		if !ok {
-			t.Errorf("no test checks output %s", name)
-			continue
-		}
-		vectors.Equal(t, name, []float64{v}, []float64{value})
-	}
 }
 
 func testEightGroups(t *testing.T, c vectors.Case) {

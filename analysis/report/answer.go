@@ -45,6 +45,15 @@ func (a answer) number(row int, column string) float64 {
 	return math.NaN()
 }
 
+// count returns a cell as a whole number, 0 for null.
+func (a answer) count(row int, column string) int {
+	n := a.number(row, column)
+	if math.IsNaN(n) {
+		return 0
+	}
+	return int(n)
+}
+
 // text returns a cell as text, "" for null.
 func (a answer) text(row int, column string) string {
 	switch x := a.at(row, column).(type) {
@@ -79,13 +88,35 @@ func (a answer) steps() []float64 {
 	return out
 }
 
-// known reports whether any of the values is a number.
-func known(values []float64) bool {
-	return slices.ContainsFunc(values, func(v float64) bool { return !math.IsNaN(v) })
+// kinds returns the different texts of a column, in their order.
+func (a answer) kinds(column string) (out []string) {
+	for i := range a.rows() {
+		if kind := a.text(i, column); !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	sortNumbers(out)
+	return out
 }
 
-// pivot spreads a column's values by the keys of another: for each key, in order of appearance and
-// then sorted by less, one value a step, and NaN where a step has none.
+// known reports whether any of the values is a number.
+func known(values []float64) bool { return len(numbers(values)) > 0 }
+
+// numbers returns the values without NaN.
+func numbers(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+}
+
+// sum adds the values up; those that are missing count as 0.
+func sum(values []float64) (out float64) {
+	for _, v := range numbers(values) {
+		out += v
+	}
+	return out
+}
+
+// pivot spreads a column's values by the keys of another: for each key, in order, one value a step, and absent where a
+// step has none.
 func (a answer) pivot(key, value string, absent float64) (steps []float64, keys []string, values map[string][]float64) {
 	at := map[float64]int{}
 	for _, x := range a.steps() {
@@ -94,16 +125,13 @@ func (a answer) pivot(key, value string, absent float64) (steps []float64, keys 
 			steps = append(steps, x)
 		}
 	}
-	values = map[string][]float64{}
-	for i, x := range a.steps() {
-		k := a.text(i, key)
-		if values[k] == nil {
-			keys = append(keys, k)
-			values[k] = slices.Repeat([]float64{absent}, len(steps))
-		}
-		values[k][at[x]] = a.number(i, value)
+	keys, values = a.kinds(key), map[string][]float64{}
+	for _, k := range keys {
+		values[k] = slices.Repeat([]float64{absent}, len(steps))
 	}
-	slices.Sort(keys)
+	for i, x := range a.steps() {
+		values[a.text(i, key)][at[x]] = a.number(i, value)
+	}
 	return steps, keys, values
 }
 
@@ -122,3 +150,7 @@ func (a answer) table(units map[string]chart.Unit) *Table {
 	}
 	return t
 }
+
+func whole(n int) string           { return strconv.Itoa(n) }
+func percent(share float64) string { return chart.Value(share, chart.Percent) }
+func plainNumber(v float64) string { return chart.Value(v, chart.Plain) }

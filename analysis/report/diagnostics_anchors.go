@@ -13,44 +13,41 @@ var anchorGroups = figure{
 		var all diagnose.Anchors
 		for _, s := range d.tokens {
 			for _, r := range s.rows {
-				for _, anchor := range r.Anchors { // only the sums of their advantages are recorded
-					if err := all.Add(diagnose.TurnRow{Group: r.GroupID, Anchor: anchor}); err != nil {
-						return err
-					}
+				for _, anchor := range r.Anchors {
+					all.Add(r.GroupID, anchor)
 				}
 			}
 		}
 		r := all.Report()
-		if r.Rows == 0 {
+		if r.Turns == 0 {
 			f.Empty = noSteps
 			return nil
 		}
 		f.Note = fmt.Sprintf("An anchor group is the set of turns of one task that start from the same state. GiGPO "+
 			"and step-level credit compare turns only within such a group. %s groups hold %s turns; %s of the "+
-			"groups have a single turn.", plainNumber(float64(r.Groups)), plainNumber(float64(r.Rows)),
+			"groups have a single turn.", plainNumber(float64(r.Groups)), plainNumber(float64(r.Turns)),
 			percent(r.Singletons)) + sampled(d)
-		f.SVG = chart.Bars(f.Title, sizes(r.Sizes))
+		f.SVG = chart.Bars(f.Title, counted(r.Sizes, "turn", "turns"))
 		return nil
 	},
 }
 
-// mostSizes bounds the bars of a histogram; greater values share one more bar.
+// mostSizes bounds the bars of a histogram; the last one counts greater values too.
 const mostSizes = 10
 
-func sizes(bins []diagnose.Bin) (out []chart.Bar) {
+// counted makes bars of a histogram.
+func counted(bins []diagnose.Bin, one, several string) (out []chart.Bar) {
 	for i, b := range bins {
-		if i < mostSizes || len(bins) == mostSizes+1 {
-			name := "turns"
-			if b.Value == 1 {
-				name = "turn"
-			}
-			out = append(out, chart.Bar{Name: fmt.Sprintf("%d %s", b.Value, name), Color: 1, Value: float64(b.Count)})
+		name := fmt.Sprintf("%d %s", b.Value, several)
+		if b.Value == 1 {
+			name = "1 " + one
+		}
+		if i >= mostSizes {
+			out[mostSizes-1].Name = fmt.Sprintf("%d %s or more", bins[mostSizes-1].Value, several)
+			out[mostSizes-1].Value += float64(b.Count)
 			continue
 		}
-		if i == mostSizes {
-			out = append(out, chart.Bar{Name: fmt.Sprintf("%d turns or more", b.Value), Color: 1})
-		}
-		out[mostSizes].Value += float64(b.Count)
+		out = append(out, chart.Bar{Name: name, Color: 1, Value: float64(b.Count)})
 	}
 	return out
 }

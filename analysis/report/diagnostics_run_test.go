@@ -54,7 +54,7 @@ func TestDiagnosticsOfARun(t *testing.T) {
 
 	missing := missingOf(page)
 	require.Contains(t, missing["What VSPO sampled"], "does not sample by value")
-	require.Contains(t, missing["From one tool call to the next"], "called tools twice")
+	require.Contains(t, missing["From one tool call to the next"], "has two calls")
 	require.Contains(t, missing["Branches per trajectory"], "no branches")
 	require.Contains(t, missing["Valid format and valid action"], "No trajectory records")
 	require.NotContains(t, missing, "The replay buffer")

@@ -23,24 +23,6 @@ func asked(name string, columns string, rows ...[]any) data {
 		answers: map[string]answer{name: {sql.Result{Columns: strings.Fields(columns), Rows: rows}}}}
 }
 
-func TestGroupsAreJoinedByStep(t *testing.T) {
-	d := asked("group_rewards", "step group_id reward kept n",
-		[]any{int32(1), "a", 0.0, int32(0), int64(2)}, []any{int32(1), "a", 1.0, int32(1), int64(2)},
-		[]any{int32(1), "b", 1.0, int32(1), int64(3)},
-		[]any{int32(2), "b", 0.0, int32(0), int64(4)})
-	steps, groups := groupsOf(d.answers["group_rewards"])
-	require.Equal(t, []float64{1, 2}, steps)
-	require.Len(t, groups[0], 2)
-	require.Equal(t, []float64{0, 0, 1, 1}, groups[0][0].Rewards)
-	require.Equal(t, []float64{1, 1}, groups[0][0].Kept)
-	require.Equal(t, []float64{0, 0, 0, 0}, groups[1][0].Rewards)
-	require.Empty(t, groups[1][0].Kept)
-	f := drawn(d, zeroAdvantage)
-	require.Empty(t, f.Empty)
-	require.Contains(t, f.SVG, "always solved: 50.0%")
-	require.Contains(t, f.SVG, "never solved: 100.0%")
-}
-
 func TestStabilityOfTheEnd(t *testing.T) {
 	var rows [][]any
 	for _, rate := range []float64{0, 0, 0, 0, 0, 0.1, 0.9, 0.2, 0.5, 0.7} {
@@ -62,101 +44,17 @@ func TestPassAtKOfEvaluations(t *testing.T) {
 	require.Contains(t, f.SVG, "step 9: 75.0%")
 }
 
-func TestToolErrorsByKind(t *testing.T) {
-	const columns = "step reward calls unread timeouts failed n"
-	withShares := func(d data, shares ...[]any) data {
-		d.answers["tool_errors"] = answer{sql.Result{Columns: []string{"step", "positive", "negative"}, Rows: shares}}
-		return d
-	}
-	// 10 calls in positive trajectories: one not readable, two late, one that fails as it runs. In step 2 only a
-	// trajectory without reward calls a tool.
-	f := drawn(withShares(asked("tool_use", columns,
-		[]any{int32(1), 1.0, int64(5), int64(0), int64(1), int64(1), int64(1)},
-		[]any{int32(1), 1.0, int64(5), int64(1), int64(1), int64(3), int64(1)},
-		[]any{int32(1), 0.0, int64(7), int64(7), int64(0), int64(7), int64(1)},
-		[]any{int32(1), 1.0, int64(0), int64(0), int64(0), int64(0), int64(2)},
-		[]any{int32(2), 0.0, int64(2), int64(0), int64(0), int64(1), int64(1)},
-	), []any{int32(1), 0.4, 1.0}, []any{int32(2), nil, 0.5}), toolErrors)
-	require.Empty(t, f.Empty)
-	for _, part := range []string{"failed: 10.0%", "not parsed: 10.0%", "out of time: 20.0%",
-		"trajectories affected: 100.0%", "calls where the reward is ≤ 0: 50.0%"} {
-		require.Contains(t, f.SVG, part)
-	}
-	require.NotContains(t, f.SVG, "failed: 0.0%", "no call is no share of failed calls")
-	broken := asked("tool_use", columns, []any{int32(1), 1.0, int64(1), int64(0), int64(0), int64(2), int64(1)})
-	require.Contains(t, drawn(withShares(broken), toolErrors).Empty, "cannot be used")
-	idle := asked("tool_use", columns, []any{int32(1), 1.0, int64(0), int64(0), int64(0), int64(0), int64(1)})
-	require.Contains(t, drawn(withShares(idle, []any{int32(1), nil, nil}), toolErrors).Empty, "called a tool")
-}
-
-func TestEffortAndValidity(t *testing.T) {
-	d := asked("effort", "step tool_calls turns response_tokens truncated n",
-		[]any{int32(1), int32(2), int32(3), int32(10), int32(1), int64(1)},
-		[]any{int32(1), int32(0), int32(1), int32(5), int32(0), int64(3)})
-	of, err := efforts(d)
-	require.NoError(t, err)
-	require.InDelta(t, 0.5, of.reports[0].Calls.Mean, 0)
-	require.InDelta(t, 1.5, of.reports[0].Turns.Mean, 0)
-	require.Contains(t, drawn(d, truncation).SVG, "25.0%")
-
-	// 2 trajectories of 2 turns, one of them malformed and void; 1 trajectory of 1 good turn.
-	v := asked("validity", "step turns malformed_turns void_turns n",
-		[]any{int32(1), int32(2), int32(1), int32(0), int64(2)},
-		[]any{int32(1), int32(1), int32(0), int32(0), int64(1)})
-	f := drawn(v, validity)
-	for _, part := range []string{"format, turns: 60.0%", "format, whole trajectories: 33.3%",
-		"action, turns: 100.0%"} {
-		require.Contains(t, f.SVG, part)
-	}
-}
-
 func TestTransitionsAreDrawn(t *testing.T) {
-	d := asked("sequences", "labels n", []any{"py: ok\x1fpy: ok\x1fpy: bad", int64(3)}, []any{"py: bad", int64(2)},
-		[]any{"rare\x1frare", int64(1)})
-	f := drawn(d, transitions)
+	d := asked("call_outcomes", "success labels n", []any{int32(1), "py: ok\x1fpy: ok\x1fpy: bad", int64(3)},
+		[]any{int32(0), "py: bad", int64(2)}, []any{int32(0), "rare\x1frare", int64(1)})
+	f := drawn(d, allCalls)
 	require.Empty(t, f.Empty)
 	require.Contains(t, f.SVG, "<title>py: ok → py: ok: 3</title>")
 	require.Contains(t, f.SVG, "<title>py: ok → py: bad: 3</title>")
 	require.NotContains(t, f.SVG, "rare")
 	require.Contains(t, f.Note, "50.0% of the transitions")
-	require.Contains(t, drawn(asked("sequences", "labels n", []any{"py: ok", int64(9)}), transitions).Empty, "twice")
-	require.Contains(t, drawn(asked("sequences", "labels n"), transitions).Empty, "called a tool")
-}
-
-func TestLoadOfTheTools(t *testing.T) {
-	// One call waits for a second and runs for one, another runs for two at the same time: in 2 seconds half a call
-	// waits on average.
-	d := asked("tool_load", "step waited started finished", []any{int32(1), 0.0, 1000.0, 1002.0},
-		[]any{int32(1), 1.0, 1001.0, 1002.0})
-	f := drawn(d, toolLoad)
-	require.Equal(t, []string{"2", "2000.0 ms", "2000.0 ms", "2000.0 ms", "2000.0 ms", "500.0 ms", "2"},
-		f.Table.Rows[0])
-	require.Contains(t, f.SVG, "waiting: 0.5")
-	require.Contains(t, f.SVG, "waiting or running: 2")
-}
-
-func TestWhatVSPODrew(t *testing.T) {
-	d := asked("value_scores", "step group_id score copies weight",
-		[]any{int32(1), "a", 0.25, int32(3), 1.5}, []any{int32(1), "b", 0.0, int32(0), 0.0},
-		[]any{int32(1), "c", 0.0, int32(0), 0.0}, []any{int32(1), "d", 0.25, int32(1), 1.0})
-	f := drawn(d, vspoDraws)
-	require.Equal(t, [][]string{{"0", "2"}, {"1", "1"}, {"3", "1"}}, f.Table.Rows)
-	require.Contains(t, f.SVG, "replaced: 0.5")
-}
-
-func TestTheBufferByItsMedian(t *testing.T) {
-	d := asked("buffer", "step p50 queue collected gain n",
-		[]any{int32(4), 0.5, int64(8), int32(2), -0.5, int64(1)},
-		[]any{int32(4), 0.5, int64(8), int32(3), 0.5, int64(3)},
-		[]any{int32(5), 0.75, int64(9), nil, 0.0, int64(0)})
-	of, err := buffers(d)
-	require.NoError(t, err)
-	require.Equal(t, 4, of.reports[0].Size)
-	require.Equal(t, 3, of.reports[0].Accepted)
-	require.InDelta(t, 0.5, of.reports[0].Advantage, 0)
-	require.Zero(t, of.reports[1].Size)
-	require.InDelta(t, 0.75, of.reports[1].P50, 0)
-	require.Equal(t, [][]string{{"1", "3"}, {"2", "1"}}, drawn(d, replayBufferWorth).Table.Rows)
+	require.Contains(t, drawn(d, callsOfFailures).Empty, "has two calls")
+	require.Contains(t, drawn(asked("call_outcomes", "success labels n"), allCalls).Empty, "called a tool")
 }
 
 // Two trajectories of two tokens each: the trainer finds the first likelier than the sampler did, the second less.

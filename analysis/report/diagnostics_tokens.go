@@ -57,7 +57,7 @@ var entropySums = figure{
 			if err := e.Add(rowsOf(s.rows, withEntropies)...); err != nil {
 				return err
 			}
-			r := e.Report(0)
+			r := e.Report()
 			if r.Rows == 0 {
 				continue
 			}
@@ -137,31 +137,23 @@ var modelsApart = figure{
 			if err := kl.Add(rows...); err != nil {
 				return err
 			}
-			ratios, err := diagnose.NewRatios(diagnose.DefaultRatioBounds)
-			if err != nil {
-				return err
-			}
-			outside, differences := "–", []string{"–", "–", "–", "–"}
+			differences := []string{"–", "–", "–", "–", "–"}
 			both := slices.DeleteFunc(slices.Clone(rows), func(r diagnose.Row) bool { return r.Old == nil })
-			if err := ratios.AddTokens(both...); err != nil {
-				return err
-			}
 			if len(both) > 0 {
-				spread := ratios.Report().Ratio
-				outside = fmt.Sprintf("%s to %s", plainNumber(spread.Min), plainNumber(spread.Max))
 				var m diagnose.Mismatch
 				if err := m.Add(both...); err != nil {
 					return err
 				}
 				r := m.Report()
-				differences = []string{plainNumber(r.Mean), plainNumber(r.P99), plainNumber(r.Max), percent(r.Beyond)}
+				differences = []string{plainNumber(r.LeastRatio) + " to " + plainNumber(r.GreatestRatio),
+					plainNumber(r.Mean), plainNumber(r.P99), plainNumber(r.Max), percent(r.Beyond)}
 			}
 			r := kl.Report()
 			if r.ReferenceTokens+r.OldTokens == 0 {
 				continue
 			}
 			f.Table.Rows = append(f.Table.Rows, append([]string{whole(s.step), meanOver(r.K1, r.ReferenceTokens),
-				meanOver(r.K3, r.ReferenceTokens), meanOver(r.OffPolicy, r.OldTokens), outside}, differences...))
+				meanOver(r.K3, r.ReferenceTokens), meanOver(r.OffPolicy, r.OldTokens)}, differences...))
 		}
 		if len(f.Table.Rows) == 0 {
 			f.Table, f.Empty = nil, noOutputs

@@ -14,15 +14,14 @@ import (
 
 // A rate that ends above the first step's interval is marked.
 func TestErrorRatesAreCompared(t *testing.T) {
-	f := drawn(asked("error_rates", "kind step n errors",
-		[]any{"tool calls", int32(1), int64(100), int64(10)}, []any{"tool calls", int32(2), int64(100), int64(30)},
-		[]any{"actions", int32(1), int64(100), int64(10)}, []any{"actions", int32(2), int64(100), int64(12)}),
-		errorRates)
-	require.Len(t, f.Table.Rows, 2)
-	require.Equal(t, []string{"tool calls", "no"}, []string{f.Table.Rows[0][0], f.Table.Rows[0][4]})
-	require.Equal(t, []string{"actions", "yes"}, []string{f.Table.Rows[1][0], f.Table.Rows[1][4]})
-	_, shown := errorRates.render(asked("error_rates", "kind step n errors"))
-	require.False(t, shown)
+	rate := func(kind string, last float64, noHigher bool) analysis.ErrorRate {
+		return analysis.ErrorRate{Kind: kind, First: analysis.FailedPart{Step: 1, Rate: 0.1},
+			Last: analysis.FailedPart{Step: 2, Rate: last}, Low: 0.055, High: 0.174, NoHigher: noHigher}
+	}
+	f := drawn(data{rates: []analysis.ErrorRate{rate("tool calls", 0.3, false), rate("actions", 0.12, true)}}, errorRates)
+	require.Equal(t, [][]string{{"tool calls", "10.0%", "5.5% to 17.4%", "30.0%", "no"},
+		{"actions", "10.0%", "5.5% to 17.4%", "12.0%", "yes"}}, f.Table.Rows)
+	require.NotEmpty(t, drawn(data{}, errorRates).Empty)
 }
 
 // Successes and failures are drawn apart.

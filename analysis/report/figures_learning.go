@@ -5,15 +5,16 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
 )
 
 var reward = figure{
-	id: "reward", title: "Reward per step", asks: []string{"rewards"}, values: "reward", empty: noSteps,
+	id: "reward", title: "Reward per step", asks: []string{"rewards"}, empty: noSteps,
 	note: "Mean reward of all trajectories that were sampled in the step, before resampling.",
-	draw: curve("reward", chart.Series{Name: "reward", Color: 1}, chart.Chart{YLabel: "mean reward"}),
+	axes: chart.Chart{YLabel: "mean reward"}, lines: []line{solid("reward", 1, "reward")},
 }
 
 var success = figure{
@@ -22,17 +23,17 @@ var success = figure{
 		training, greedy := d.answers["rewards"], d.answers["greedy"]
 		var lines []chart.Series
 		if training.rows() > 0 {
-			lines = append(lines, chart.Series{Name: "training", Color: 1, X: training.steps(),
-				Y: training.column("success")})
+			lines = append(lines, solid("training", 1, "success").series(training))
 		}
-		sampled := evaluated(d, "")
+		sampled := evaluated(d)
 		if len(sampled.X) > 0 {
 			sampled.Name, sampled.Color = "held-out, sampled (95%)", 2
 			lines = append(lines, sampled)
 		}
 		if greedy.rows() > 0 {
-			lines = append(lines, chart.Series{Name: "held-out, greedy", Color: 3, X: greedy.steps(),
-				Y: greedy.column("success"), Points: true})
+			s := solid("held-out, greedy", 3, "success").series(greedy)
+			s.Points = true
+			lines = append(lines, s)
 		}
 		if len(lines) == 0 {
 			f.Empty = noSteps
@@ -55,28 +56,25 @@ type unit struct {
 	tag  string
 }
 
-// evaluated returns the success of each evaluation with its interval, for one level or for all ("").
-func evaluated(d data, level string) chart.Series {
-	label := level
-	if level == "" {
-		label = "all"
-	}
-	return evaluatedIn(d, d.answers["evaluations"], level, label)
-}
+// evaluated returns the success of each evaluation with its interval.
+func evaluated(d data) chart.Series { return measured(d, "evaluations", "success", "all", "", "") }
 
-// evaluatedIn does so with an answer and a column level of its own. label names the random stream of the intervals.
-func evaluatedIn(d data, a answer, level, label string) chart.Series {
+// measured returns a column's mean over the problems of each evaluation, with its interval. Only the rows count that
+// have the column, and whose key has the value kind. label names the random stream of the bootstrap.
+func measured(d data, question, column, label, key, kind string) chart.Series {
+	a := d.answers[question]
 	var order []unit
 	means := map[unit][]float64{}
 	for i, step := range a.steps() {
-		if level != "" && a.text(i, "level") != level {
+		value := a.number(i, column)
+		if math.IsNaN(value) || key != "" && a.text(i, key) != kind {
 			continue
 		}
 		u := unit{step, a.text(i, "tag")}
 		if means[u] == nil {
 			order = append(order, u)
 		}
-		means[u] = append(means[u], a.number(i, "success"))
+		means[u] = append(means[u], value)
 	}
 	out := chart.Series{Bars: true, Reach: reach(a.steps())}
 	for _, u := range order {
@@ -99,42 +97,97 @@ func reach(steps []float64) float64 {
 	return max(joinedSteps, joinedShare*slices.Max(steps))
 }
 
-var trainingLevels = figure{
-	id: "levels", title: "Success by level, in training", asks: []string{"levels"}, empty: noSteps,
-	note: "Share of sampled trajectories that solved their problem, by the level of the problem.",
-	draw: func(d data, f *Figure) error {
-		a := d.answers["levels"]
-		steps, levels, values := a.pivot("level", "success", math.NaN())
-		sortNumbers(levels)
+// heldOut draws the success of evaluations, one line for each value of a column of the question. name and label precede
+// the value in the line's name and in that of its random stream.
+func heldOut(question, key, name, label string) func(d data, f *Figure) error {
+	return func(d data, f *Figure) error {
 		var lines []chart.Series
-		for i, level := range levels {
-			lines = append(lines, chart.Series{Name: "level " + level, Color: 1 + i%colors, X: steps, Y: values[level]})
+		for i, kind := range d.answers[question].kinds(key) {
+			s := measured(d, question, "success", label+kind, key, kind)
+			s.Name, s.Color = name+kind, 1+i%colors
+			lines = append(lines, s)
+		}
+		if len(lines) == 0 {
+			f.Empty = "The tasks of this environment are of one type."
+			return nil
 		}
 		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, f)
 		return nil
-	},
+	}
+}
+
+// heldOutNote explains figures of evaluations.
+const heldOutNote = "Sampled success, with 95% bootstrap intervals over problems. Step 0 is the policy before the first " +
+	"step."
+
+var trainingLevels = figure{
+	id: "levels", title: "Success by level, in training", asks: []string{"levels"}, empty: noSteps,
+	note: "Share of sampled trajectories that solved their problem, by the level of the problem.",
+	axes: shares("success"), split: &split{key: "level", value: "success", prefix: "level "},
 }
 
 var evaluationLevels = figure{
 	id: "evaluation-levels", title: "Success by level, held-out problems", asks: []string{"evaluations"},
-	empty: noEvaluations,
-	note:  "Sampled success, with 95% bootstrap intervals over problems. Step 0 is the policy before the first step.",
+	empty: noEvaluations, note: heldOutNote, draw: heldOut("evaluations", "level", "level ", ""),
+}
+
+// Success by part of a mix of environments. Other runs have no parts, so the figures are left out of their pages.
+
+var trainingParts = figure{
+	id: "parts", title: "Success by part of the mix, in training", asks: []string{"parts"}, optional: true,
+	note: "Share of sampled trajectories that solved their problem, by the environment that it comes from.",
+	axes: shares("success"), split: &split{key: "part", value: "success"},
+}
+
+var evaluationParts = figure{
+	id: "evaluation-parts", title: "Success by part of the mix, held-out problems", asks: []string{"part_evaluations"},
+	optional: true, note: heldOutNote, draw: heldOut("part_evaluations", "part", "", "part "),
+}
+
+var evaluationTypes = figure{
+	id: "evaluation-types", title: "Success by type of task, held-out problems", asks: []string{"evaluation_types"},
+	note: heldOutNote, draw: heldOut("evaluation_types", "task_type", "", "type/"),
+}
+
+var evaluationScores = figure{
+	id: "evaluation-scores", title: "Score, exact match and F1, held-out problems", asks: []string{"evaluation_scores"},
+	note: "Means over problems, each represented by the mean of its samples, with 95% bootstrap intervals. Nothing " +
+		"is trained on them.",
 	draw: func(d data, f *Figure) error {
-		a := d.answers["evaluations"]
-		var levels []string
-		for i := range a.rows() {
-			if level := a.text(i, "level"); !slices.Contains(levels, level) {
-				levels = append(levels, level)
+		c := sharesFromZero("mean")
+		c.Title, c.XLabel = f.Title, "step"
+		for i, of := range []struct{ column, name string }{
+			{"score", "score"}, {"exact_match", "exact match"}, {"f1", "F1"},
+		} {
+			s := measured(d, "evaluation_scores", of.column, of.column, "", "")
+			if len(s.X) > 0 {
+				s.Name, s.Color = of.name, 1+i
+				c.Lines = append(c.Lines, s)
 			}
 		}
-		sortNumbers(levels)
-		var lines []chart.Series
-		for i, level := range levels {
-			s := evaluated(d, level)
-			s.Name, s.Color = "level "+level, 1+i%colors
-			lines = append(lines, s)
+		if len(c.Lines) == 0 {
+			f.Empty = "This environment grades no episodes and compares no answers by their words."
+			return nil
 		}
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, f)
+		thinned(c, f)
+		return nil
+	},
+}
+
+// coldStart compares the policies before and after a warm start on the form of calls.
+var coldStart = figure{
+	id: "cold-start", title: "What the warm start changed",
+	note: "Held-out episodes of the policy before the warm start and of the one after it. Demonstrations of the form " +
+		"alone should raise the validity of calls and not success (rStar2 Table 1). An episode counts as valid if it " +
+		"calls and every call of it decodes, of a tool and with arguments that there are. Brackets are 95% intervals.",
+	draw: func(d data, f *Figure) error {
+		c := d.cold
+		calls, success := c.Verdicts()
+		f.Table = &Table{Columns: []string{"share of episodes", "before", "after", "verdict"}, Text: true,
+			Rows: [][]string{
+				{"valid calls", c.Before.Calls.Rate.String(), c.After.Calls.Rate.String(), calls},
+				{"success", c.Before.Success.String(), c.After.Success.String(), success},
+			}}
 		return nil
 	},
 }
@@ -142,11 +195,14 @@ var evaluationLevels = figure{
 // colors is the number of series colours in the page's style.
 const colors = 8
 
-// sortNumbers sorts texts of numbers by their values.
+// sortNumbers sorts texts, and those of numbers by their values.
 func sortNumbers(texts []string) {
 	slices.SortFunc(texts, func(a, b string) int {
-		x, _ := strconv.Atoi(a)
-		y, _ := strconv.Atoi(b)
+		x, notX := strconv.Atoi(a)
+		y, notY := strconv.Atoi(b)
+		if notX != nil || notY != nil {
+			return strings.Compare(a, b)
+		}
 		return x - y
 	})
 }

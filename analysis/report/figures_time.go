@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -36,29 +35,23 @@ var stages = figure{
 
 var rolloutTime = figure{
 	id: "rollout-time", title: "Generation, tools and idle time", asks: []string{"rollout_time"}, empty: noTimings,
+	axes: chart.Chart{YLabel: "seconds", Unit: chart.Seconds},
+	stack: []line{solid("generation alone", 1, "generation"), solid("generation and tools", 2, "overlap"),
+		solid("tools alone", 4, "tools"), solid("idle", 12, "idle")},
 	draw: func(d data, f *Figure) error {
 		a := d.answers["rollout_time"]
-		parts := []struct {
-			column, name string
-			color        int
-		}{
-			{"generation", "generation alone", 1}, {"overlap", "generation and tools", 2}, {"tools", "tools alone", 4},
-			{"idle", "idle", 12},
-		}
-		var stack []chart.Series
-		var shares []string
+		parts := []string{"generation", "overlap", "tools", "idle"}
 		all := 0.0
-		for _, p := range parts {
-			all += total(a, p.column)
-			stack = append(stack, chart.Series{Name: p.name, Color: p.color, X: a.steps(), Y: a.column(p.column)})
+		for _, column := range parts {
+			all += sum(a.column(column))
 		}
-		for _, p := range parts {
-			shares = append(shares, fmt.Sprintf("%s %s", p.name, percent(total(a, p.column)/all)))
+		var told []string
+		for i, name := range []string{"generation alone", "generation and tools", "tools alone", "idle"} {
+			told = append(told, fmt.Sprintf("%s %s", name, percent(sum(a.column(parts[i]))/all)))
 		}
 		f.Note = "The rollout of each step, from its first response to its last tool result: while one shard " +
 			"generates, tools may run for another. A shard that waits for the sampler counts as generation. Over " +
-			"all steps: " + strings.Join(shares, ", ") + "."
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "seconds", Unit: chart.Seconds, Stack: stack}, f)
+			"all steps: " + strings.Join(told, ", ") + "."
 		return nil
 	},
 }
@@ -78,15 +71,8 @@ func foldSmall(names []string, values map[string][]float64) []string {
 	if len(names) <= colors {
 		return names
 	}
-	total := func(stage string) float64 {
-		sum := 0.0
-		for _, v := range values[stage] {
-			sum += v
-		}
-		return sum
-	}
 	ranked := slices.Clone(names)
-	slices.SortStableFunc(ranked, func(a, b string) int { return cmp.Compare(total(b), total(a)) })
+	slices.SortStableFunc(ranked, func(a, b string) int { return cmp.Compare(sum(values[b]), sum(values[a])) })
 	small := ranked[colors-1:]
 	sums := make([]float64, len(values[small[0]]))
 	for _, stage := range small {
@@ -100,17 +86,12 @@ func foldSmall(names []string, values map[string][]float64) []string {
 }
 
 var orchestration = figure{
-	id: "orchestration", title: "Orchestration share", asks: []string{"orchestration"}, values: "share",
-	empty: noTimings,
+	id: "orchestration", title: "Orchestration share", asks: []string{"orchestration"}, empty: noTimings,
+	axes: sharesFromZero("no activity"), lines: []line{solid("orchestration", 7, "share")},
 	draw: func(d data, f *Figure) error {
-		a := d.answers["orchestration"]
 		f.Note = fmt.Sprintf("Share of each step's time, from its selection of prompts to the next step's, in which "+
 			"no activity ran. Over all steps: %s. Evaluations and gaps of more than ten seconds (a paused, parked "+
-			"or interrupted run) are not counted.", chart.Value(orchestrationShare(d), chart.Percent))
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "no activity", Unit: chart.Percent, FromZero: true,
-			Lines: []chart.Series{
-				{Name: "orchestration", Color: 7, X: a.steps(), Y: a.column("share")},
-			}}, f)
+			"or interrupted run) are not counted.", percent(orchestrationShare(d)))
 		return nil
 	},
 }
@@ -118,26 +99,27 @@ var orchestration = figure{
 // orchestrationShare is the share over all steps.
 func orchestrationShare(d data) float64 {
 	a := d.answers["orchestration"]
-	idle, seconds := 0.0, 0.0
-	for i := range a.rows() {
-		idle, seconds = idle+a.number(i, "idle"), seconds+a.number(i, "seconds")
-	}
-	return idle / seconds
+	return sum(a.column("idle")) / sum(a.column("seconds"))
 }
 
 var latency = figure{
 	id: "latency", title: "Tool latency", asks: []string{"latency"}, empty: "No times of tool calls are committed.",
 	note: "Wall time of the tool calls that were executed. A call that reuses another call's result has no time.",
-	draw: func(d data, f *Figure) error {
-		a := d.answers["latency"]
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "milliseconds", Unit: chart.Milliseconds,
-			FromZero: true, Lines: []chart.Series{
-				{Name: "median", Color: 1, X: a.steps(), Y: a.column("p50")},
-				{Name: "90th percentile", Color: 2, X: a.steps(), Y: a.column("p90")},
-				{Name: "99th percentile", Color: 4, X: a.steps(), Y: a.column("p99")},
-			}}, f)
-		return nil
-	},
+	axes: chart.Chart{YLabel: "milliseconds", Unit: chart.Milliseconds, FromZero: true},
+	lines: []line{solid("median", 1, "p50"), solid("90th percentile", 2, "p90"),
+		solid("99th percentile", 4, "p99")},
+}
+
+var toolLoad = figure{
+	id: "tool-load", title: "Load of the tools", asks: []string{"tool_load", "tool_waits"},
+	empty: "No times of tool calls are committed.",
+	note: "Mean number of calls that wait for a worker, and that wait or run, between a step's first call and its " +
+		"last answer. Times are measured from the dispatch of a call to its answer. A growing queue means that the " +
+		"rollout waits for the sandbox.",
+	axes:  amounts("calls"),
+	lines: []line{solid("waiting", 2, "waiting"), solid("waiting or running", 1, "in_flight")},
+	draw: table("tool_waits", map[string]chart.Unit{"mean": chart.Milliseconds, "median": chart.Milliseconds,
+		"95th percentile": chart.Milliseconds, "99th": chart.Milliseconds, "mean wait": chart.Milliseconds}),
 }
 
 // devices is left out of runs whose engine measures no devices, such as the CPU engine.
@@ -145,29 +127,16 @@ var devices = figure{
 	id: "devices", title: "Devices of the updates", asks: []string{"devices"}, optional: true,
 	note: "What the engine used during updates: the share of time in which its GPUs were busy, and its model flops " +
 		"as a share of the GPUs' peak (MFU).",
+	axes: sharesFromZero("share"), lines: []line{solid("GPUs busy", 1, "busy"), solid("MFU", 4, "mfu")},
 	draw: func(d data, f *Figure) error {
 		a := d.answers["devices"]
 		if rates := numbers(a.column("tokens_per_s")); len(rates) > 0 {
-			sum := 0.0
-			for _, r := range rates {
-				sum += r
-			}
 			f.Note += fmt.Sprintf(" Mean throughput, forward, backward and optimiser step: %.0f tokens per second.",
-				sum/float64(len(rates)))
+				sum(rates)/float64(len(rates)))
 		}
 		if held := numbers(a.column("gib")); len(held) > 0 {
 			f.Note += fmt.Sprintf(" Peak memory of one device: %.1f GiB.", slices.Max(held))
 		}
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "share", Unit: chart.Percent, FromZero: true,
-			Lines: []chart.Series{
-				{Name: "GPUs busy", Color: 1, X: a.steps(), Y: a.column("busy")},
-				{Name: "MFU", Color: 4, X: a.steps(), Y: a.column("mfu")},
-			}}, f)
 		return nil
 	},
-}
-
-// numbers returns the values without NaN.
-func numbers(values []float64) []float64 {
-	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 }

@@ -2,59 +2,34 @@ package report
 
 import "github.com/ropewalk/ropewalk/analysis/report/chart"
 
+// notRecorded is why figures of updates are empty.
+const notRecorded = "The updates of this run have no such data: no policy was updated."
+
 var entropy = figure{
-	id: "entropy", title: "Entropy", asks: []string{"updates"}, values: "entropy", empty: noUpdates,
+	id: "entropy", title: "Entropy", asks: []string{"updates"}, empty: noUpdates,
 	note: "Mean entropy of the policy over the trained tokens, in nats.",
-	draw: curve("entropy", chart.Series{Name: "entropy", Color: 5},
-		chart.Chart{YLabel: "nats per token", FromZero: true}),
+	axes: amounts("nats per token"), lines: []line{solid("entropy", 5, "entropy")},
 }
 
 var divergence = figure{
-	id: "kl", title: "Divergence from the sampling policy", asks: []string{"updates"}, values: "kl", empty: noUpdates,
+	id: "kl", title: "Divergence from the sampling policy", asks: []string{"updates"}, empty: noUpdates,
 	note: "Mean of old − new log-probability over the trained tokens: the estimate k1 of KL(old ‖ new), which can " +
-		"be negative.",
-	draw: func(d data, f *Figure) error {
-		a := d.answers["updates"]
-		kl, reference := a.column("kl"), a.column("reference_kl")
-		lines := []chart.Series{{Name: "KL", Color: 6, X: a.steps(), Y: kl}}
-		if known(reference) {
-			f.Note += " The divergence from the reference policy is the estimate that the loss uses."
-			lines = append(lines, chart.Series{Name: "from the reference", Color: 2, X: a.steps(), Y: reference})
-		}
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "nats per token", Lines: lines}, f)
-		return nil
-	},
+		"be negative. A divergence from the reference policy is the estimate that the loss uses.",
+	axes:  chart.Chart{YLabel: "nats per token"},
+	lines: []line{solid("KL", 6, "kl"), solid("from the reference", 2, "reference_kl")},
 }
 
 var clipping = figure{
-	id: "clipping", title: "Ratios outside the clip range", asks: []string{"clipping", "bounds"}, values: "clipped",
-	empty: noUpdates,
+	id: "clipping", title: "Ratios outside the clip range", asks: []string{"clipping"}, empty: noUpdates,
 	note: "Shares of the importance ratios outside the loss's range, by the sign of the advantage (A). On the solid " +
-		"sides the update has already moved far enough in its direction and is clipped.",
-	draw: func(d data, f *Figure) error {
-		a, sides := d.answers["clipping"], d.answers["bounds"]
-		var lines []chart.Series
-		if positive, negative := a.column("positive"), a.column("negative"); known(positive) || known(negative) {
-			lines = append(lines,
-				chart.Series{Name: "A > 0, above", Color: 3, X: a.steps(), Y: positive},
-				chart.Series{Name: "A < 0, below", Color: 4, X: a.steps(), Y: negative})
-		} else {
-			f.Note += " The run was recorded before the share was split by sign."
-		}
-		if sides.rows() > 0 {
-			f.Note += " On the dashed sides the loss still acts and pulls the ratio back. The dual clip applies far " +
-				"above the range for A < 0. Growing shares mean that updates are too large or trajectories too old."
-			x := sides.steps()
-			lines = append(lines,
-				chart.Series{Name: "A > 0, below", Color: 3, X: x, Y: sides.column("low_positive"), Dashed: true},
-				chart.Series{Name: "A < 0, above", Color: 4, X: x, Y: sides.column("high_negative"), Dashed: true},
-				chart.Series{Name: "dual clip", Color: 6, X: x, Y: sides.column("dual")})
-		}
-		lines = append(lines,
-			chart.Series{Name: "clipped", Color: 1, X: a.steps(), Y: a.column("clipped"), Dashed: true})
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "ratios", Unit: chart.Percent, FromZero: true,
-			Lines: lines}, f)
-		return nil
+		"sides the update has already moved far enough in its direction and is clipped. On the dashed sides the loss " +
+		"still acts and pulls the ratio back. The dual clip applies far above the range for A < 0. Growing shares " +
+		"mean that updates are too large or trajectories too old.",
+	axes: sharesFromZero("ratios"),
+	lines: []line{
+		solid("A > 0, above", 3, "positive"), solid("A < 0, below", 4, "negative"),
+		dashed("A > 0, below", 3, "low_positive"), dashed("A < 0, above", 4, "high_negative"),
+		solid("dual clip", 6, "dual"), dashed("clipped", 1, "clipped"),
 	},
 }
 
@@ -62,13 +37,52 @@ var lengths = figure{
 	id: "lengths", title: "Response lengths", asks: []string{"lengths"}, empty: noSteps,
 	note: "Tokens that the policy wrote in a trajectory, over all turns. The band spans the 10th to the 90th " +
 		"percentile.",
-	draw: func(d data, f *Figure) error {
-		a := d.answers["lengths"]
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "tokens", FromZero: true, Lines: []chart.Series{
-			{Name: "median, 10th–90th percentile", Color: 1, X: a.steps(), Y: a.column("p50"), Low: a.column("p10"),
-				High: a.column("p90")},
-			{Name: "mean", Color: 2, X: a.steps(), Y: a.column("mean"), Dashed: true},
-		}}, f)
-		return nil
+	axes: amounts("tokens"),
+	lines: []line{
+		{name: "median, 10th–90th percentile", color: 1, column: "p50", low: "p10", high: "p90"},
+		dashed("mean", 2, "mean"),
 	},
+}
+
+var advantages = figure{
+	id: "advantages", title: "Advantages", asks: []string{"advantages"}, empty: notRecorded,
+	note: "Over the trained tokens, weights included. The band is one standard deviation to each side: where it " +
+		"closes, the update no longer tells good from bad. A mean away from 0 shows that success depends on length, " +
+		"or that resampling has shifted the batch.",
+	axes: chart.Chart{YLabel: "advantage"},
+	lines: []line{
+		{name: "mean ± standard deviation", color: 1, column: "mean", low: "low", high: "high"},
+		dashed("minimum", 4, "least"), dashed("maximum", 3, "most"),
+	},
+}
+
+var advantageSigns = figure{
+	id: "advantage-signs", title: "Signs of the advantages", asks: []string{"advantages"}, empty: notRecorded,
+	note: "Shares of the trained tokens whose probability the update raises (positive), leaves unchanged (zero) and " +
+		"lowers (negative).",
+	axes:  shares("tokens"),
+	stack: []line{solid("positive", 3, "positive"), solid("zero", 8, "zero"), solid("negative", 4, "negative")},
+}
+
+var gradients = figure{
+	id: "gradients", title: "Gradient norm", asks: []string{"gradients"}, empty: noUpdates,
+	note: "Mean and maximum over each step's optimiser steps, before clipping.",
+	axes: amounts("norm"), lines: []line{solid("mean", 1, "norm"), dashed("maximum", 2, "most")},
+}
+
+// criticFit draws how well the critic knows the returns; only runs that have a critic get the figure.
+var criticFit = figure{
+	id: "critic", title: "The critic", asks: []string{"critic"}, optional: true,
+	note: "Explained variance is 1 if the critic predicts every return, 0 if it predicts only their mean, and " +
+		"negative if it is worse than that. Clipped values have no gradient.",
+	axes:  shares("share"),
+	lines: []line{solid("explained variance", 1, "explained"), solid("clipped values", 4, "clipped")},
+}
+
+var criticValues = figure{
+	id: "values", title: "Values and returns", asks: []string{"critic"}, optional: true,
+	note: "Means over the trained tokens before each optimiser step, and the critic's loss. Values that stay above " +
+		"the returns are too optimistic.",
+	axes:  chart.Chart{YLabel: "return"},
+	lines: []line{solid("value", 1, "mean_value"), solid("return", 3, "mean_return"), dashed("loss", 4, "loss")},
 }

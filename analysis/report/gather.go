@@ -47,24 +47,8 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 	if err := d.ask(ctx, o, gen, needs(sections)); err != nil {
 		return nil, err
 	}
-	if d.tokens, d.origin, err = readRecord(ctx, record, o.Run); err != nil {
+	if err := d.read(ctx, record); err != nil {
 		return nil, err
-	}
-	if d.origin != nil {
-		offered, found, err := record.Properties(ctx, o.Run)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			d.offered = &offered
-		}
-		cold, found, err := record.ColdStart(ctx, o.Run)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			d.cold = &cold
-		}
 	}
 	page := &Page{Run: run, Generation: gen, Tiles: tiles(d)}
 	var all []Section
@@ -90,6 +74,42 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 	}
 	page.Samples, page.shown, err = samples(ctx, record, o.Run)
 	return page, err
+}
+
+// read reads what no question gives: tokens of a few steps, and what the run was made from and measured. A run that is in
+// the catalogue and has committed nothing has none of it.
+func (d *data) read(ctx context.Context, record *analysis.Record) error {
+	v, err := record.Visible(ctx, d.run.Run)
+	if errors.Is(err, analysis.ErrNoRun) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	origin, err := v.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	d.origin = &origin
+	if d.tokens, err = readTokens(ctx, v); err != nil {
+		return err
+	}
+	offered, found, err := record.Properties(ctx, d.run.Run)
+	if err != nil {
+		return err
+	}
+	if found {
+		d.offered = &offered
+	}
+	cold, found, err := record.ColdStart(ctx, d.run.Run)
+	if err != nil {
+		return err
+	}
+	if found {
+		d.cold = &cold
+	}
+	d.rates, err = record.ErrorRates(ctx, d.run.Run)
+	return err
 }
 
 // ask puts the questions with these names to one state of the record.

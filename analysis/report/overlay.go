@@ -12,9 +12,10 @@ import (
 type overlay struct {
 	id, title string
 	note      string
-	asks      []string // questions by name
-	chart     chart.Chart
-	line      func(d data) chart.Series // NaN where a step has no value
+	question  string // by name
+	column    string // of the question, whose values are the line
+	axes      chart.Chart
+	line      func(d data) chart.Series // instead of a column; NaN where a step has no value
 }
 
 // overlaySection is a part of a page about several runs.
@@ -29,7 +30,7 @@ func overlaid() []string {
 	out := []string{"levels", "evaluations"}
 	for _, s := range overlays {
 		for _, o := range s.figures {
-			out = append(out, o.asks...)
+			out = append(out, o.question)
 		}
 	}
 	slices.Sort(out)
@@ -58,14 +59,12 @@ const marksApart = 5
 
 // draw draws the line of each run that has one, in the run's colour.
 func (o overlay) draw(runs []data) Figure {
-	f := Figure{ID: o.id, Title: o.title, Note: o.note}
-	for _, name := range o.asks { // the base's; other runs answer the same question about themselves
-		f.Questions = append(f.Questions, runs[0].questions[name])
-	}
-	c := o.chart
+	// The question is the base's; other runs answer the same question about themselves.
+	f := Figure{ID: o.id, Title: o.title, Note: o.note, Questions: []Question{runs[0].questions[o.question]}}
+	c := o.axes
 	c.Title, c.XLabel = o.title, "step"
 	for i, d := range runs {
-		s := o.line(d)
+		s := o.series(d)
 		if !known(s.Y) {
 			continue
 		}
@@ -84,12 +83,12 @@ func (o overlay) draw(runs []data) Figure {
 	return f
 }
 
-// of is a line from one column of a question.
-func of(question, column string) func(d data) chart.Series {
-	return func(d data) chart.Series {
-		a := d.answers[question]
-		return chart.Series{X: a.steps(), Y: a.column(column)}
+// series is the line of a run.
+func (o overlay) series(d data) chart.Series {
+	if o.line != nil {
+		return o.line(d)
 	}
+	return line{column: o.column}.series(d.answers[o.question])
 }
 
 // levelOf is a line from the rows of one level.
@@ -104,13 +103,8 @@ func levelOf(level string) func(d data) chart.Series {
 func levelsOf(runs []data, question string) []string {
 	var out []string
 	for _, d := range runs {
-		a := d.answers[question]
-		for i := range a.rows() {
-			if level := a.text(i, "level"); !slices.Contains(out, level) {
-				out = append(out, level)
-			}
-		}
+		out = append(out, d.answers[question].kinds("level")...)
 	}
 	sortNumbers(out)
-	return out
+	return slices.Compact(out)
 }

@@ -7,8 +7,8 @@ import (
 
 // Question is one query of the report.
 type Question struct {
-	Name string
-	SQL  string
+	Name string `json:"name"`
+	SQL  string `json:"sql"`
 }
 
 // questions are all that the report can ask of a run; figures and sections name those that they need. RUN stands for
@@ -30,9 +30,9 @@ from rewards where run = RUN group by step, level order by step, level`},
 	{"parts", `select r.step, p.part, avg(r.success::int) as success, count(*) as trajectories
 from rewards r join prompts p using (run, step, group_id)
 where r.run = RUN and p.part is not null group by r.step, p.part order by r.step, p.part`},
-	{"part_evaluations", `select step, tag, part as level, problem_id, avg(success::int) as success, count(*) as samples
+	{"part_evaluations", `select step, tag, part, problem_id, avg(success::int) as success, count(*) as samples
 from evaluations where run = RUN and not greedy and part is not null
-group by all order by step nulls first, tag, level, problem_id`},
+group by all order by step nulls first, tag, part, problem_id`},
 	{"stages", stagesSQL},
 	{"rollout_time", rolloutTimeSQL},
 	{"written", writtenSQL},
@@ -42,20 +42,20 @@ group by all order by step nulls first, tag, level, problem_id`},
 	{"conversations", conversationsQuestion},
 	{"outcomes", `select step, case when kept then 'kept' else reason end as outcome, count(*) as trajectories
 from selection where run = RUN group by all order by step, outcome`},
+	{"kept", `select step, avg(kept::int) as share from selection where run = RUN group by step order by step`},
 	{"judgements", `select step, case when excluded is null then verdict else 'no verdict' end as verdict,
   string_agg(distinct model, ', ' order by model) as model, count(*) as trajectories
 from judgements where run = RUN group by all order by step, verdict`},
-	{"tool_errors", `select step,
-  sum(tool_errors) filter (reward > 0) / nullif(sum(tool_calls) filter (reward > 0), 0) as positive,
-  sum(tool_errors) filter (reward <= 0) / nullif(sum(tool_calls) filter (reward <= 0), 0) as negative
-from rewards where run = RUN group by step order by step`},
 	{"updates", `select step, sum(entropy * tokens) / nullif(sum(tokens), 0) as entropy,
   sum(kl * tokens) / nullif(sum(tokens), 0) as kl,
   sum(reference_kl * tokens) / nullif(sum(tokens), 0) as reference_kl
 from updates where run = RUN and source is distinct from 'replay' group by step order by step`},
 	{"clipping", `select step, sum(clip_fraction * tokens) / nullif(sum(tokens), 0) as clipped,
   sum(clip_fraction_positive * tokens) / nullif(sum(tokens), 0) as positive,
-  sum(clip_fraction_negative * tokens) / nullif(sum(tokens), 0) as negative
+  sum(clip_fraction_negative * tokens) / nullif(sum(tokens), 0) as negative,
+  sum(below_positive * tokens) / nullif(sum(tokens) filter (below_positive is not null), 0) as low_positive,
+  sum(above_negative * tokens) / nullif(sum(tokens) filter (above_negative is not null), 0) as high_negative,
+  sum(dual_clip_fraction * tokens) / nullif(sum(tokens) filter (dual_clip_fraction is not null), 0) as dual
 from updates where run = RUN and source is distinct from 'replay' group by step order by step`},
 	{"lengths", `select step, quantile_cont(response_tokens, 0.1) as p10, quantile_cont(response_tokens, 0.5) as p50,
   quantile_cont(response_tokens, 0.9) as p90, avg(response_tokens) as mean
@@ -67,6 +67,19 @@ from trajectories where run = RUN group by step order by step`},
 select step, quantile_cont(ms, 0.5) as p50, quantile_cont(ms, 0.9) as p90, quantile_cont(ms, 0.99) as p99,
   count(*) as calls
 from calls group by step order by step`},
+}
+
+// heldOutQuestions are those of the figures about kinds of held-out tasks and about what is measured next to success.
+var heldOutQuestions = []Question{
+	{"evaluation_kinds", `select count(task_type) + count(score) + count(exact_match) as n
+from evaluations where run = RUN and not greedy`},
+	{"evaluation_types", `select step, tag, task_type, problem_id, avg(success::int) as success
+from evaluations where run = RUN and not greedy and task_type is not null
+group by all order by step nulls first, tag, task_type, problem_id`},
+	{"evaluation_scores", `select step, tag, problem_id, avg(score) as score, avg(exact_match::int) as exact_match,
+  avg(f1) as f1
+from evaluations where run = RUN and not greedy
+group by all order by step nulls first, tag, problem_id`},
 }
 
 // replayQuestions are asked of all generations.

@@ -4,9 +4,10 @@ import "slices"
 
 // Section is a part of the page.
 type Section struct {
-	ID, Title string
-	Figures   []Figure
-	Wide      bool // one column
+	ID      string   `json:"id"`
+	Title   string   `json:"title"`
+	Figures []Figure `json:"figures"`
+	Wide    bool     `json:"-"` // one column
 
 	empty []Figure // the page names them at its end
 }
@@ -95,7 +96,7 @@ var sections = []section{
 	{id: "time", title: "Time", figures: []figure{stages, rolloutTime, orchestration, latency, devices}},
 	{id: "diagnostics", title: "Diagnostics", figures: []figure{
 		groupSpread, penalties, passAtK, vspoDraws,
-		answerCounts, truncation, effort, validity, transitions, toolLoad,
+		answerCounts, truncation, effort, validity, allCalls, toolLoad,
 		replayBuffer, replayBufferWorth,
 		clusters, entropySums, hesitation, modelsApart, eightGroups, anchorGroups, stability,
 	}},

@@ -20,12 +20,15 @@ func TestDeclarationsOfSections(t *testing.T) {
 			require.False(t, ids[f.id], f.id)
 			ids[f.id] = true
 			require.NotEmpty(t, f.title, f.id)
-			require.False(t, (f.values != "" || f.empty != "" || f.optional) && len(f.asks) == 0,
+			require.False(t, (f.empty != "" || f.optional) && len(f.asks) == 0,
 				"%s: empty without which question?", f.id)
 			for _, name := range f.needs() {
 				asked[name] = true
 			}
 		}
+	}
+	for _, name := range overlaid() {
+		asked[name] = true
 	}
 	var unasked []string
 	for _, q := range questions {

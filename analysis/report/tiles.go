@@ -13,7 +13,7 @@ type Tile struct{ Name, Value, Note string }
 func tiles(d data) []Tile {
 	rewards, funnel := d.answers["rewards"], d.answers["funnel"]
 	var out []Tile
-	if s := evaluated(d, ""); len(s.X) > 0 {
+	if s := evaluated(d); len(s.X) > 0 {
 		last := len(s.X) - 1
 		out = append(out, Tile{"held-out success", span(s.Y[0], s.Y[last], chart.Percent),
 			fmt.Sprintf("95%% interval at the end: %s to %s", chart.Value(s.Low[last], chart.Percent),
@@ -30,10 +30,9 @@ func tiles(d data) []Tile {
 		}
 		out = append(out, Tile{"trajectories", chart.Value(funnel.number(0, "sampled"), chart.Plain), note})
 	}
-	if a := d.answers["tool_errors"]; a.rows() > 0 && known(a.column("positive")) {
-		values := a.column("positive")
-		out = append(out, Tile{"tool errors in positive trajectories", span(first(values), last(values), chart.Percent),
-			"first and last step"})
+	if values := numbers(d.answers["tool_errors"].column("positive")); len(values) > 0 {
+		out = append(out, Tile{"tool errors in positive trajectories",
+			span(values[0], values[len(values)-1], chart.Percent), "first and last step"})
 	}
 	if share := orchestrationShare(d); !math.IsNaN(share) {
 		out = append(out, Tile{"orchestration", chart.Value(share, chart.Percent), "share of the steps' time"})
@@ -47,25 +46,4 @@ func span(from, to float64, unit chart.Unit) string {
 		return chart.Value(to, unit)
 	}
 	return chart.Value(from, unit) + " → " + chart.Value(to, unit)
-}
-
-// first returns the first value that is not NaN.
-func first(values []float64) float64 {
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			return v
-		}
-	}
-	return math.NaN()
-}
-
-// last returns the last value that is not NaN.
-func last(values []float64) float64 {
-	out := math.NaN()
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			out = v
-		}
-	}
-	return out
 }

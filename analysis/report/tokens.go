@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis"
@@ -21,23 +20,7 @@ type stepTokens struct {
 	rows []analysis.TokenRow
 }
 
-// readRecord reads the tokens of a few steps, in their order, and what the run was made from.
-func readRecord(ctx context.Context, record *analysis.Record, run string) ([]stepTokens, *analysis.Origin, error) {
-	v, err := record.Visible(ctx, run)
-	if errors.Is(err, analysis.ErrNoRun) {
-		return nil, nil, nil // it is in the catalogue and has committed nothing yet
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	origin, err := v.Origin(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	tokens, err := readTokens(ctx, v)
-	return tokens, &origin, err
-}
-
+// readTokens reads the tokens of a few steps, in their order.
 func readTokens(ctx context.Context, v *analysis.Visible) (out []stepTokens, err error) {
 	read := 0
 	for _, step := range spread(v.Steps(), tokenSteps) {

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,47 +56,27 @@ var treeTokens = figure{
 	empty: noTrees,
 	note: "A token that several trajectories share was generated once and is in each of them. Generated tokens " +
 		"include those of monitored trajectories that are no leaf.",
+	axes:  amounts("tokens of responses"),
+	lines: []line{solid("in the leaves", 1, "in_leaves"), solid("generated", 2, "generated")},
 	draw: func(d data, f *Figure) error {
 		a := d.answers["tree_tokens"]
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "tokens of responses", FromZero: true,
-			Lines: []chart.Series{
-				{Name: "in the leaves", Color: 1, X: a.steps(), Y: a.column("in_leaves")},
-				{Name: "generated", Color: 2, X: a.steps(), Y: a.column("generated")},
-			}}, f)
 		f.Note += fmt.Sprintf(" Over all steps, the tokens generated are %s of the leaves', and the tool calls that "+
 			"ran are %s of the leaves'.",
-			percent(total(a, "generated")/total(a, "in_leaves")),
-			percent(total(a, "called")/total(a, "calls_in_leaves")))
+			percent(sum(a.column("generated"))/sum(a.column("in_leaves"))),
+			percent(sum(a.column("called"))/sum(a.column("calls_in_leaves"))))
 		return nil
 	},
-}
-
-// total adds up a column; values that are missing count as 0.
-func total(a answer, column string) (sum float64) {
-	for _, v := range a.column(column) {
-		if !math.IsNaN(v) {
-			sum += v
-		}
-	}
-	return sum
 }
 
 var treeRoles = figure{
 	id: "tree-roles", title: "Roots and branches", asks: []string{"tree_groups"}, empty: noTrees,
 	note: "Trajectories that started at the prompt, and those that started in the middle of another.",
-	draw: func(d data, f *Figure) error {
-		a := d.answers["tree_groups"]
-		colors := map[string]int{"root": 1, "branch": 2, "monitor": 12}
-		steps, roles, values := a.pivot("role", "trajectories", 0)
-		slices.SortFunc(roles, func(x, y string) int { return colors[x] - colors[y] })
-		var stack []chart.Series
-		for _, name := range roles {
-			stack = append(stack, chart.Series{Name: name, Color: colors[name], X: steps, Y: values[name]})
-		}
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "trajectories", Stack: stack}, f)
-		return nil
-	},
+	axes: chart.Chart{YLabel: "trajectories"},
+	split: &split{key: "role", value: "trajectories", stacked: true,
+		color: func(role string) int { return roleColors[role] }},
 }
+
+var roleColors = map[string]int{"root": 1, "branch": 2, "monitor": 12}
 
 // branches diagnoses how the decisions of all steps opened branches; of names a column of tree_chains whose positive
 // numbers count.
@@ -117,23 +96,6 @@ func branches(d data, of string) (diagnose.BranchReport, error) {
 		}
 	}
 	return all.Report(), nil
-}
-
-// counted makes bars of a histogram.
-func counted(bins []diagnose.Bin, one, several string) (out []chart.Bar) {
-	for i, b := range bins {
-		name := fmt.Sprintf("%d %s", b.Value, several)
-		if b.Value == 1 {
-			name = "1 " + one
-		}
-		if i >= mostSizes {
-			out[mostSizes-1].Name = fmt.Sprintf("%d %s or more", bins[mostSizes-1].Value, several)
-			out[mostSizes-1].Value += float64(b.Count)
-			continue
-		}
-		out = append(out, chart.Bar{Name: name, Color: 1, Value: float64(b.Count)})
-	}
-	return out
 }
 
 var treeSpread = figure{
@@ -175,15 +137,8 @@ var treeDecisions = figure{
 	id: "tree-decisions", title: "Entropy and branching", asks: []string{"tree_decisions"}, empty: noTrees,
 	note: "The correlation of the change of entropy with the decision to branch, the share of decisions that " +
 		"branched, and the share with a rising entropy. Only decisions that had a branch left in their budget count.",
-	draw: func(d data, f *Figure) error {
-		a := d.answers["tree_decisions"]
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", Lines: []chart.Series{
-			{Name: "correlation", Color: 1, X: a.steps(), Y: a.column("correlation")},
-			{Name: "branched", Color: 2, X: a.steps(), Y: a.column("branched")},
-			{Name: "rising entropy", Color: 4, X: a.steps(), Y: a.column("rising"), Dashed: true},
-		}}, f)
-		return nil
-	},
+	lines: []line{solid("correlation", 1, "correlation"), solid("branched", 2, "branched"),
+		dashed("rising entropy", 4, "rising")},
 }
 
 var oneTree = figure{

@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 )
@@ -62,34 +61,20 @@ func pipelined(d data) bool {
 	return json.Unmarshal(d.origin.Recipe, &recipe) == nil && recipe.Pipeline != nil && recipe.Pipeline.MaxStaleness > 0
 }
 
-// stacked draws one series for each value of a column, over the steps. colors gives the value's colour.
-func stacked(question, key, value, unit string, color func(i int, name string) int) func(d data, f *Figure) error {
-	return func(d data, f *Figure) error {
-		steps, names, values := d.answers[question].pivot(key, value, 0)
-		slices.Sort(names)
-		var stack []chart.Series
-		for i, name := range names {
-			stack = append(stack, chart.Series{Name: name, Color: color(i, name), X: steps, Y: values[name]})
-		}
-		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: unit, Stack: stack}, f)
-		return nil
-	}
-}
-
 var turnLags = figure{
 	id: "turn-lags", title: "Turns by lag", asks: []string{"turn_lags"}, empty: noSteps,
 	note: "The lag of a turn is the number of updates between the version that sampled it and the update that " +
 		"consumes it.",
-	draw: stacked("turn_lags", "lag", "turns", "turns", func(i int, _ string) int { return 1 + i%12 }),
+	axes: chart.Chart{YLabel: "turns"}, split: &split{key: "lag", value: "turns", stacked: true},
 }
 
 var groupVersions = figure{
 	id: "group-versions", title: "Groups by versions", asks: []string{"group_versions"}, empty: noSelection,
 	note: "A group whose turns are of several versions is mixed; its lag is the largest of its turns. " +
 		"pipeline.mixed_groups keeps or drops such groups.",
-	draw: stacked("group_versions", "versions", "groups", "groups", func(_ int, name string) int {
-		return versionColors[name]
-	}),
+	axes: chart.Chart{YLabel: "groups"},
+	split: &split{key: "versions", value: "groups", stacked: true,
+		color: func(versions string) int { return versionColors[versions] }},
 }
 
 // versionColors are those of what the questions call groups.

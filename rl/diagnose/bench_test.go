@@ -26,12 +26,8 @@ func benchRows() ([]Row, float64) {
 
 func BenchmarkTokens(b *testing.B) {
 	rows, tokens := benchRows()
-	ratios, err := NewRatios(DefaultRatioBounds)
-	if err != nil {
-		b.Fatal(err)
-	}
 	for name, add := range map[string]func(...Row) error{
-		"entropy": new(Entropy).Add, "kl": new(KL).Add, "ratio": ratios.AddTokens,
+		"entropy": new(Entropy).Add, "kl": new(KL).Add,
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

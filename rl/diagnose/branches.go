@@ -1,8 +1,7 @@
 package diagnose
 
-// How tree rollouts spend their branches (AEPO figures 3 left and 7 left): branches per trajectory
-// and per prompt, how many of a prompt's trajectories receive any, and the lengths of runs of
-// consecutive tool-call turns that branch. A rollout that collapses gives nearly all branches to
+// How tree rollouts spend their branches (AEPO figures 3 left and 7 left): how many of a prompt's trajectories receive
+// any, and the lengths of runs of consecutive tool-call turns that branch. A rollout that collapses gives nearly all branches to
 // 1–3 trajectories of a prompt. Departures: none; the paper gives no formula, only the plots.
 
 import (
@@ -20,23 +19,19 @@ type Chain struct {
 
 // Branches gathers the branches of a step.
 type Branches struct {
-	chains, branched int
-	perChain, runs   histogram
-	prompts          map[string]*promptBranches
-	turns, inRuns    int
+	chains, branched, branches int
+	runs                       histogram
+	prompts                    map[string]int // chains that receive branches
+	turns, inRuns              int
 }
-
-type promptBranches struct{ branches, chains int }
 
 // BranchReport holds the distributions.
 type BranchReport struct {
-	Chains, Prompts, Branches int
-	Branched                  float64 // share of chains that receive branches
-	PerTrajectory             []Bin   // branches of a chain
-	PerPrompt                 []Bin   // branches of a prompt, over its chains
-	Spread                    []Bin   // chains of a prompt that receive branches
-	Runs                      []Bin   // lengths of maximal runs of branching turns
-	Consecutive               float64 // share of branching turns that lie in runs of 2 or more
+	Chains, Branches int
+	Branched         float64 // share of chains that receive branches
+	Spread           []Bin   // chains of a prompt that receive branches
+	Runs             []Bin   // lengths of maximal runs of branching turns
+	Consecutive      float64 // share of branching turns that are in runs of 2 or more
 }
 
 // Add adds chains. If one is refused, none is added.
@@ -64,13 +59,12 @@ func (b *Branches) add(c Chain) {
 		run = 0
 	}
 	b.chains++
-	b.perChain.add(branches, 1)
-	p := b.prompt(c.Prompt)
-	p.branches += branches
-	if branches > 0 {
-		b.branched++
-		p.chains++
+	b.branches += branches
+	if b.prompts == nil {
+		b.prompts = map[string]int{}
 	}
+	b.prompts[c.Prompt] += min(branches, 1)
+	b.branched += min(branches, 1)
 }
 
 func (b *Branches) endRun(length int) {
@@ -84,46 +78,14 @@ func (b *Branches) endRun(length int) {
 	}
 }
 
-func (b *Branches) prompt(name string) *promptBranches {
-	if b.prompts == nil {
-		b.prompts = map[string]*promptBranches{}
-	}
-	if b.prompts[name] == nil {
-		b.prompts[name] = &promptBranches{}
-	}
-	return b.prompts[name]
-}
-
-// Merge adds another shard's chains; a prompt's chains may lie in several shards.
-func (b *Branches) Merge(o *Branches) {
-	b.chains += o.chains
-	b.branched += o.branched
-	b.turns += o.turns
-	b.inRuns += o.inRuns
-	b.perChain.merge(o.perChain)
-	b.runs.merge(o.runs)
-	for name, theirs := range o.prompts {
-		p := b.prompt(name)
-		p.branches += theirs.branches
-		p.chains += theirs.chains
-	}
-}
-
 // Report returns the distributions.
 func (b *Branches) Report() BranchReport {
-	var perPrompt, spread histogram
-	for _, p := range b.prompts {
-		perPrompt.add(p.branches, 1)
-		spread.add(p.chains, 1)
+	var spread histogram
+	for _, chains := range b.prompts {
+		spread.add(chains, 1)
 	}
-	_, branches := b.perChain.total()
 	return BranchReport{
-		Chains: b.chains, Prompts: len(b.prompts), Branches: branches,
-		Branched:      share(b.branched, b.chains),
-		PerTrajectory: b.perChain.bins(),
-		PerPrompt:     perPrompt.bins(),
-		Spread:        spread.bins(),
-		Runs:          b.runs.bins(),
-		Consecutive:   share(b.inRuns, b.turns),
+		Chains: b.chains, Branches: b.branches, Branched: share(b.branched, b.chains),
+		Spread: spread.bins(), Runs: b.runs.bins(), Consecutive: share(b.inRuns, b.turns),
 	}
 }

@@ -90,19 +90,6 @@ func (g *EightGroups) Add(samples ...Sample) error {
 	return nil
 }
 
-// Merge adds another shard's samples, which must have been split at the same threshold.
-func (g *EightGroups) Merge(o *EightGroups) error {
-	if g.threshold != o.threshold {
-		return fmt.Errorf("%w: merge eight groups with the thresholds %g and %g", ErrBadInput, g.threshold, o.threshold)
-	}
-	for i := range g.count {
-		g.count[i] += o.count[i]
-		g.ratio[i].Merge(&o.ratio[i])
-		g.kl[i].Merge(&o.kl[i])
-	}
-	return nil
-}
-
 // Report returns the eight groups: A+ before A−, then IS>1 before IS<=1, then H+ before H−.
 func (g *EightGroups) Report() [8]EightGroup {
 	var out [8]EightGroup
@@ -148,8 +135,37 @@ func Samples(rows []Row) ([]Sample, error) {
 			return nil, err
 		}
 		out = append(
-			out, Sample{Advantage: advantage, Ratio: ratio, Entropy: entropy.Report(0).TokenMean, KL: kl.Report().K3},
+			out, Sample{Advantage: advantage, Ratio: ratio, Entropy: entropy.Report().TokenMean, KL: kl.Report().K3},
 		)
 	}
 	return out, nil
+}
+
+// sequenceClamp bounds the mean log-ratio of a row, upwards, as the losses do.
+const sequenceClamp = 10
+
+// checkPolicyRows reports the first row without usable log-probabilities and advantages.
+func checkPolicyRows(rows []Row) error {
+	for i, r := range rows {
+		if err := r.check(i, r.logProbs(), r.old(), r.advantages()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sequenceRatio is exp of the mean log-ratio, with the mean advantage; a dead row has neither.
+func sequenceRatio(r Row) (ratio, advantage float64, live bool) {
+	logs, advantages, n := exact.Sum{}, exact.Sum{}, 0
+	for t, m := range r.Mask {
+		if m == 1 {
+			n++
+			logs.Add(r.LogProbs[t] - r.Old[t])
+			advantages.Add(r.Advantages[t])
+		}
+	}
+	if n == 0 {
+		return 0, 0, false
+	}
+	return math.Exp(min(over(logs.Value(), n), sequenceClamp)), over(advantages.Value(), n), true
 }

@@ -5,9 +5,8 @@ package diagnose
 //
 //	token-mean               Σ_i Σ_t m·H / Σ_i T_i
 //	seq-mean-token-sum       Σ_i Σ_t m·H / N
-//	seq-mean-token-sum-norm  Σ_i Σ_t m·H / (N·T_max)
 //
-// T_max is the configured response limit. Departures: older releases do not divide the last one by N.
+// Departures: the third aggregate, over the configured response limit, is left out.
 
 import "github.com/ropewalk/ropewalk/rl/internal/exact"
 
@@ -19,10 +18,9 @@ type Entropy struct {
 
 // EntropyReport holds the aggregates, in nats; all are 0 without live rows.
 type EntropyReport struct {
-	Rows, Tokens        int // live rows, and tokens under the mask
-	TokenMean           float64
-	SeqMeanTokenSum     float64
-	SeqMeanTokenSumNorm float64 // 0 where no limit is given
+	Rows, Tokens    int // live rows, and tokens under the mask
+	TokenMean       float64
+	SeqMeanTokenSum float64
 }
 
 // Add adds rows by Mask and Entropy. If one is refused, none is added.
@@ -46,20 +44,9 @@ func (e *Entropy) Add(rows ...Row) error {
 	return nil
 }
 
-// Merge adds another shard's rows.
-func (e *Entropy) Merge(o *Entropy) {
-	e.rows += o.rows
-	e.tokens += o.tokens
-	e.sum.Merge(&o.sum)
-}
-
-// Report returns the aggregates; maxResponse is T_max in tokens.
-func (e *Entropy) Report(maxResponse int) EntropyReport {
+// Report returns the aggregates.
+func (e *Entropy) Report() EntropyReport {
 	sum := e.sum.Value()
-	return EntropyReport{
-		Rows: e.rows, Tokens: e.tokens,
-		TokenMean:           over(sum, e.tokens),
-		SeqMeanTokenSum:     over(sum, e.rows),
-		SeqMeanTokenSumNorm: over(sum, e.rows*max(maxResponse, 0)),
-	}
+	return EntropyReport{Rows: e.rows, Tokens: e.tokens, TokenMean: over(sum, e.tokens),
+		SeqMeanTokenSum: over(sum, e.rows)}
 }

@@ -7,21 +7,16 @@ package diagnose
 // reflection is taken as the first Window policy tokens after a stretch of tokens that the policy
 // did not produce, and reasoning as every other policy token.
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
-// Hesitation gathers the entropies of a step's tokens by their place, reasoning or reflection. The zero value takes the
-// top 20% and a window of DefaultWindow tokens.
+// Hesitation gathers the entropies of a step's tokens by their place, reasoning or reflection.
 type Hesitation struct {
-	Top    float64 // share of tokens taken as high, (0, 1]; DefaultTop when 0
-	Window int     // tokens after a tool's response that count as reflection; DefaultWindow when 0
+	Window int // tokens after a tool's response that count as reflection; DefaultWindow when 0
 
 	reasoning, reflection []float64
 }
 
-// The paper's share, and a window of about a sentence.
+// The paper's share of the tokens, and a window of about a sentence.
 const (
 	DefaultTop    = 0.2
 	DefaultWindow = 32
@@ -30,7 +25,6 @@ const (
 // HesitationReport compares the two places.
 type HesitationReport struct {
 	Tokens     int
-	High       int     // tokens at or above the threshold
 	Threshold  float64 // nats
 	Forking    float64 // share of the high tokens inside reasoning
 	Reflection float64 // share of the high tokens after tool responses
@@ -39,23 +33,9 @@ type HesitationReport struct {
 	ReasoningDensity, ReflectionDensity float64
 }
 
-// Validate reports the first bad field.
-func (h *Hesitation) Validate() error {
-	if !(h.Top >= 0 && h.Top <= 1) {
-		return fmt.Errorf("top must lie in (0, 1], got %g", h.Top)
-	}
-	if h.Window < 0 {
-		return fmt.Errorf("window must not be negative, got %d", h.Window)
-	}
-	return nil
-}
-
 // Add adds rows of whole trajectories, tool output included, by Mask and Entropy. If one is
 // refused, none is added. A row begins at its response, so its first tokens follow no tool.
 func (h *Hesitation) Add(rows ...Row) error {
-	if err := h.Validate(); err != nil {
-		return err
-	}
 	for i, r := range rows {
 		if err := r.check(i, r.entropy()); err != nil {
 			return err
@@ -91,26 +71,6 @@ func (h *Hesitation) window() int {
 	return h.Window
 }
 
-func (h *Hesitation) top() float64 {
-	if h.Top == 0 {
-		return DefaultTop
-	}
-	return h.Top
-}
-
-// Merge adds another shard's rows, which must have been read by the same settings.
-func (h *Hesitation) Merge(o *Hesitation) error {
-	if h.top() != o.top() || h.window() != o.window() {
-		return fmt.Errorf(
-			"%w: merge hesitation with the settings (%g, %d) and (%g, %d)", ErrBadInput, h.top(), h.window(), o.top(),
-			o.window(),
-		)
-	}
-	h.reasoning = append(h.reasoning, o.reasoning...)
-	h.reflection = append(h.reflection, o.reflection...)
-	return nil
-}
-
 // Report returns the comparison, 0 throughout without tokens.
 func (h *Hesitation) Report() HesitationReport {
 	all := slices.Concat(h.reasoning, h.reflection)
@@ -118,11 +78,11 @@ func (h *Hesitation) Report() HesitationReport {
 		return HesitationReport{}
 	}
 	slices.Sort(all)
-	threshold := all[len(all)-max(1, portion(h.top(), len(all)))]
+	threshold := all[len(all)-max(1, portion(DefaultTop, len(all)))]
 	forking, reflection := atLeast(h.reasoning, threshold), atLeast(h.reflection, threshold)
 	high := forking + reflection
 	return HesitationReport{
-		Tokens: len(all), High: high, Threshold: threshold,
+		Tokens: len(all), Threshold: threshold,
 		Forking: share(forking, high), Reflection: share(reflection, high),
 		ReasoningDensity: share(forking, len(h.reasoning)), ReflectionDensity: share(reflection, len(h.reflection)),
 	}

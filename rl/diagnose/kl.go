@@ -78,15 +78,6 @@ func k3(logp, reference float64) (float64, error) {
 	return value, err
 }
 
-// Merge adds another shard's rows.
-func (k *KL) Merge(o *KL) {
-	k.reference += o.reference
-	k.old += o.old
-	k.k1.Merge(&o.k1)
-	k.k3.Merge(&o.k3)
-	k.drift.Merge(&o.drift)
-}
-
 // Report returns the means.
 func (k *KL) Report() KLReport {
 	return KLReport{

@@ -8,19 +8,28 @@ package diagnose
 // Source: the comparisons of engines in VeRL's and SGLang's notes on off-policy training. Departures: absolute
 // differences, because differences of both signs cancel in a mean.
 
-import "math"
+import (
+	"math"
+
+	"github.com/ropewalk/ropewalk/rl/internal/exact"
+)
 
 // beyond is the difference of log-probabilities whose probabilities differ by 1%.
 var beyond = math.Log(1.01)
 
 // Mismatch gathers the differences between two engines. The zero value has none.
-type Mismatch struct{ differences []float64 }
+type Mismatch struct {
+	differences     []float64
+	lowest, highest float64 // log-ratio, trainer over sampler
+}
 
 // MismatchReport describes the differences, in nats per token; all fields are 0 without tokens.
 type MismatchReport struct {
 	Tokens         int
 	Mean, P99, Max float64
 	Beyond         float64 // share of tokens whose probabilities differ by more than 1%
+	// LeastRatio and GreatestRatio are extremes of the trainer's probability over the sampler's.
+	LeastRatio, GreatestRatio float64
 }
 
 // Add adds rows by Mask, LogProbs (of the trainer) and Old (of the sampler). If one is refused, none is added.
@@ -32,9 +41,15 @@ func (m *Mismatch) Add(rows ...Row) error {
 	}
 	for _, r := range rows {
 		for t, mask := range r.Mask {
-			if mask == 1 {
-				m.differences = append(m.differences, math.Abs(r.LogProbs[t]-r.Old[t]))
+			if mask == 0 {
+				continue
 			}
+			d := r.LogProbs[t] - r.Old[t]
+			if len(m.differences) == 0 {
+				m.lowest, m.highest = d, d
+			}
+			m.lowest, m.highest = min(m.lowest, d), max(m.highest, d)
+			m.differences = append(m.differences, math.Abs(d))
 		}
 	}
 	return nil
@@ -42,15 +57,20 @@ func (m *Mismatch) Add(rows ...Row) error {
 
 // Report returns the figures.
 func (m *Mismatch) Report() MismatchReport {
-	s, over := spreadOf(m.differences), 0
+	n := len(m.differences)
+	if n == 0 {
+		return MismatchReport{}
+	}
+	beyondOnePercent := 0
+	var all exact.Moments
 	for _, d := range m.differences {
+		all.Add(d)
 		if d > beyond {
-			over++
+			beyondOnePercent++
 		}
 	}
-	out := MismatchReport{Tokens: s.N, Mean: s.Mean, P99: Percentile(m.differences, 0.99), Max: s.Max}
-	if s.N > 0 {
-		out.Beyond = float64(over) / float64(s.N)
+	return MismatchReport{
+		Tokens: n, Mean: all.Mean(), P99: Percentile(m.differences, 0.99), Max: max(-m.lowest, m.highest),
+		Beyond: share(beyondOnePercent, n), LeastRatio: math.Exp(m.lowest), GreatestRatio: math.Exp(m.highest),
 	}
-	return out
 }

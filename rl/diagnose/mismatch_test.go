@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -23,6 +24,8 @@ func TestMismatch(t *testing.T) {
 	near(t, "maximum", r.Max, 0.02)
 	near(t, "99th percentile", r.P99, 0.004+0.97*0.016)
 	near(t, "beyond 1%", r.Beyond, 0.25)
+	near(t, "least ratio", r.LeastRatio, math.Exp(-0.004))
+	near(t, "greatest ratio", r.GreatestRatio, math.Exp(0.02))
 	if r.Tokens != 4 {
 		t.Errorf("%d tokens", r.Tokens)
 	}

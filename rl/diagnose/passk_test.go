@@ -45,39 +45,3 @@ func TestPassAtKRefuses(t *testing.T) {
 		}
 	}
 }
-
-func TestSolved(t *testing.T) {
-	var s Solved
-	for _, task := range []struct {
-		scores []float64
-		solved []bool
-	}{
-		{[]float64{1, 0, 0, 0}, []bool{true, false, false, false}},
-		{[]float64{0.5, 0.5}, []bool{true, true}},
-		{nil, nil},
-	} {
-		if err := s.Add(task.scores, task.solved); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := s.Report()
-	if got.Tasks != 2 || got.Samples != 6 || got.Successes != 3 || got.N != 2 {
-		t.Errorf("got %+v", got)
-	}
-	near(t, "success rate", got.SuccessRate, 0.5)
-	near(t, "score", got.Score, 2.0/6)
-	near(t, "avg@n", got.AvgAtN, (0.25+0.5)/2)
-	for k, want := range map[int]float64{1: (0.25 + 1) / 2, 2: (0.5 + 1) / 2} {
-		p, err := s.PassAtK(k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		near(t, "pass@k", p, want)
-	}
-	if _, err := s.PassAtK(3); !errors.Is(err, ErrBadInput) {
-		t.Errorf("pass@3 of a task with 2 samples gave %v", err)
-	}
-	if s.Add([]float64{1}, nil) == nil || s.Add([]float64{math.NaN()}, []bool{true}) == nil {
-		t.Error("bad scores were accepted")
-	}
-}

@@ -10,14 +10,11 @@ import (
 
 // gathering is what the property tests see of any of the package's.
 type gathering[T any] struct {
-	add   func(items ...T) error
-	merge func(other gathering[T]) error
-	// self is what merge of another gathering takes; report is a plain struct.
-	self   any
-	report func() any
+	add    func(items ...T) error
+	report func() any // a plain struct
 }
 
-// orderFree fails unless items give the same report in any order and over any shards.
+// orderFree fails unless items give the same report in any order, however many are added at once.
 func orderFree[T any](t *testing.T, items []T, empty func() gathering[T]) {
 	t.Helper()
 	whole := empty()
@@ -26,33 +23,21 @@ func orderFree[T any](t *testing.T, items []T, empty func() gathering[T]) {
 	}
 	want := whole.report()
 	noNaN(t, want)
+	noNaN(t, empty().report())
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 12 {
 		rng.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 		total := empty()
 		for rest := items; len(rest) > 0; {
 			n := 1 + rng.IntN(len(rest))
-			shard := empty()
-			if err := shard.add(rest[:n]...); err != nil {
-				t.Fatal(err)
-			}
-			// Half the time the other way round: merging commutes.
-			if rng.IntN(2) == 0 {
-				total, shard = shard, total
-			}
-			if err := total.merge(shard); err != nil {
+			if err := total.add(rest[:n]...); err != nil {
 				t.Fatal(err)
 			}
 			rest = rest[n:]
 		}
 		if got := total.report(); !reflect.DeepEqual(got, want) {
-			t.Fatalf("shards give\n%+v\none gathering\n%+v", got, want)
+			t.Fatalf("parts give\n%+v\nall at once\n%+v", got, want)
 		}
-	}
-	none := empty()
-	noNaN(t, none.report())
-	if err := none.merge(whole); err != nil || !reflect.DeepEqual(none.report(), want) {
-		t.Fatalf("an empty gathering changed what it took in: %v", err)
 	}
 }
 
@@ -79,23 +64,17 @@ func noNaN(t *testing.T, report any) {
 	walk(reflect.TypeOf(report).Name(), reflect.ValueOf(report))
 }
 
-// accumulator is a pointer to a gathering whose Merge cannot fail.
+// accumulator is a pointer to a gathering.
 type accumulator[T, A any] interface {
 	*A
 	Add(...T) error
-	Merge(*A)
 }
 
 // plain wraps an accumulator with a zero value that is empty.
 func plain[T, A any, P accumulator[T, A]](report func(P) any) func() gathering[T] {
 	return func() gathering[T] {
 		var p P = new(A)
-		return gathering[T]{
-			add:    p.Add,
-			merge:  func(o gathering[T]) error { p.Merge(o.self.(*A)); return nil },
-			self:   (*A)(p),
-			report: func() any { return report(p) },
-		}
+		return gathering[T]{add: p.Add, report: func() any { return report(p) }}
 	}
 }
 
@@ -135,31 +114,15 @@ func TestNoDiagnosisDependsOnOrderOrShards(t *testing.T) {
 		}
 	}
 	t.Run("entropy", func(t *testing.T) {
-		orderFree(t, rows, plain[Row, Entropy](func(e *Entropy) any { return e.Report(100) }))
+		orderFree(t, rows, plain[Row, Entropy](func(e *Entropy) any { return e.Report() }))
 	})
 	t.Run("kl", func(t *testing.T) {
 		orderFree(t, rows, plain[Row, KL](func(k *KL) any { return k.Report() }))
 	})
-	for name, add := range map[string]func(*Ratios) func(...Row) error{
-		"token ratios":    func(r *Ratios) func(...Row) error { return r.AddTokens },
-		"sequence ratios": func(r *Ratios) func(...Row) error { return r.AddSequences },
-	} {
-		t.Run(name, func(t *testing.T) {
-			orderFree(t, rows, func() gathering[Row] {
-				r, err := NewRatios(DefaultRatioBounds)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return gathering[Row]{add: add(r), self: r, report: func() any { return r.Report() },
-					merge: func(o gathering[Row]) error { return r.Merge(o.self.(*Ratios)) }}
-			})
-		})
-	}
 	t.Run("hesitation", func(t *testing.T) {
 		orderFree(t, rows, func() gathering[Row] {
 			h := &Hesitation{Window: 3}
-			return gathering[Row]{add: h.Add, self: h, report: func() any { return h.Report() },
-				merge: func(o gathering[Row]) error { return h.Merge(o.self.(*Hesitation)) }}
+			return gathering[Row]{add: h.Add, report: func() any { return h.Report() }}
 		})
 	})
 	t.Run("eight groups", func(t *testing.T) {
@@ -173,8 +136,7 @@ func TestNoDiagnosisDependsOnOrderOrShards(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return gathering[Sample]{add: g.Add, self: g, report: func() any { return g.Report() },
-				merge: func(o gathering[Sample]) error { return g.Merge(o.self.(*EightGroups)) }}
+			return gathering[Sample]{add: g.Add, report: func() any { return g.Report() }}
 		})
 	})
 }
@@ -182,134 +144,23 @@ func TestNoDiagnosisDependsOnOrderOrShards(t *testing.T) {
 func TestNoCountDependsOnOrderOrShards(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	draw := func(n int) int { return rng.IntN(n) }
-	var uses []ToolUse
 	var chains []Chain
-	var trajectories []Trajectory
-	var qualities []Quality
-	var values []Value
-	var turns []TurnRow
-	var calls []Call
-	var groups []GroupReward
 	var tasks [][]float64
-	for i := range 80 {
-		f := Failures{draw(3), draw(3), draw(3)}
-		uses = append(uses, ToolUse{Reward: float64(draw(3) - 1), Calls: f.Total() + draw(4), Failures: f})
+	var paths [][]string
+	for range 80 {
 		chains = append(
 			chains, Chain{Prompt: fmt.Sprint(draw(9)), Children: []int{draw(3), draw(2), draw(2), draw(4)}[:draw(5)]},
 		)
-		trajectories = append(
-			trajectories,
-			Trajectory{
-				Calls: map[string]int{"search": draw(4), "python": draw(3)}, Tokens: draw(900), Turns: draw(9),
-				Truncated: draw(5) == 0,
-			},
-		)
-		qualities = append(
-			qualities, Quality{Error: rng.Float64(), Format: rng.Float64(), Answers: draw(4), Kept: draw(2) == 0},
-		)
-		values = append(
-			values,
-			Value{Score: rng.Float64(), Probability: rng.Float64() / 80, N: draw(4), Omega: 2 - 1/float64(1+draw(3))},
-		)
-		turns = append(
-			turns,
-			TurnRow{
-				Group: fmt.Sprint(draw(4)), Anchor: fmt.Sprint(draw(9)), Episode: rng.NormFloat64(),
-				Step: rng.NormFloat64(),
-			},
-		)
-		queued := rng.Float64() * 10
-		started := queued + rng.ExpFloat64()
-		calls = append(calls, Call{Step: i % 3, Queued: queued, Started: started, Finished: started + rng.ExpFloat64()})
-		rewards := []float64{rng.NormFloat64(), rng.NormFloat64(), float64(draw(2))}[:draw(4)]
-		groups = append(groups, GroupReward{Rewards: rewards, Kept: rewards[:len(rewards)/2]})
 		tasks = append(tasks, []float64{float64(draw(2)), float64(draw(2))}[:draw(3)])
+		paths = append(paths, []string{"a", string(rune('a' + draw(6))), string(rune('a' + draw(6)))}[:draw(4)])
 	}
-	t.Run("tool errors", func(t *testing.T) {
-		orderFree(t, uses, plain[ToolUse, ToolErrors](func(e *ToolErrors) any { return e.Report() }))
-	})
 	t.Run("branches", func(t *testing.T) {
 		orderFree(t, chains, plain[Chain, Branches](func(b *Branches) any { return b.Report() }))
 	})
-	t.Run("effort", func(t *testing.T) {
-		orderFree(t, trajectories, plain[Trajectory, Effort](func(e *Effort) any { return e.Report() }))
-	})
-	t.Run("quality", func(t *testing.T) {
-		orderFree(t, qualities, plain[Quality, Qualities](func(q *Qualities) any { return q.Report() }))
-	})
-	t.Run("values", func(t *testing.T) {
-		orderFree(t, values, plain[Value, Values](func(v *Values) any { return v.Report() }))
-	})
-	t.Run("anchors", func(t *testing.T) {
-		orderFree(t, turns, plain[TurnRow, Anchors](func(a *Anchors) any { return a.Report() }))
-	})
-	t.Run("latency", func(t *testing.T) {
-		orderFree(t, calls, plain[Call, Latency](func(l *Latency) any { return l.Report() }))
-	})
-	t.Run("group rewards", func(t *testing.T) {
-		orderFree(t, groups, plain[GroupReward, GroupRewards](func(g *GroupRewards) any { return g.Report() }))
-	})
 	t.Run("zero advantage", func(t *testing.T) {
-		orderFree(t, tasks, func() gathering[[]float64] {
-			z := &ZeroAdvantage{}
-			return gathering[[]float64]{add: z.Add, self: z, report: func() any { return z.Report() },
-				merge: func(o gathering[[]float64]) error { return z.Merge(o.self.(*ZeroAdvantage)) }}
-		})
-	})
-	t.Run("solved", func(t *testing.T) {
-		orderFree(t, tasks, func() gathering[[]float64] {
-			s := &Solved{}
-			return gathering[[]float64]{
-				add: func(tasks ...[]float64) error {
-					for _, scores := range tasks {
-						solved := make([]bool, len(scores))
-						for i, v := range scores {
-							solved[i] = v > 0
-						}
-						if err := s.Add(scores, solved); err != nil {
-							return err
-						}
-					}
-					return nil
-				},
-				self: s, merge: func(o gathering[[]float64]) error { s.Merge(o.self.(*Solved)); return nil },
-				report: func() any {
-					p, err := s.PassAtK(1)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return struct {
-						SolvedReport
-						P float64
-					}{s.Report(), p}
-				},
-			}
-		})
-	})
-	t.Run("validity", func(t *testing.T) {
-		var turns [][]Turn
-		for range 40 {
-			turns = append(turns, []Turn{{draw(2) == 0, draw(2) == 0}, {draw(2) == 0, true}}[:draw(3)])
-		}
-		orderFree(t, turns, func() gathering[[]Turn] {
-			v := &Validity{}
-			return gathering[[]Turn]{
-				add: func(items ...[]Turn) error {
-					for _, turns := range items {
-						v.Add(turns...)
-					}
-					return nil
-				},
-				self: v, merge: func(o gathering[[]Turn]) error { v.Merge(o.self.(*Validity)); return nil },
-				report: func() any { return v.Report() },
-			}
-		})
+		orderFree(t, tasks, plain[[]float64, ZeroAdvantage](func(z *ZeroAdvantage) any { return z.Report() }))
 	})
 	t.Run("transitions", func(t *testing.T) {
-		var paths [][]string
-		for range 40 {
-			paths = append(paths, []string{"a", string(rune('a' + draw(6))), string(rune('a' + draw(6)))}[:draw(4)])
-		}
 		orderFree(t, paths, func() gathering[[]string] {
 			tr := &Transitions{}
 			return gathering[[]string]{
@@ -319,12 +170,7 @@ func TestNoCountDependsOnOrderOrShards(t *testing.T) {
 					}
 					return nil
 				},
-				self: tr, merge: func(o gathering[[]string]) error { tr.Merge(o.self.(*Transitions)); return nil },
-				report: func() any {
-					return struct{ R, F any }{
-						tr.Report(MinFrequency), tr.Report(MinFrequency).Flows(),
-					}
-				},
+				report: func() any { return tr.Report(MinFrequency) },
 			}
 		})
 	})
@@ -338,9 +184,8 @@ func TestMaskedTokensNeverMatter(t *testing.T) {
 		var e Entropy
 		var k KL
 		h := Hesitation{Window: 3}
-		tokens, _ := NewRatios(DefaultRatioBounds)
-		sequences, _ := NewRatios(DefaultRatioBounds)
-		for _, add := range []func(...Row) error{e.Add, k.Add, h.Add, tokens.AddTokens, sequences.AddSequences} {
+		var m Mismatch
+		for _, add := range []func(...Row) error{e.Add, k.Add, h.Add, m.Add} {
 			if err := add(rows...); err != nil {
 				t.Fatal(err)
 			}
@@ -349,7 +194,7 @@ func TestMaskedTokensNeverMatter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []any{e.Report(64), k.Report(), h.Report(), tokens.Report(), sequences.Report(), samples}
+		return []any{e.Report(), k.Report(), h.Report(), m.Report(), samples}
 	}
 	want := reports()
 	for _, r := range rows {

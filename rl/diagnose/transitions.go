@@ -8,7 +8,6 @@ package diagnose
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -65,17 +64,6 @@ func (t *Transitions) Add(labels ...string) {
 	}
 }
 
-// Merge adds another shard's trajectories.
-func (t *Transitions) Merge(o *Transitions) {
-	t.Add()
-	for n, count := range o.nodes {
-		t.nodes[n] += count
-	}
-	for e, count := range o.edges {
-		t.edges[e] += count
-	}
-}
-
 // Report returns the diagram of the labels that occur at least least times; MinFrequency is the
 // paper's.
 func (t *Transitions) Report(least int) TransitionReport {
@@ -107,21 +95,5 @@ func (t *Transitions) Report(least int) TransitionReport {
 		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
 	out.Loops = share(loops, edges)
-	return out
-}
-
-// Flows returns the edges that the report holds without regard to the turn, most frequent first,
-// then by label.
-func (r TransitionReport) Flows() []Edge {
-	sums := map[edge]int{}
-	for _, e := range r.Edges {
-		sums[edge{from: e.From, to: e.To}] += e.Count
-	}
-	var out []Edge
-	for _, e := range slices.SortedFunc(maps.Keys(sums), func(a, b edge) int {
-		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
-	}) {
-		out = append(out, Edge{From: e.from, To: e.to, Count: sums[e]})
-	}
 	return out
 }

@@ -75,18 +75,6 @@ func (z *ZeroAdvantage) Add(groups ...[]float64) error {
 	return nil
 }
 
-// Merge adds another shard's groups, which must have been counted by the same settings.
-func (z *ZeroAdvantage) Merge(o *ZeroAdvantage) error {
-	if z.MinVariance != o.MinVariance || z.SolvedAbove != o.SolvedAbove {
-		return fmt.Errorf("%w: merge groups with the settings (%g, %g) and (%g, %g)", ErrBadInput,
-			z.MinVariance, z.SolvedAbove, o.MinVariance, o.SolvedAbove)
-	}
-	z.groups += o.groups
-	z.all += o.all
-	z.none += o.none
-	return nil
-}
-
 // Report returns the shares.
 func (z *ZeroAdvantage) Report() ZeroAdvantageReport {
 	return ZeroAdvantageReport{

@@ -56,12 +56,12 @@ const figure = (f) => {
     if (f.table) out.append(table(f.table));
     out.append(el("p", {class: "note"}, f.note));
   }
-  if (f.sql?.length) {
+  if (f.questions?.length) {
     const details = el(
       "details",
       {open: open.has(f.id)},
       el("summary", {}, "SQL"),
-      f.sql.map((q) => el("pre", {class: "sql"}, q)),
+      f.questions.map((q) => el("pre", {class: "sql"}, q.sql)),
     );
     details.addEventListener("toggle", () => (details.open ? open.add(f.id) : open.delete(f.id)));
     out.append(details);
