@@ -4,17 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"time"
 )
 
-// chats answers POST /v1/chat/completions.
-func (s *Server) chats(w http.ResponseWriter, r *http.Request) {
-	f, p, failed := s.begin(w, r)
-	if failed != nil {
-		refuse(w, failed)
-		return
-	}
+// chats reads the fields of POST /v1/chat/completions.
+func (s *Server) chats(f *fields, p *params) (*answer, form, *apiError) {
 	m := s.o.Model
 	p.budget = f.whole("max_tokens", -1, 1, math.MaxInt32)
 	p.budget = f.whole("max_completion_tokens", p.budget, 1, math.MaxInt32)
@@ -28,29 +22,25 @@ func (s *Server) chats(w http.ResponseWriter, r *http.Request) {
 		f.fail(invalid("seed", "has %d entries for %d choices", len(p.seeds), p.n))
 	}
 	if err := f.done(); err != nil {
-		refuse(w, err)
-		return
+		return nil, form{}, err
 	}
 	if m.chat == nil {
-		refuse(w, invalid("messages", "%s", m.why).coded("no_chat_template"))
-		return
+		return nil, form{}, invalid("messages", "%s", m.why).coded("no_chat_template")
 	}
 	text, err := m.chat.render(v, time.Now())
 	if err != nil {
-		refuse(w, asAPI(err))
-		return
+		return nil, form{}, asAPI(err)
 	}
 	p.thinks = begun(text)
-	a := newAnswer(&p, m)
+	a := newAnswer(p, m)
 	rows, failed := p.rows(m.encode(text, false), 0, s.context, m)
 	if failed != nil {
 		named := "messages"
 		failed.Param = &named
-		refuse(w, failed)
-		return
+		return nil, form{}, failed
 	}
 	a.add(rows, nil)
-	s.reply(r.Context(), w, a, chatForm(a, s.o.Name))
+	return a, chatForm(a, s.o.Name), nil
 }
 
 // readConversation reads the fields that the chat template renders.
@@ -152,29 +142,27 @@ func chatForm(a *answer, name string) form {
 	}
 	return form{
 		envelope: e, chunk: "chat.completion.chunk",
-		whole: func(d delta) any {
-			c := a.chatChoice(d)
-			text, calls := split(finders[d.choice], &d)
-			c.Message = &wholeMessage{Role: "assistant", Calls: chatCalls(e.ID, d.choice, calls, false)}
-			if text != "" || len(calls) == 0 {
-				c.Message.Content = &text
-			}
-			c.finish(d)
-			return c
+		opening: func(choice int) any {
+			empty := ""
+			return chatChoice{Index: choice, Delta: &chatMessage{Role: "assistant", Content: &empty}}
 		},
-		parts: func(d delta) (out []any) {
-			if d.first {
-				empty := ""
-				out = append(out, chatChoice{Index: d.choice, Delta: &chatMessage{Role: "assistant", Content: &empty}})
-			}
+		choice: func(d delta) any {
 			c := a.chatChoice(d)
 			text, calls := split(finders[d.choice], &d)
-			c.Delta = &chatMessage{Calls: chatCalls(e.ID, d.choice, calls, true)}
-			if text != "" {
-				c.Delta.Content = &text
+			written := chatCalls(e.ID, d.choice, calls, a.p.stream)
+			var content *string
+			if text != "" || !a.p.stream && len(calls) == 0 {
+				content = &text
 			}
-			c.finish(d)
-			return append(out, c)
+			if a.p.stream {
+				c.Delta = &chatMessage{Content: content, Calls: written}
+			} else {
+				c.Message = &wholeMessage{Role: "assistant", Content: content, Calls: written}
+			}
+			if d.finish != "" {
+				c.Finish, c.StopReason = &d.finish, d.stopReason
+			}
+			return c
 		},
 	}
 }
@@ -192,12 +180,6 @@ func split(f *callFinder, d *delta) (text string, calls []call) {
 		}
 	}
 	return text, calls
-}
-
-func (c *chatChoice) finish(d delta) {
-	if d.finish != "" {
-		c.Finish, c.StopReason = &d.finish, d.stopReason
-	}
 }
 
 // chatChoice makes a choice without its text.

@@ -38,7 +38,7 @@ type delta struct {
 
 // plus appends a later delta of the same choice.
 func (d *delta) plus(later delta) {
-	d.text += later.text
+	d.choice, d.text = later.choice, d.text+later.text
 	d.tokens, d.ids = append(d.tokens, later.tokens...), append(d.ids, later.ids...)
 	d.entropies = append(d.entropies, later.entropies...)
 	d.finish, d.stopReason = later.finish, later.stopReason

@@ -5,26 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 )
 
-// begin reads a request's body and the fields that both ways of asking have.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request) (*fields, params, *apiError) {
-	f, failed := readFields(w, r, s.o.BodyBytes)
-	if failed != nil {
-		return nil, params{}, failed
-	}
-	f.checkModel(s.o.Name)
-	return f, readParams(f, s.o.Model), nil
-}
-
-// completions answers POST /v1/completions.
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	f, p, failed := s.begin(w, r)
-	if failed != nil {
-		refuse(w, failed)
-		return
-	}
+// completions reads the fields of POST /v1/completions.
+func (s *Server) completions(f *fields, p *params) (*answer, form, *apiError) {
 	m := s.o.Model
 	p.budget = f.whole("max_tokens", usualLength, 0, math.MaxInt32)
 	_, p.logProbs = f.take("logprobs")
@@ -38,25 +22,21 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		f.fail(invalid("max_tokens", "must be 1 at least, unless the prompt is repeated (echo)"))
 	}
 	prompts := f.prompts("prompt", m, begin)
-	if err := f.done(); err != nil {
-		refuse(w, err)
-		return
-	}
 	all := len(prompts) * p.n
-	switch {
-	case all > mostChoices:
-		refuse(w, invalid("prompt", "%d prompts of %d choices are more than %d", len(prompts), p.n, mostChoices))
-		return
-	case len(p.seeds) > 1 && len(p.seeds) != all:
-		refuse(w, invalid("seed", "has %d entries for %d choices", len(p.seeds), all))
-		return
+	if all > mostChoices {
+		f.fail(invalid("prompt", "%d prompts of %d choices are more than %d", len(prompts), p.n, mostChoices))
 	}
-	a := newAnswer(&p, m)
+	if err := f.done(); err != nil {
+		return nil, form{}, err
+	}
+	if len(p.seeds) > 1 && len(p.seeds) != all {
+		return nil, form{}, invalid("seed", "has %d entries for %d choices", len(p.seeds), all)
+	}
+	a := newAnswer(p, m)
 	for i, prompt := range prompts {
 		rows, err := p.rows(prompt.ids, i*p.n, s.context, m)
 		if err != nil {
-			refuse(w, err)
-			return
+			return nil, form{}, err
 		}
 		for j := range rows {
 			rows[j].Score = echo && p.logProbs || p.budget == 0
@@ -67,7 +47,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		}
 		a.add(rows, text)
 	}
-	s.reply(r.Context(), w, a, completionForm(a, s.o.Name, echo))
+	return a, completionForm(a, s.o.Name), nil
 }
 
 // prompt is one prompt: its ids, and its text.
@@ -142,7 +122,7 @@ type completionLogProbs struct {
 	Top      []map[string]float32 `json:"top_logprobs"`
 }
 
-func completionForm(a *answer, name string, echo bool) form {
+func completionForm(a *answer, name string) form {
 	one := func(d delta) any {
 		c := completionChoice{Index: d.choice, Text: d.text, StopReason: d.stopReason}
 		if d.finish != "" {
@@ -157,8 +137,7 @@ func completionForm(a *answer, name string, echo bool) form {
 		}
 		return c
 	}
-	return form{envelope: newEnvelope("cmpl-", "text_completion", name), chunk: "text_completion", whole: one,
-		parts: func(d delta) []any { return []any{one(d)} }}
+	return form{envelope: newEnvelope("cmpl-", "text_completion", name), chunk: "text_completion", choice: one}
 }
 
 func completionTokens(a *answer, tokens []token) *completionLogProbs {

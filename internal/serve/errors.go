@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,20 +95,11 @@ func respond(w http.ResponseWriter, status int, body any) {
 
 // encode is JSON without the escapes that are for web pages.
 func encode(body any) []byte {
-	var b bytesBuffer
+	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(body); err != nil {
 		return []byte(`{"error":{"message":"the answer cannot be encoded","type":"server_error"}}` + "\n")
 	}
-	return b
-}
-
-// bytesBuffer collects what is written to it.
-type bytesBuffer []byte
-
-// Write implements io.Writer.
-func (b *bytesBuffer) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
+	return b.Bytes()
 }

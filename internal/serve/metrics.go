@@ -3,6 +3,7 @@ package serve
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,38 +46,36 @@ func newMetrics() *metrics {
 	return m
 }
 
-// observe adds the figures that the server's parts know themselves.
+// observe adds the figures that the server's parts know themselves. Those whose names end in total only grow.
 func (m *metrics) observe(s *Server) {
 	for _, f := range []struct {
 		name, help string
-		counter    bool
-		read       func(policy.BatchUsage) float64
+		read       func(policy.BatchUsage) int64
 	}{
-		{"rows", "Responses that are being generated.", false,
-			func(u policy.BatchUsage) float64 { return float64(u.Rows) }},
-		{"queued_rows", "Responses that wait.", false,
-			func(policy.BatchUsage) float64 { return float64(s.scheduler.queued()) }},
-		{"prompt_tokens_total", "Tokens of prompts that were read.", true,
-			func(u policy.BatchUsage) float64 { return float64(u.PrefixTokens) }},
-		{"prompt_tokens_reused_total", "Tokens of prompts that earlier ones had computed.", true,
-			func(u policy.BatchUsage) float64 { return float64(u.ReusedTokens) }},
-		{"generated_tokens_total", "Tokens that were sampled.", true,
-			func(u policy.BatchUsage) float64 { return float64(u.NewTokens) }},
-		{"kv_tokens", "Tokens whose keys and values there is room for.", false,
-			func(u policy.BatchUsage) float64 { return float64(u.Tokens) }},
-		{"kv_held_tokens", "Tokens that responses have reserved.", false,
-			func(u policy.BatchUsage) float64 { return float64(u.Held) }},
-		{"kv_kept_tokens", "Tokens that are kept for later prompts.", false,
-			func(u policy.BatchUsage) float64 { return float64(u.Kept) }},
+		{"rows", "Responses that are being generated.", func(u policy.BatchUsage) int64 { return int64(u.Rows) }},
+		{"queued_rows", "Responses that wait.",
+			func(policy.BatchUsage) int64 { return int64(s.scheduler.queued()) }},
+		{"prompt_tokens_total", "Tokens of prompts that were read.",
+			func(u policy.BatchUsage) int64 { return int64(u.PrefixTokens) }},
+		{"prompt_tokens_reused_total", "Tokens of prompts that earlier ones had computed.",
+			func(u policy.BatchUsage) int64 { return int64(u.ReusedTokens) }},
+		{"generated_tokens_total", "Tokens that were sampled.",
+			func(u policy.BatchUsage) int64 { return int64(u.NewTokens) }},
+		{"kv_tokens", "Tokens whose keys and values there is room for.",
+			func(u policy.BatchUsage) int64 { return int64(u.Tokens) }},
+		{"kv_held_tokens", "Tokens that responses have reserved.",
+			func(u policy.BatchUsage) int64 { return int64(u.Held) }},
+		{"kv_kept_tokens", "Tokens that are kept for later prompts.",
+			func(u policy.BatchUsage) int64 { return int64(u.Kept) }},
 	} {
-		read := func() float64 { return f.read(s.scheduler.total()) }
-		if f.counter {
-			m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: metricPrefix + f.name,
-				Help: f.help}, read))
-			continue
+		read := func() float64 { return float64(f.read(s.scheduler.total())) }
+		var c prometheus.Collector
+		if name := metricPrefix + f.name; strings.HasSuffix(name, "_total") {
+			c = prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: f.help}, read)
+		} else {
+			c = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: f.help}, read)
 		}
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPrefix + f.name, Help: f.help},
-			read))
+		m.registry.MustRegister(c)
 	}
 }
 

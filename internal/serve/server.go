@@ -104,8 +104,8 @@ func routes() []route {
 		{"GET /metrics", (*Server).figures, false},
 		{"GET /v1/models", (*Server).models, false},
 		{"GET /v1/models/{name...}", (*Server).oneModel, false},
-		{"POST /v1/completions", (*Server).completions, false},
-		{"POST /v1/chat/completions", (*Server).chats, false},
+		{"POST /v1/completions", answering((*Server).completions), false},
+		{"POST /v1/chat/completions", answering((*Server).chats), false},
 		{"POST /v1/load", (*Server).load, false},
 	}
 }

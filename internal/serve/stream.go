@@ -57,56 +57,74 @@ func (e *events) end(err error) {
 type form struct {
 	envelope envelope
 	chunk    string // the object of a stream's chunks
-	// whole is a choice of a whole answer, and parts are the choices of a stream's chunks, one a chunk.
-	whole func(d delta) any
-	parts func(d delta) []any
+	// choice is all of a choice, or in a stream what is new of it.
+	choice func(d delta) any
+	// opening is a chunk before the first one of a choice; nil = none.
+	opening func(choice int) any
 }
 
-// reply runs an answer and writes it, whole or as a stream.
-func (s *Server) reply(ctx context.Context, w http.ResponseWriter, a *answer, f form) {
-	if !a.p.stream {
-		all := make([]delta, len(a.choices))
-		err := a.run(ctx, s.scheduler, func(d delta) error {
-			all[d.choice].choice = d.choice
-			all[d.choice].plus(d)
-			return nil
-		})
-		if err != nil {
-			if ctx.Err() == nil {
-				refuse(w, asAPI(err))
-			}
+// answering makes a handler of one kind of request from what reads its fields.
+func answering(
+	read func(*Server, *fields, *params) (*answer, form, *apiError),
+) func(*Server, http.ResponseWriter, *http.Request) {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+		f, failed := readFields(w, r, s.o.BodyBytes)
+		if failed != nil {
+			refuse(w, failed)
 			return
 		}
-		choices := make([]any, len(all))
-		for i, d := range all {
-			choices[i] = f.whole(d)
+		f.checkModel(s.o.Name)
+		p := readParams(f, s.o.Model)
+		a, form, failed := read(s, f, &p)
+		if failed != nil {
+			refuse(w, failed)
+			return
 		}
-		body := f.envelope.with(a.weights, choices...)
-		u := a.usage()
-		body.Usage = &u
-		respond(w, http.StatusOK, body)
-		return
+		s.reply(r.Context(), w, a, form)
 	}
-	out := newEvents(w)
-	f.envelope.Object = f.chunk
-	err := a.run(ctx, s.scheduler, func(d delta) error {
-		for _, part := range f.parts(d) {
-			if err := out.send(f.envelope.with(a.weights, part)); err != nil {
-				return err
-			}
-			f.envelope.Prompt = nil // once is enough
-		}
+}
+
+// reply runs an answer and writes it. A whole answer is one delta for each choice.
+func (s *Server) reply(ctx context.Context, w http.ResponseWriter, a *answer, f form) {
+	out, all := newEvents(w), make([]delta, len(a.choices))
+	emit := func(d delta) error {
+		all[d.choice].plus(d)
 		return nil
-	})
-	if err == nil && a.p.usage {
-		body := f.envelope.with(a.weights)
-		u := a.usage()
-		body.Usage = &u
-		err = out.send(body)
 	}
-	if ctx.Err() == nil {
+	if a.p.stream {
+		f.envelope.Object, all = f.chunk, nil
+		emit = func(d delta) error { return f.stream(out, a, d) }
+	}
+	err := a.run(ctx, s.scheduler, emit)
+	var choices []any
+	for _, d := range all {
+		choices = append(choices, f.choice(d))
+	}
+	last, used := f.envelope.with(a.weights, choices...), a.usage()
+	last.Usage = &used
+	if err == nil && a.p.stream && a.p.usage {
+		err = out.send(last)
+	}
+	switch {
+	case ctx.Err() != nil: // the client is gone
+	case err == nil && !a.p.stream:
+		respond(w, http.StatusOK, last)
+	default:
 		out.end(err)
 	}
+}
+
+// stream sends what is new of a choice.
+func (f *form) stream(out *events, a *answer, d delta) error {
+	if d.first && f.opening != nil {
+		if err := out.send(f.envelope.with(a.weights, f.opening(d.choice))); err != nil {
+			return err
+		}
+		f.envelope.Prompt = nil // once is enough
+	}
+	err := out.send(f.envelope.with(a.weights, f.choice(d)))
+	f.envelope.Prompt = nil
+	return err
 }
 
 // randomName is a name that no other answer has.
