@@ -2,14 +2,19 @@ package rl
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+	"github.com/ropewalk/ropewalk/rl/loss"
 )
 
 var diagnoseKinds = vectors.Kinds{
 	"diag/pass_at_k":                    testPassAtK,
+	"diag/ratio_out_of_bounds":          testRatios,
 	"diag/eight_groups":                 testEightGroups,
 	"diag/zero_advantage_task_fraction": testZeroAdvantage,
 }
@@ -33,6 +38,55 @@ func testPassAtK(t *testing.T, c vectors.Case) {
 		got = append(got, p)
 	}
 	vectors.Equal(t, "pass@k", got, want)
+}
+
+// testRatios compares what a loss counts of its ratios.
+func testRatios(t *testing.T, c vectors.Case) {
+	var in struct {
+		Ratio, Adv []float64
+		Mask       []int32
+		Low        float64  `json:"eps_low"`
+		High       float64  `json:"eps_high"`
+		Dual       *float64 `json:"dual_c"`
+	}
+	var want map[string]float64
+	c.Decode(t, &in, &want)
+	row := loss.Row[float64]{Old: make([]float64, len(in.Ratio)), Advantages: in.Adv, Mask: in.Mask, Count: 1}
+	for _, r := range in.Ratio {
+		row.LogProbs = append(row.LogProbs, math.Log(r))
+		if in.Mask == nil {
+			row.Mask = append(row.Mask, 1)
+		}
+	}
+	tally := func(dual *float64) loss.Tally {
+		return evaluateRows(t, loss.Objective{
+			Policy:      loss.PPOClip{Low: in.Low, High: in.High, Dual: orElse(dual, 0)},
+			Aggregation: loss.Aggregation{Mode: loss.TokenSum},
+		}, []loss.Row[float64]{row}).Tally
+	}
+	plain := tally(nil)
+	o := plain.OutOfBounds()
+	got := map[string]float64{"low_neg": o.NegativeBelow, "low_pos": o.PositiveBelow, "high_neg": o.NegativeAbove,
+		"high_pos": o.PositiveAbove, "effective_clip_fraction": plain.ClipFraction()}
+	for name, value := range want {
+		// The dual clip's C is in the inputs or, where it is not, in the output's name.
+		if suffix, ok := strings.CutPrefix(name, "dual_clip_fraction"); ok {
+			dual, err := strconv.ParseFloat(strings.TrimPrefix(suffix, "_C"), 64)
+			if in.Dual != nil {
+				dual = *in.Dual
+			} else if err != nil {
+				t.Errorf("output %s names no C", name)
+				continue
+			}
+			got[name] = tally(&dual).LowerClipFraction()
+		}
+		v, ok := got[name]
+		if !ok {
+			t.Errorf("no test checks output %s", name)
+			continue
+		}
+		vectors.Equal(t, name, []float64{v}, []float64{value})
+	}
 }
 
 func testEightGroups(t *testing.T, c vectors.Case) {

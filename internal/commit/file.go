@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
 
@@ -39,6 +41,33 @@ func (w *Writer) PutFile(ctx context.Context, key, name string, size int64) erro
 		return fmt.Errorf("put file: %w", err)
 	}
 	return nil
+}
+
+// PutFolder stores a folder's files under prefix as a checkpoint, except files that equal a shared one. The files count
+// only once a manifest lists them.
+func (w *Writer) PutFolder(ctx context.Context, dir, digest, prefix string,
+	shared map[string]schema.CheckpointFile) (schema.Checkpoint, error) {
+	out := schema.Checkpoint{Prefix: prefix, Digest: digest}
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return out, fmt.Errorf("list checkpoint files: %w", err)
+	}
+	for _, entry := range entries {
+		name := filepath.Join(dir, entry.Name())
+		sum, size, err := DigestFile(name)
+		if err != nil {
+			return out, fmt.Errorf("read checkpoint file %s: %w", entry.Name(), err)
+		}
+		if f, ok := shared[entry.Name()]; ok && f.Digest == sum {
+			out.Files = append(out.Files, f)
+			continue
+		}
+		if err := w.PutFile(ctx, prefix+entry.Name(), name, size); err != nil {
+			return out, err
+		}
+		out.Files = append(out.Files, schema.CheckpointFile{Name: entry.Name(), Digest: sum, Bytes: size})
+	}
+	return out, nil
 }
 
 // FetchFile writes the object under a key, with the digest and size that a manifest names, to a new file. After an

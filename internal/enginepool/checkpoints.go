@@ -91,34 +91,7 @@ func StoreWhole(ctx context.Context, record *commit.Writer, dir string,
 	if err != nil {
 		return schema.Checkpoint{}, err
 	}
-	out, err := storeCheckpoint(ctx, record, dir, digest, place.CheckpointPrefix(VersionName(0, digest)), nil)
+	out, err := record.PutFolder(ctx, dir, digest, place.CheckpointPrefix(VersionName(0, digest)), nil)
 	out.Weights = weights
 	return out, err
-}
-
-// storeCheckpoint stores the folder's files under prefix, except files that equal a shared one. The files count only
-// once a manifest lists them.
-func storeCheckpoint(ctx context.Context, record *commit.Writer, dir, digest, prefix string,
-	shared map[string]schema.CheckpointFile) (schema.Checkpoint, error) {
-	out := schema.Checkpoint{Prefix: prefix, Digest: digest}
-	entries, err := os.ReadDir(dir) // sorted by name
-	if err != nil {
-		return out, fmt.Errorf("list checkpoint files: %w", err)
-	}
-	for _, entry := range entries {
-		name := filepath.Join(dir, entry.Name())
-		sum, size, err := commit.DigestFile(name)
-		if err != nil {
-			return out, fmt.Errorf("read checkpoint file %s: %w", entry.Name(), err)
-		}
-		if f, ok := shared[entry.Name()]; ok && f.Digest == sum {
-			out.Files = append(out.Files, f)
-			continue
-		}
-		if err := record.PutFile(ctx, prefix+entry.Name(), name, size); err != nil {
-			return out, err
-		}
-		out.Files = append(out.Files, schema.CheckpointFile{Name: entry.Name(), Digest: sum, Bytes: size})
-	}
-	return out, nil
 }

@@ -38,7 +38,7 @@ func sampling(t *testing.T, wrap ...func(policy.Engine) policy.Sampler) (*Sample
 		digest, err := checkpoint.Digest(dir)
 		require.NoError(t, err)
 		m := schema.NewManifest(schema.At("r", i+1, "publish"), strings.Repeat("c", 64), strings.Repeat("d", 64))
-		c, err := storeCheckpoint(t.Context(), record, dir, digest, m.Place.CheckpointPrefix(VersionName(i+1, digest)),
+		c, err := record.PutFolder(t.Context(), dir, digest, m.Place.CheckpointPrefix(VersionName(i+1, digest)),
 			nil)
 		require.NoError(t, err)
 		m.Checkpoint = &c

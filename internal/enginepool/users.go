@@ -125,7 +125,7 @@ func (t *Trainer) Save(ctx context.Context, role policy.Role, place schema.Place
 		}
 		weights = ""
 	}
-	out, err := storeCheckpoint(ctx, t.record, dir, digest, place.CheckpointPrefix(VersionName(step, digest)), shared)
+	out, err := t.record.PutFolder(ctx, dir, digest, place.CheckpointPrefix(VersionName(step, digest)), shared)
 	out.Weights = weights
 	return out, err
 }

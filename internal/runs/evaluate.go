@@ -51,16 +51,14 @@ func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
 			out[name] = section
 		}
 	}
-	if rollout, ok := out["rollout"].(map[string]any); ok {
-		rollout = maps.Clone(rollout)
-		out["rollout"] = rollout
-		for _, name := range []string{"protocol", "tools", "history", "tool", "max_calls", "max_turn_calls",
-			"max_episode_tool_text_bytes"} { // they belong to the environment
-			delete(rollout, name)
-		}
-		if policy, _ := recipe["policy"].(map[string]any); policy["checkpoint"] != nil && !d.Interactive {
-			rollout["protocol"] = "chat" // a published model has no fixed strings of ours
-		}
+	rollout := map[string]any{}
+	maps.Copy(rollout, section(recipe, "rollout"))
+	for _, name := range []string{"protocol", "tools", "history", "tool", "max_calls", "max_turn_calls",
+		"max_episode_tool_text_bytes"} { // they belong to the environment
+		delete(rollout, name)
+	}
+	if section(recipe, "rollout") != nil && section(recipe, "policy")["checkpoint"] != nil && !d.Interactive {
+		rollout["protocol"] = "chat" // a published model has no fixed strings of ours
 	}
 	if p, err := protocol.Named(d.Protocol); err == nil && p.Spec().Whole {
 		out["layout"] = "turns"
@@ -70,15 +68,16 @@ func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
 		turns = max(turns, leastTurns)
 	}
 	if turns > 0 {
-		rollout, _ := out["rollout"].(map[string]any)
-		rollout = maps.Clone(rollout)
-		if rollout == nil {
-			rollout = map[string]any{}
-		}
 		rollout["max_turns"] = turns
-		out["rollout"] = rollout
 	}
+	out["rollout"] = rollout
 	return out
+}
+
+// section returns a section of a recipe, nil if there is none.
+func section(recipe map[string]any, name string) map[string]any {
+	s, _ := recipe[name].(map[string]any)
+	return s
 }
 
 // leastTurns is how many turns an episode has at least in an interactive environment whose recipe is not the policy's:
@@ -150,8 +149,7 @@ func (e Evaluation) resolve() (*recipes.Resolved, error) {
 }
 
 func environmentOf(recipe map[string]any) string {
-	environment, _ := recipe["environment"].(map[string]any)
-	name, _ := environment["name"].(string)
+	name, _ := section(recipe, "environment")["name"].(string)
 	return name
 }
 

@@ -145,48 +145,33 @@ func put(ctx context.Context, record *commit.Writer, dir, digest, code string) (
 	}
 	place := schema.AtWarmStart(schema.Digest(document))
 	m, ref, found, err := record.Lookup(ctx, place)
+	if err == nil && !found {
+		m = schema.NewManifest(place, code, place.Warm)
+		ref, err = commitFolder(ctx, record, &m, dir, digest, document)
+	}
 	if err != nil {
 		return api.PolicyRef{}, err
-	}
-	if !found {
-		m = schema.NewManifest(place, code, place.Warm)
-		shard, err := record.Shard(ctx, place, schema.Documents, document, 1)
-		if err != nil {
-			return api.PolicyRef{}, err
-		}
-		m.Shards, m.Checkpoint = []schema.ShardInfo{shard}, &schema.Checkpoint{Digest: digest}
-		m.Checkpoint.Prefix = place.CheckpointPrefix(fmt.Sprintf("%06d-%.16s", 0, digest))
-		if err := upload(ctx, record, dir, m.Checkpoint); err != nil {
-			return api.PolicyRef{}, err
-		}
-		if m, ref, _, err = record.Commit(ctx, m); err != nil {
-			return api.PolicyRef{}, err
-		}
 	}
 	return api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest}, nil
 }
 
-// upload stores a folder's files under the checkpoint's prefix. They count once a manifest lists them.
-func upload(ctx context.Context, record *commit.Writer, dir string, c *schema.Checkpoint) (err error) {
-	if c.Weights, err = checkpoint.WeightsDigest(dir); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(dir) // sorted by name
+// commitFolder stores the folder and commits the manifest m about it.
+func commitFolder(ctx context.Context, record *commit.Writer, m *schema.Manifest, dir, digest string, document []byte,
+) (ref schema.Ref, err error) {
+	shard, err := record.Shard(ctx, m.Place, schema.Documents, document, 1)
 	if err != nil {
-		return err
+		return ref, err
 	}
-	for _, e := range entries {
-		name := filepath.Join(dir, e.Name())
-		sum, size, err := commit.DigestFile(name)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", e.Name(), err)
-		}
-		if err := record.PutFile(ctx, c.Prefix+e.Name(), name, size); err != nil {
-			return err
-		}
-		c.Files = append(c.Files, schema.CheckpointFile{Name: e.Name(), Digest: sum, Bytes: size})
+	stored, err := record.PutFolder(ctx, dir, digest, m.CheckpointPrefix(fmt.Sprintf("%06d-%.16s", 0, digest)), nil)
+	if err != nil {
+		return ref, err
 	}
-	return nil
+	if stored.Weights, err = checkpoint.WeightsDigest(dir); err != nil {
+		return ref, err
+	}
+	m.Shards, m.Checkpoint = []schema.ShardInfo{shard}, &stored
+	*m, ref, _, err = record.Commit(ctx, *m)
+	return ref, err
 }
 
 // Evaluation describes an evaluation of the folder's model, under a base's recipe or with an environment's defaults.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -112,31 +113,9 @@ func ProgressOf(ctx context.Context, c Querier, run string) (workflows.Progress,
 	return p, value.Get(&p)
 }
 
-// AwaitImport waits for an import's result. Unless stay is set, an import that parks ends it with a ParkedError.
+// AwaitImport is Follow for an import, without a view.
 func (s *Session) AwaitImport(ctx context.Context, run string, stay bool) (workflows.ReprocessResult, error) {
-	waiting, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	go func() {
-		tick := time.NewTicker(pollEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-waiting.Done():
-				return
-			case <-tick.C:
-				if p, err := ProgressOf(waiting, s.Temporal, run); err == nil && p.Parked != nil && !stay {
-					stop(ParkedError{p})
-				}
-			}
-		}
-	}()
-	var result workflows.ReprocessResult
-	err := s.Await(waiting, run, &result)
-	var parked ParkedError
-	if errors.As(context.Cause(waiting), &parked) {
-		return result, parked
-	}
-	return result, err
+	return follow[workflows.ReprocessResult](ctx, s, run, NewProgressView(io.Discard, false), stay)
 }
 
 // Failure returns the part of a failed workflow's error that its author wrote.

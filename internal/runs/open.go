@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,8 +89,8 @@ func (a Start) fitsOpen(ctx context.Context, temporal starter, open Execution) e
 	return nil
 }
 
-// openInput returns the recipe, and the digest of the file, that an open workflow was started with. A resumed workflow
-// has no recipe in its input: it continues under the record's.
+// openInput returns the recipe, and the digest of the file, that an open workflow was started with; of an evaluation the
+// digest of the policy. A resumed workflow has no recipe in its input: it continues under the record's.
 func openInput(ctx context.Context, temporal starter, open Execution) (recipe *recipes.Resolved, file string,
 	err error) {
 	history := temporal.GetWorkflowHistory(ctx, open.run, open.id, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -101,54 +102,29 @@ func openInput(ctx context.Context, temporal starter, open Execution) (recipe *r
 		return nil, "", fmt.Errorf("read its history: %w", err)
 	}
 	payloads := first.GetWorkflowExecutionStartedEventAttributes().GetInput()
-	if open.Workflow == workflows.ReprocessRunName {
-		var in workflows.ReprocessInput
-		if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
-			return nil, "", fmt.Errorf("read its input: %w", err)
-		}
-		r, err := recipes.Resolve(named(in.Recipe, in.RecipeFile), in.RecipeYAML, in.Set, nil, nil)
-		if err != nil {
-			return nil, "", fmt.Errorf("read its recipe: %w", err)
-		}
-		return r, in.Digest, nil
+	read := converter.GetDefaultDataConverter().FromPayloads
+	var in workflows.TrainRunInput // of which the other workflows have a part
+	switch open.Workflow {
+	case workflows.ReprocessRunName:
+		var i workflows.ReprocessInput
+		err, file = read(payloads, &i), i.Digest
+		in.Recipe, in.RecipeFile, in.RecipeYAML, in.Set = i.Recipe, i.RecipeFile, i.RecipeYAML, i.Set
+	case workflows.EvaluateRunName:
+		var i workflows.EvaluateInput
+		err, file = read(payloads, &i), i.Policy.Digest
+		in.Resume, in.RecipeFile, in.RecipeYAML, in.Set = i.Resume, i.RecipeFile, i.RecipeYAML, i.Set
+	default:
+		err = read(payloads, &in)
 	}
-	if open.Workflow == workflows.EvaluateRunName {
-		return evaluationInput(payloads)
-	}
-	var in workflows.TrainRunInput
-	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
+	if err != nil {
 		return nil, "", fmt.Errorf("read its input: %w", err)
 	}
 	if in.Resume {
 		return nil, "", nil
 	}
-	r, err := recipes.Resolve(named(in.Recipe, in.RecipeFile), in.RecipeYAML, in.Set, in.Seed, in.Steps)
+	r, err := recipes.Resolve(cmp.Or(in.Recipe, in.RecipeFile), in.RecipeYAML, in.Set, in.Seed, in.Steps)
 	if err != nil {
 		return nil, "", fmt.Errorf("read its recipe: %w", err)
 	}
-	return r, "", nil
-}
-
-// evaluationInput is openInput for an evaluation; the digest of the policy is in the place of a file's.
-func evaluationInput(payloads *commonpb.Payloads) (recipe *recipes.Resolved, policy string, err error) {
-	var in workflows.EvaluateInput
-	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
-		return nil, "", fmt.Errorf("read its input: %w", err)
-	}
-	if in.Resume {
-		return nil, "", nil
-	}
-	r, err := recipes.Resolve(in.RecipeFile, in.RecipeYAML, in.Set, nil, nil)
-	if err != nil {
-		return nil, "", fmt.Errorf("read its recipe: %w", err)
-	}
-	return r, in.Policy.Digest, nil
-}
-
-// named returns what messages call a recipe: its name, or its file.
-func named(recipe, file string) string {
-	if recipe != "" {
-		return recipe
-	}
-	return file
+	return r, file, nil
 }

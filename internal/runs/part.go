@@ -18,8 +18,7 @@ func partNamed(recipe map[string]any, name string) (part map[string]any, err err
 	if environmentOf(recipe) != recipes.Mix || name == "" || name == recipes.Mix {
 		return nil, nil
 	}
-	environment, _ := recipe["environment"].(map[string]any)
-	parts, _ := environment["parts"].([]any)
+	parts, _ := section(recipe, "environment")["parts"].([]any)
 	var of, labels []string
 	for _, p := range parts {
 		p, _ := p.(map[string]any)
@@ -49,8 +48,7 @@ func partNamed(recipe map[string]any, name string) (part map[string]any, err err
 func alone(recipe, part map[string]any) map[string]any {
 	name, _ := part["name"].(string)
 	d, _ := environments.Named(name)
-	shared, _ := recipe["rollout"].(map[string]any)
-	shared = maps.Clone(shared)
+	shared := maps.Clone(section(recipe, "rollout"))
 	out := elsewhere(recipe, d)
 	environment := map[string]any{"name": name}
 	for _, field := range []string{"settings", "level_shares"} {
@@ -59,13 +57,12 @@ func alone(recipe, part map[string]any) map[string]any {
 		}
 	}
 	out["environment"] = environment
-	for _, section := range []string{"reward", "layout"} {
-		if value, ok := recipe[section]; ok {
-			out[section] = value
+	for _, name := range []string{"reward", "layout"} {
+		if value, ok := recipe[name]; ok {
+			out[name] = value
 		}
 	}
-	rollout, _ := out["rollout"].(map[string]any)
-	rollout = maps.Clone(rollout)
+	rollout := section(out, "rollout")
 	for _, field := range []string{"protocol", "history", "max_turns", "max_calls", "max_turn_calls",
 		"max_episode_tool_text_bytes"} {
 		if value, ok := shared[field]; ok {

@@ -1,12 +1,14 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,11 +56,12 @@ type TrainReport struct {
 // Report collects a finished run's figures from the record, the histories and the stack.
 func (s *Session) Report(ctx context.Context, run string, result workflows.TrainRunResult,
 	wall time.Duration) (TrainReport, error) {
-	figures, err := analysis.New(s.Store).Figures(ctx, run)
+	record := analysis.New(s.Store)
+	figures, err := record.Figures(ctx, run)
 	if err != nil {
 		return TrainReport{}, err
 	}
-	known, err := analysis.New(s.Store).Run(ctx, run)
+	known, err := record.Run(ctx, run)
 	if err != nil {
 		return TrainReport{}, err
 	}
@@ -66,7 +69,6 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 	if err != nil {
 		return TrainReport{}, err
 	}
-	record := analysis.New(s.Store)
 	properties, found, err := record.Properties(ctx, run)
 	if err != nil {
 		return TrainReport{}, err
@@ -101,11 +103,6 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 	}, nil
 }
 
-// maxPayload is the largest payload in the histories of a run and its steps, in bytes.
-func maxPayload(ctx context.Context, c client.Client, run string) (int, error) {
-	return payloads{client: c}.largest(ctx, run)
-}
-
 // WriteText prints how the run went and what to try next.
 func (r TrainReport) WriteText(w io.Writer, address stack.Addresses) {
 	fmt.Fprintln(w)
@@ -114,12 +111,7 @@ func (r TrainReport) WriteText(w io.Writer, address stack.Addresses) {
 	}
 	fmt.Fprintf(w, "success     %s → %s   (sampled, held-out problems)\n", r.Warm.Rate, r.Final.Rate)
 	fmt.Fprintf(w, "greedy      %s → %s\n", r.Warm.GreedyWords(), r.Final.GreedyWords())
-	var levels []string
-	for level := range r.Final.ByLevel {
-		levels = append(levels, level)
-	}
-	sort.Strings(levels)
-	for _, level := range levels {
+	for _, level := range slices.Sorted(maps.Keys(r.Final.ByLevel)) {
 		fmt.Fprintf(w, "  level %s   %s → %s\n", level, r.Warm.ByLevel[level], r.Final.ByLevel[level])
 	}
 	fmt.Fprintf(w, "tool errors %s → %s   (inside positive trajectories)\n", r.Warm.ToolErrorWords(),
@@ -164,15 +156,8 @@ func (r TrainReport) WriteText(w io.Writer, address stack.Addresses) {
 
 // stageShares lists the stages with their seconds, the slowest first.
 func stageShares(seconds map[string]float64) string {
-	var names []string
-	for name := range seconds {
-		names = append(names, name)
-	}
-	sort.Slice(names, func(i, j int) bool {
-		if seconds[names[i]] != seconds[names[j]] {
-			return seconds[names[i]] > seconds[names[j]]
-		}
-		return names[i] < names[j]
+	names := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(seconds[b], seconds[a]), cmp.Compare(a, b))
 	})
 	var parts []string
 	for _, name := range names {

@@ -29,8 +29,8 @@ func TestLoadFindsTheFile(t *testing.T) {
 		}
 		seen[c.ID] = true
 	}
-	if len(cases) < 81 {
-		t.Errorf("got %d cases, want at least 81", len(cases))
+	if len(cases) < 82 {
+		t.Errorf("got %d cases, want at least 82", len(cases))
 	}
 }
 
