@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/internal/stack"
