@@ -18,7 +18,8 @@ func TestErrorRatesAreCompared(t *testing.T) {
 		return analysis.ErrorRate{Kind: kind, First: analysis.FailedPart{Step: 1, Rate: 0.1},
 			Last: analysis.FailedPart{Step: 2, Rate: last}, Low: 0.055, High: 0.174, NoHigher: noHigher}
 	}
-	f := drawn(data{rates: []analysis.ErrorRate{rate("tool calls", 0.3, false), rate("actions", 0.12, true)}}, errorRates)
+	f := drawn(data{rates: []analysis.ErrorRate{rate("tool calls", 0.3, false),
+		rate("actions", 0.12, true)}}, errorRates)
 	require.Equal(t, [][]string{{"tool calls", "10.0%", "5.5% to 17.4%", "30.0%", "no"},
 		{"actions", "10.0%", "5.5% to 17.4%", "12.0%", "yes"}}, f.Table.Rows)
 	require.NotEmpty(t, drawn(data{}, errorRates).Empty)

@@ -117,8 +117,8 @@ func heldOut(question, key, name, label string) func(d data, f *Figure) error {
 }
 
 // heldOutNote explains figures of evaluations.
-const heldOutNote = "Sampled success, with 95% bootstrap intervals over problems. Step 0 is the policy before the first " +
-	"step."
+const heldOutNote = "Sampled success, with 95% bootstrap intervals over problems. Step 0 is the policy before " +
+	"the first step."
 
 var trainingLevels = figure{
 	id: "levels", title: "Success by level, in training", asks: []string{"levels"}, empty: noSteps,

@@ -97,9 +97,9 @@ var judged = figure{
 
 var zeroAdvantage = figure{
 	id: "zero-advantage", title: "Groups without an advantage", asks: []string{"group_rewards"}, empty: noSteps,
-	note: "Share of a step's groups whose rewards have a variance below 1e-06: all their advantages are 0, so nothing " +
-		"is learned from them. Many groups that are always solved mean that the tasks have become too easy; many " +
-		"that are never solved mean that they are too hard.",
+	note: "Share of a step's groups whose rewards have a variance below 1e-06: all their advantages are 0, so " +
+		"nothing is learned from them. Many groups that are always solved mean that the tasks have become too easy; " +
+		"many that are never solved mean that they are too hard.",
 	axes:  shares("groups"),
 	stack: []line{solid("never solved", 4, "never"), solid("always solved", 3, "always")},
 	draw: func(d data, f *Figure) error {

@@ -140,7 +140,8 @@ func flowsOf(title string, r diagnose.TransitionReport) chart.Flows {
 	}
 	for _, e := range r.Edges {
 		if e.Turn+1 < mostStages {
-			out.Edges = append(out.Edges, chart.FlowEdge{Stage: e.Turn, From: e.From, To: e.To, Value: float64(e.Count)})
+			out.Edges = append(out.Edges,
+				chart.FlowEdge{Stage: e.Turn, From: e.From, To: e.To, Value: float64(e.Count)})
 		}
 	}
 	return out

@@ -76,8 +76,8 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 	return page, err
 }
 
-// read reads what no question gives: tokens of a few steps, and what the run was made from and measured. A run that is in
-// the catalogue and has committed nothing has none of it.
+// read reads what no question gives: tokens of a few steps, and what the run was made from and measured. A run that is
+// in the catalogue and has committed nothing has none of it.
 func (d *data) read(ctx context.Context, record *analysis.Record) error {
 	v, err := record.Visible(ctx, d.run.Run)
 	if errors.Is(err, analysis.ErrNoRun) {

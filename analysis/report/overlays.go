@@ -7,7 +7,8 @@ import (
 // overlays are the parts of a page about several runs.
 var overlays = []overlaySection{
 	{id: "learning", title: "Learning", more: levelOverlays, figures: []overlay{
-		{id: "reward", title: reward.title, note: reward.note, question: "rewards", column: "reward", axes: reward.axes},
+		{id: "reward", title: reward.title, note: reward.note, question: "rewards", column: "reward",
+			axes: reward.axes},
 		{id: "success", title: "Success per step, in training", question: "rewards", column: "success",
 			axes: shares("success"), note: "Share of the sampled trajectories that solved their problem."},
 		{id: "held-out", title: "Success on held-out problems", question: "evaluations", line: evaluated,

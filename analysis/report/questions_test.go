@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// diagnosed are the rows of two steps. Step 1 has group a, whose trajectories 1 to 3 earn 1, 0 and 0, and group b, whose
-// trajectories 4 and 5 earn 1 each. In step 2 only trajectory 6 without a reward calls a tool.
+// diagnosed are the rows of two steps. Step 1 has group a, whose trajectories 1 to 3 earn 1, 0 and 0, and group b,
+// whose trajectories 4 and 5 earn 1 each. In step 2 only trajectory 6 without a reward calls a tool.
 const diagnosed = `
 create table rewards (run text, step integer, group_id text, trajectory_id text, reward double, tool_calls integer,
   tool_errors integer, error_penalty double, format_penalty double, answer_tags integer);
@@ -68,7 +68,8 @@ func TestFiguresOfGroups(t *testing.T) {
 		"step 2\nmean: 0\nmaximum: 0\ndeviation: 0<")
 	told(t, drawn(d, zeroAdvantage), "always solved: 50.0%", "never solved: 100.0%", "Steps have 1 to 2 groups")
 	require.InDelta(t, 0.5, d.answers["group_rewards"].number(0, "equal"), 0)
-	told(t, drawn(d, penalties), "errors, all: 0.2\n", "errors, kept: 0.25\n", "format, all: 0.4\n", "format, kept: 0.5")
+	told(t, drawn(d, penalties), "errors, all: 0.2\n", "errors, kept: 0.25\n", "format, all: 0.4\n",
+		"format, kept: 0.5")
 	told(t, drawn(d, answerCounts), "one: 40.0%", "none: 20.0%", "several: 40.0%")
 }
 
@@ -86,12 +87,13 @@ func TestFiguresOfTools(t *testing.T) {
 	told(t, drawn(d, validity), "format, turns: 60.0%", "format, whole trajectories: 33.3%", "action, turns: 100.0%")
 }
 
-// One call waits for a second and runs for one, another runs for two at the same time: in 2 seconds half a call waits on
-// average. The call of step 2 takes a second.
+// One call waits for a second and runs for one, another runs for two at the same time: in 2 seconds half a call waits
+// on average. The call of step 2 takes a second.
 func TestLoadOfTheTools(t *testing.T) {
 	f := drawn(diagnosedAnswers(t), toolLoad)
 	told(t, f, "waiting: 0.5\n", "waiting or running: 2", "waiting: 0\n")
-	require.Equal(t, []string{"3", "1666.7 ms", "2000.0 ms", "2000.0 ms", "2000.0 ms", "333.3 ms", "2"}, f.Table.Rows[0])
+	require.Equal(t, []string{"3", "1666.7 ms", "2000.0 ms", "2000.0 ms", "2000.0 ms", "333.3 ms", "2"},
+		f.Table.Rows[0])
 }
 
 // Of step 1's two groups one has three copies, in place of itself and of two others.

@@ -89,8 +89,8 @@ func (a Start) fitsOpen(ctx context.Context, temporal starter, open Execution) e
 	return nil
 }
 
-// openInput returns the recipe, and the digest of the file, that an open workflow was started with; of an evaluation the
-// digest of the policy. A resumed workflow has no recipe in its input: it continues under the record's.
+// openInput returns the recipe, and the digest of the file, that an open workflow was started with; of an evaluation
+// the digest of the policy. A resumed workflow has no recipe in its input: it continues under the record's.
 func openInput(ctx context.Context, temporal starter, open Execution) (recipe *recipes.Resolved, file string,
 	err error) {
 	history := temporal.GetWorkflowHistory(ctx, open.run, open.id, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

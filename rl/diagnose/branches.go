@@ -1,8 +1,8 @@
 package diagnose
 
 // How tree rollouts spend their branches (AEPO figures 3 left and 7 left): how many of a prompt's trajectories receive
-// any, and the lengths of runs of consecutive tool-call turns that branch. A rollout that collapses gives nearly all branches to
-// 1–3 trajectories of a prompt. Departures: none; the paper gives no formula, only the plots.
+// any, and the lengths of runs of consecutive tool-call turns that branch. A rollout that collapses gives nearly all
+// branches to 1–3 trajectories of a prompt. Departures: none; the paper gives no formula, only the plots.
 
 import (
 	"fmt"

@@ -116,11 +116,6 @@ func TestAnImportUnderATakenName(t *testing.T) {
 	require.Equal(t, first.Trajectories, figures.Trajectories)
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
