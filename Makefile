@@ -19,7 +19,8 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-alerts test-engine test-traces test-fetch test-rollout-workers test-limits test-large test-worlds \
-	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
+	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal \
+	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers house house-path test-apiserver test-cluster test-containers test-deploy compose-up \
 	compose-down release
