@@ -5,7 +5,7 @@ import "slices"
 // admit starts what fits.
 func (c *Core) admit() {
 	for k := 0; k < len(c.changed); k++ { // in the order of the engines' numbers would change nothing: they are apart
-		c.comeHome(c.changed[k])
+		c.startAtHome(c.changed[k])
 	}
 	for {
 		e, ok := c.next()
@@ -16,8 +16,8 @@ func (c *Core) admit() {
 		size := c.size(e)
 		i, ok := c.choose(e, size)
 		if !ok {
-			if !c.fits(e, size) {
-				c.strand(e)
+			if !c.fitsAnEngine(e, size) {
+				c.setAside(e)
 				continue
 			}
 			c.block(e, size)
@@ -28,7 +28,7 @@ func (c *Core) admit() {
 			cached = e.cached
 		}
 		c.unqueue(e, size)
-		c.take(e, i, size)
+		c.reserve(e, i, size)
 		c.start(e, i, cached)
 	}
 	for _, i := range c.changed {
@@ -37,17 +37,17 @@ func (c *Core) admit() {
 	c.changed = c.changed[:0]
 }
 
-// comeHome starts the episodes that wait for an engine, in the order in which they came.
-func (c *Core) comeHome(i int) {
+// startAtHome starts the episodes that wait for an engine, in the order in which they came.
+func (c *Core) startAtHome(i int) {
 	at := &c.engines[i]
 	for at.waiting > 0 {
 		e, ok := c.first(&at.back)
-		if !ok || !c.continues(at, e) || !c.suits(i, e) || !at.room(c.size(e)) {
+		if !ok || !c.continues(at, e) || !c.canRun(i, e) || !at.hasRoom(c.size(e)) {
 			return
 		}
 		at.back.pop()
 		at.waiting--
-		c.take(e, i, c.size(e))
+		c.reserve(e, i, c.size(e))
 		c.start(e, i, e.cached)
 	}
 }
@@ -82,8 +82,8 @@ func (c *Core) unqueue(e *episode, size int) {
 	c.served[e.Class] += float64(size) / c.settings.Weights[e.Class]
 }
 
-// strand puts an episode aside that is larger than every engine that is left, until another engine joins.
-func (c *Core) strand(e *episode) {
+// setAside puts an episode aside that is larger than every engine that is left, until another engine joins.
+func (c *Core) setAside(e *episode) {
 	if e.state == queued {
 		c.queues[e.Class].pop()
 		c.queued[e.Class]--
@@ -91,7 +91,7 @@ func (c *Core) strand(e *episode) {
 	} else {
 		c.again.pop()
 	}
-	c.stranded = append(c.stranded, e.become(ready))
+	c.stranded = append(c.stranded, e.setState(ready))
 }
 
 // block notes that no engine has room for an episode's size, so that only engines that change are looked at.
@@ -105,12 +105,12 @@ func (c *Core) block(e *episode, size int) {
 
 // current reports whether an episode may run wherever a new one of its size may begin.
 func (c *Core) current(e *episode) bool {
-	return (!e.begun() || e.version == c.target) && len(e.failed) == 0 && !c.uneven
+	return (!e.started() || e.version == c.target) && len(e.failed) == 0 && !c.uneven
 }
 
-// suits reports whether an engine may run an episode whatever its room: it is not too long for it, and the engine has
+// canRun reports whether an engine may run an episode whatever its room: it is not too long for it, and the engine has
 // not failed on it, or every other that could run it has, too.
-func (c *Core) suits(i int, e *episode) bool {
+func (c *Core) canRun(i int, e *episode) bool {
 	if at := &c.engines[i]; at.Longest > 0 && e.Most > at.Longest {
 		return false
 	}
@@ -126,8 +126,8 @@ func (c *Core) suits(i int, e *episode) bool {
 	return true
 }
 
-// fits reports whether an engine that is up could hold an episode with a size if it were empty.
-func (c *Core) fits(e *episode, size int) bool {
+// fitsAnEngine reports whether an engine that is up could hold an episode with a size if it were empty.
+func (c *Core) fitsAnEngine(e *episode, size int) bool {
 	for i := range c.engines {
 		if c.engines[i].up && c.engines[i].holds(size, e.Most) {
 			return true
@@ -165,13 +165,13 @@ func (c *Core) expected(e *episode) int {
 	return min(e.Most, e.Prompt+int(c.pace.grown/float64(c.pace.ended)))
 }
 
-// grows reports whether an episode that has room can be given what its next stretch needs.
-func (c *Core) grows(at *engine, e *episode) bool {
+// canGrow reports whether an episode that has room can be given what its next stretch needs.
+func (c *Core) canGrow(at *engine, e *episode) bool {
 	return c.settings.Reserve != WorstStretch || at.reserved-e.reserved+c.size(e) <= at.Capacity
 }
 
-// room reports whether an engine has room for a size.
-func (at *engine) room(size int) bool {
+// hasRoom reports whether an engine has room for a size.
+func (at *engine) hasRoom(size int) bool {
 	return !at.full && at.Capacity-at.reserved >= size && at.rows < at.limit
 }
 
@@ -180,14 +180,14 @@ func (at *engine) room(size int) bool {
 func (c *Core) choose(e *episode, size int) (int, bool) {
 	if e.engine >= 0 {
 		at := &c.engines[e.engine]
-		if c.takes(e.engine, e, size) && c.stays(at, e, e.cached) {
+		if c.canStart(e.engine, e, size) && c.staysHome(at, e, e.cached) {
 			return e.engine, true
 		}
 	}
 	best, most := -1, 0
 	look := func(i int) {
 		at := &c.engines[i]
-		if !c.takes(i, e, size) || at.trial && !c.tries(at, e, size) {
+		if !c.canStart(i, e, size) || at.trial && !c.mayTryStraggler(at, e, size) {
 			return
 		}
 		slots := min((at.Capacity-at.reserved)/size, at.limit-at.rows)
@@ -207,28 +207,29 @@ func (c *Core) choose(e *episode, size int) (int, bool) {
 	return best, best >= 0
 }
 
-// tries reports whether an engine that is or was a straggler may start an episode: a new one, which it would finish in
-// time, and one after the other. What it computes is little, and this is how it shows that it has recovered.
-func (c *Core) tries(at *engine, e *episode, size int) bool {
-	return !c.replaceable(e, size) || at.rows == 0 && !e.begun() && c.worthwhile(at)
+// mayTryStraggler reports whether an engine that is or was a straggler may start an episode: a new one, which it would
+// finish in time, and one after the other. What it computes is little, and this is how it shows that it has recovered.
+func (c *Core) mayTryStraggler(at *engine, e *episode, size int) bool {
+	return !c.replaceable(e, size) || at.rows == 0 && !e.started() && c.finishesInTime(at)
 }
 
-// takes reports whether an engine may start an episode's turn: it has room, no other episode waits to come home to it,
-// and its weights are the right ones. A new episode also must not cost others their caches while the engine is busy.
-func (c *Core) takes(i int, e *episode, size int) bool {
+// canStart reports whether an engine may start an episode's turn: it has room, no other episode waits to come home to
+// it, and its weights are the right ones. A new episode also must not cost others their caches while the engine is
+// busy.
+func (c *Core) canStart(i int, e *episode, size int) bool {
 	at := &c.engines[i]
-	return at.room(size) && c.suits(i, e) && at.waiting == 0 && c.continues(at, e) && c.right(at, e) &&
-		(e.begun() || at.generating < c.settings.Busy || at.Capacity-at.reserved-at.kept >= size)
+	return at.hasRoom(size) && c.canRun(i, e) && at.waiting == 0 && c.continues(at, e) && c.hasWeightsOf(at, e) &&
+		(e.started() || at.generating < c.settings.Busy || at.Capacity-at.reserved-at.kept >= size)
 }
 
-// take reserves room.
-func (c *Core) take(e *episode, i, size int) {
+// reserve gives an episode room on an engine.
+func (c *Core) reserve(e *episode, i, size int) {
 	at := &c.engines[i]
 	if e.engine >= 0 && e.engine != i {
 		c.stats.Moved++
 	}
-	c.settle(e, i)
-	c.unkeep(e)
+	c.setHome(e, i)
+	c.dropFromCache(e)
 	at.reserved += size
 	at.rows++
 	e.reserved = size
@@ -241,7 +242,7 @@ func (c *Core) resize(e *episode) {
 		return
 	}
 	if size < e.reserved {
-		c.touch(e.engine)
+		c.noteChange(e.engine)
 	}
 	c.engines[e.engine].reserved += size - e.reserved
 	e.reserved = size
@@ -250,7 +251,7 @@ func (c *Core) resize(e *episode) {
 // start begins a turn of an episode that has room.
 func (c *Core) start(e *episode, i, cached int) {
 	at := &c.engines[i]
-	e.become(running)
+	e.setState(running)
 	e.attempt++
 	e.began, e.cached = c.now, 0
 	at.generating++
@@ -262,5 +263,5 @@ func (c *Core) start(e *episode, i, cached int) {
 		e.version = at.Version
 	}
 	c.stats.Starts++
-	c.act(Action{Do: Start, Episode: e.id, Engine: i, Attempt: e.attempt, Cached: cached, Version: at.Version})
+	c.emit(Action{Do: Start, Episode: e.id, Engine: i, Attempt: e.attempt, Cached: cached, Version: at.Version})
 }

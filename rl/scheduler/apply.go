@@ -13,7 +13,7 @@ func (c *Core) apply(v Event) error {
 		return c.submit(v)
 	case Withdrawn:
 		if e := c.episodes[v.Episode]; e != nil {
-			c.forget(e)
+			c.unlink(e)
 		}
 		delete(c.episodes, v.Episode)
 		return nil
@@ -28,7 +28,7 @@ func (c *Core) apply(v Event) error {
 			return fmt.Errorf("version %d comes after version %d", v.Version, c.target)
 		}
 		c.target, c.loaded = v.Version, false
-		c.touchAll()
+		c.noteChangeOfAll()
 		return nil
 	}
 	if v.Engine < 0 || v.Engine >= len(c.engines) {
@@ -65,14 +65,14 @@ func (c *Core) submit(v Event) error {
 		if g.ended >= c.settings.Need {
 			c.stats.Stopped++
 			c.episodes[e.id] = nil
-			c.act(Action{Do: Stop, Episode: e.id})
+			c.emit(Action{Do: Stop, Episode: e.id})
 			return nil
 		}
 		g.members = append(g.members, e.id)
 	}
-	if s.Cached > 0 && c.engines[s.Home].up && c.suits(s.Home, e) {
-		c.settle(e, s.Home)
-		e.become(parked)
+	if s.Cached > 0 && c.engines[s.Home].up && c.canRun(s.Home, e) {
+		c.setHome(e, s.Home)
+		e.setState(parked)
 		c.answer(e, s.Cached)
 		return nil
 	}
@@ -83,7 +83,7 @@ func (c *Core) submit(v Event) error {
 			}
 		}
 	}
-	c.queues[s.Class].push(e.become(queued))
+	c.queues[s.Class].push(e.setState(queued))
 	c.queued[s.Class]++
 	return nil
 }
@@ -123,13 +123,13 @@ func (c *Core) progress(e *episode, v Event) error {
 	}
 	at := &c.engines[e.engine]
 	at.generating--
-	c.touch(e.engine)
+	c.noteChange(e.engine)
 	if v.Kind == Evicted {
 		c.stats.Evicted++
 		e.evictions++
 		e.held = v.Held
-		c.free(e)
-		c.leave(e)
+		c.releaseRoom(e)
+		c.leaveHome(e)
 		at.full = at.rows > 0
 		c.rejoins(e)
 		return nil
@@ -138,8 +138,8 @@ func (c *Core) progress(e *episode, v Event) error {
 		c.stats.Repeated++
 		e.failed = append(e.failed, e.engine)
 		e.held = v.Held
-		c.free(e)
-		c.leave(e)
+		c.releaseRoom(e)
+		c.leaveHome(e)
 		c.rejoins(e)
 		return nil
 	}
@@ -152,7 +152,7 @@ func (c *Core) progress(e *episode, v Event) error {
 	}
 	e.turns++
 	if v.Kind == Ended {
-		c.ended(e)
+		c.endEpisode(e)
 		return nil
 	}
 	e.held = v.Held
@@ -171,18 +171,18 @@ func (c *Core) progress(e *episode, v Event) error {
 	if c.settings.Reserve == Worst {
 		c.resize(e)
 	}
-	t := e.become(calling)
+	t := e.setState(calling)
 	if !c.settings.Hold {
 		c.timers.push(timer{c.now + c.settings.Park, t})
 	}
 	return nil
 }
 
-// ended takes an episode out.
-func (c *Core) ended(e *episode) {
+// endEpisode takes an episode out of the schedule.
+func (c *Core) endEpisode(e *episode) {
 	c.stats.Ended++
 	e.state = calling // the turn is over, and counted
-	c.forget(e)
+	c.unlink(e)
 	if g := c.groups[e.Group]; g != nil {
 		if g.ended++; g.ended == c.settings.Need {
 			c.enough = append(c.enough, g)
@@ -196,8 +196,8 @@ func (c *Core) stop() {
 		for _, id := range g.members {
 			if m := c.episodes[id]; m != nil {
 				c.stats.Stopped++
-				c.forget(m)
-				c.act(Action{Do: Stop, Episode: id})
+				c.unlink(m)
+				c.emit(Action{Do: Stop, Episode: id})
 			}
 		}
 		g.members = nil
@@ -215,30 +215,30 @@ func (c *Core) answer(e *episode, cached int) {
 func (c *Core) resume() {
 	for _, t := range c.answered {
 		if e := c.episodes[t.episode]; e != nil && (e.state == calling || e.state == parked) {
-			c.returned(e, e.cached)
+			c.continueEpisode(e, e.cached)
 		}
 	}
 	c.answered = c.answered[:0]
 }
 
-// returned continues an episode: at once if it still has room, else when its home has.
-func (c *Core) returned(e *episode, cached int) {
+// continueEpisode continues an episode: at once if it still has room, else when its home has.
+func (c *Core) continueEpisode(e *episode, cached int) {
 	if e.engine < 0 { // the home is lost
 		c.rejoins(e)
 		return
 	}
 	at := &c.engines[e.engine]
-	if i, ok := c.better(e); ok {
+	if i, ok := c.betterEngine(e); ok {
 		if e.state == calling {
 			c.park(e)
 		}
 		e.moved = true
-		c.take(e, i, c.size(e))
+		c.reserve(e, i, c.size(e))
 		c.start(e, i, 0)
 		return
 	}
-	stays := c.continues(at, e) && c.stays(at, e, cached)
-	if e.state == calling && stays && c.grows(at, e) {
+	stays := c.continues(at, e) && c.staysHome(at, e, cached)
+	if e.state == calling && stays && c.canGrow(at, e) {
 		c.resize(e)
 		c.start(e, e.engine, cached)
 		return
@@ -246,17 +246,17 @@ func (c *Core) returned(e *episode, cached int) {
 	if e.state == calling {
 		c.park(e)
 	}
-	c.keep(e, max(c.size(e), c.expected(e)))
+	c.keepInCache(e, max(c.size(e), c.expected(e)))
 	e.cached = cached
 	drains := at.draining(c)
 	if !drains && (!stays || cached == 0) {
 		c.rejoins(e)
 		return
 	}
-	t := e.become(waiting)
+	t := e.setState(waiting)
 	at.back.push(t)
 	at.waiting++
-	c.touch(e.engine)
+	c.noteChange(e.engine)
 	if !drains {
 		c.timers.push(timer{c.now + at.recompute(cached), t})
 	}
@@ -264,7 +264,7 @@ func (c *Core) returned(e *episode, cached int) {
 
 // rejoins queues an episode for any engine.
 func (c *Core) rejoins(e *episode) {
-	c.again.push(e.become(ready))
+	c.again.push(e.setState(ready))
 	c.rejoin++
 }
 
@@ -281,7 +281,7 @@ func (c *Core) expire() {
 		}
 		if e.state == waiting {
 			c.engines[e.engine].waiting--
-			c.touch(e.engine)
+			c.noteChange(e.engine)
 			c.rejoins(e)
 			continue
 		}
@@ -291,11 +291,11 @@ func (c *Core) expire() {
 
 // park frees the room of an episode between two turns.
 func (c *Core) park(e *episode) {
-	c.act(Action{Do: Park, Episode: e.id, Engine: e.engine, Attempt: e.attempt})
+	c.emit(Action{Do: Park, Episode: e.id, Engine: e.engine, Attempt: e.attempt})
 	c.stats.Parked++
-	c.free(e)
-	c.keep(e, max(c.size(e), c.expected(e)))
-	e.become(parked)
+	c.releaseRoom(e)
+	c.keepInCache(e, max(c.size(e), c.expected(e)))
+	e.setState(parked)
 }
 
 // report applies what has happened to an engine.
@@ -319,9 +319,9 @@ func (c *Core) report(i int, v Event) error {
 			return fmt.Errorf("engine %d takes %d episodes", i, v.Rows)
 		}
 		at.limit = v.Rows
-		c.touch(i)
+		c.noteChange(i)
 	case Lost:
-		c.lose(i)
+		c.loseEngine(i)
 	case Joined:
 		if at.up {
 			return fmt.Errorf("engine %d is up already", i)
@@ -340,7 +340,7 @@ func (c *Core) report(i int, v Event) error {
 			}
 		}
 		c.stranded, c.pace.due, c.loaded = nil, true, false
-		c.touchAll()
+		c.noteChangeOfAll()
 	case Loaded:
 		if !at.up {
 			return nil // it was lost meanwhile
@@ -351,18 +351,18 @@ func (c *Core) report(i int, v Event) error {
 		at.loading, at.Version = false, v.Version
 		for _, id := range at.home { // caches of the old weights are void
 			e := c.episodes[id]
-			c.unkeep(e)
+			c.dropFromCache(e)
 			e.cached = 0
 		}
-		c.touchAll()
+		c.noteChangeOfAll()
 	default:
 		return errors.New("unknown kind of event")
 	}
 	return nil
 }
 
-// lose returns the episodes of a lost engine to the queue, with their finished turns.
-func (c *Core) lose(i int) {
+// loseEngine returns the episodes of a lost engine to the queue, with their finished turns.
+func (c *Core) loseEngine(i int) {
 	at := &c.engines[i]
 	if !at.up {
 		return
@@ -372,7 +372,7 @@ func (c *Core) lose(i int) {
 	slices.Sort(ids)
 	for _, id := range ids {
 		e := c.episodes[id]
-		c.free(e)
+		c.releaseRoom(e)
 		was := e.state
 		if was == running {
 			at.generating--
@@ -382,13 +382,13 @@ func (c *Core) lose(i int) {
 		if was == waiting {
 			at.waiting--
 		}
-		c.leave(e)
+		c.leaveHome(e)
 		switch was {
 		case running, waiting:
 			c.rejoins(e)
 		case calling: // its tool still runs
-			e.become(parked)
+			e.setState(parked)
 		}
 	}
-	c.touchAll()
+	c.noteChangeOfAll()
 }

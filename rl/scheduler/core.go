@@ -230,47 +230,47 @@ func (c *Core) Reserved() []int {
 	return out
 }
 
-func (c *Core) act(a Action) { c.out = append(c.out, a) }
+func (c *Core) emit(a Action) { c.out = append(c.out, a) }
 
-// touch notes that an engine may take what it could not take before.
-func (c *Core) touch(i int) {
+// noteChange notes that an engine may take what it could not take before.
+func (c *Core) noteChange(i int) {
 	if !c.engines[i].isChanged {
 		c.engines[i].isChanged = true
 		c.changed = append(c.changed, i)
 	}
 }
 
-// touchAll notes that nothing is known about any engine's room.
-func (c *Core) touchAll() {
+// noteChangeOfAll notes that nothing is known about any engine's room.
+func (c *Core) noteChangeOfAll() {
 	c.blocked = 0
 	for i := range c.engines {
-		c.touch(i)
+		c.noteChange(i)
 	}
 }
 
-// become moves an episode into another state.
-func (e *episode) become(s state) ticket {
+// setState moves an episode into another state.
+func (e *episode) setState(s state) ticket {
 	e.state = s
 	e.number++
 	return ticket{e.id, e.number}
 }
 
-// settle makes an engine the episode's home.
-func (c *Core) settle(e *episode, i int) {
+// setHome makes an engine the episode's home.
+func (c *Core) setHome(e *episode, i int) {
 	if e.engine == i {
 		return
 	}
-	c.leave(e)
+	c.leaveHome(e)
 	e.engine, e.at = i, len(c.engines[i].home)
 	c.engines[i].home = append(c.engines[i].home, e.id)
 }
 
-// leave takes an episode from its home's list.
-func (c *Core) leave(e *episode) {
+// leaveHome takes an episode from its home's list.
+func (c *Core) leaveHome(e *episode) {
 	if e.engine < 0 {
 		return
 	}
-	c.unkeep(e)
+	c.dropFromCache(e)
 	list := c.engines[e.engine].home
 	last := list[len(list)-1]
 	list[e.at] = last
@@ -278,12 +278,12 @@ func (c *Core) leave(e *episode) {
 		moved.at = e.at
 	}
 	c.engines[e.engine].home = list[:len(list)-1]
-	c.touch(e.engine) // it may be empty now, and load
+	c.noteChange(e.engine) // it may be empty now, and load
 	e.engine, e.cached = -1, 0
 }
 
-// free gives the episode's room back.
-func (c *Core) free(e *episode) {
+// releaseRoom gives the episode's room back.
+func (c *Core) releaseRoom(e *episode) {
 	if e.reserved == 0 {
 		return
 	}
@@ -292,26 +292,26 @@ func (c *Core) free(e *episode) {
 	at.rows--
 	at.full = false
 	e.reserved = 0
-	c.touch(e.engine)
+	c.noteChange(e.engine)
 }
 
-// keep counts tokens of an episode without room in its home's cache.
-func (c *Core) keep(e *episode, tokens int) {
-	c.unkeep(e)
+// keepInCache counts tokens of an episode without room in its home's cache.
+func (c *Core) keepInCache(e *episode, tokens int) {
+	c.dropFromCache(e)
 	c.engines[e.engine].kept += tokens
 	e.kept = tokens
 }
 
-func (c *Core) unkeep(e *episode) {
+func (c *Core) dropFromCache(e *episode) {
 	if e.kept > 0 {
 		c.engines[e.engine].kept -= e.kept
 		e.kept = 0
-		c.touch(e.engine)
+		c.noteChange(e.engine)
 	}
 }
 
-// forget takes an episode out of every list that it is in, whatever its state.
-func (c *Core) forget(e *episode) {
+// unlink takes an episode out of every list that it is in, whatever its state.
+func (c *Core) unlink(e *episode) {
 	switch e.state {
 	case queued:
 		c.queued[e.Class]--
@@ -319,12 +319,12 @@ func (c *Core) forget(e *episode) {
 		c.engines[e.engine].generating--
 	case waiting:
 		c.engines[e.engine].waiting--
-		c.touch(e.engine)
+		c.noteChange(e.engine)
 	case ready:
 		c.rejoin--
 	}
-	c.free(e)
-	c.leave(e)
+	c.releaseRoom(e)
+	c.leaveHome(e)
 	e.number++
 	c.episodes[e.id] = nil
 }

@@ -12,15 +12,15 @@ func (c *Core) continues(at *engine, e *episode) bool {
 	case at.Version == c.target:
 		return true
 	}
-	return c.settings.Drain == DrainEpisodes && e.begun() && e.version == at.Version
+	return c.settings.Drain == DrainEpisodes && e.started() && e.version == at.Version
 }
 
-// begun reports whether an episode has been started under some weights.
-func (e *episode) begun() bool { return e.attempt > 0 }
+// started reports whether an episode has been started under some weights.
+func (e *episode) started() bool { return e.attempt > 0 }
 
-// right reports whether an engine has the weights that an episode began with, as long as any engine has them.
-func (c *Core) right(at *engine, e *episode) bool {
-	if !e.begun() || e.version == at.Version || c.settings.Drain == DrainTurns {
+// hasWeightsOf reports whether an engine has the weights that an episode began with, as long as any engine has them.
+func (c *Core) hasWeightsOf(at *engine, e *episode) bool {
+	if !e.started() || e.version == at.Version || c.settings.Drain == DrainTurns {
 		return true
 	}
 	for i := range c.engines {
@@ -48,6 +48,6 @@ func (c *Core) load() {
 			continue
 		}
 		at.loading = true
-		c.act(Action{Do: Load, Engine: i, Version: c.target})
+		c.emit(Action{Do: Load, Engine: i, Version: c.target})
 	}
 }

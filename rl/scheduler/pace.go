@@ -41,8 +41,9 @@ type pace struct {
 // turn is the mean of the tokens of a turn.
 func (p *pace) turn() float64 { return p.tokens / float64(max(p.turns, 1)) }
 
-// learn counts a rate that an engine has had with some rows. The best rates fade, so that they follow growing contexts.
-func (p *pace) learn(perToken float64, rows int) {
+// observe counts a rate that an engine has had with some rows. The best rates fade, so that they follow growing
+// contexts.
+func (p *pace) observe(perToken float64, rows int) {
 	const fade = 1.001
 	b := &p.best[classOf(rows)]
 	if *b *= fade; *b == 0 || perToken < *b {
@@ -50,9 +51,9 @@ func (p *pace) learn(perToken float64, rows int) {
 	}
 }
 
-// of predicts the rate of an engine of usual speed with some rows; 0 = not known. An engine is not slower with fewer
-// rows, and at most twice as slow with twice the rows, so that every class that has been seen bounds the others.
-func (p *pace) of(rows int) float64 {
+// predict returns the rate of an engine of usual speed with some rows; 0 = not known. An engine is not slower with
+// fewer rows, and at most twice as slow with twice the rows, so that every class that has been seen bounds the others.
+func (p *pace) predict(rows int) float64 {
 	class, least := classOf(rows), math.Inf(1)
 	for k, b := range p.best {
 		if b == 0 {
@@ -93,8 +94,8 @@ func (c *Core) noted(i int, perToken, weight float64) {
 	}
 	rows := at.generating + 1
 	at.perToken += weight * (perToken - at.perToken)
-	c.pace.learn(at.perToken, rows)
-	at.slow += weight * (perToken/c.pace.of(rows) - at.slow)
+	c.pace.observe(at.perToken, rows)
+	at.slow += weight * (perToken/c.pace.predict(rows) - at.slow)
 	at.seen = c.now
 	at.trial = at.trial && at.slow > c.settings.Straggler
 }
@@ -125,7 +126,7 @@ func (c *Core) judge() {
 		}
 		if at.straggler || was {
 			c.blocked = 0
-			c.touch(i)
+			c.noteChange(i)
 		}
 	}
 	c.pace.rates = rates
@@ -161,9 +162,9 @@ func (c *Core) length() float64 { return c.pace.tokens / float64(max(c.pace.ende
 // slack is how much later than elsewhere an episode may end on a straggler, as a share of its time elsewhere.
 const slack = 0.5
 
-// worthwhile reports whether a straggler would have finished a new episode before an engine of usual speed has worked
-// off the queue and then this episode.
-func (c *Core) worthwhile(at *engine) bool {
+// finishesInTime reports whether a straggler would have finished a new episode before an engine of usual speed has
+// worked off the queue and then this episode.
+func (c *Core) finishesInTime(at *engine) bool {
 	length := max(c.length(), c.pace.turn())
 	return length*at.perToken <= c.horizon()+(1+slack)*length*c.pace.usual
 }
@@ -180,9 +181,9 @@ func (c *Core) replaceable(e *episode, size int) bool {
 	return false
 }
 
-// stays reports whether an episode goes on at home: the home is no straggler, or the episode would end there before it
-// would end elsewhere, where its prefix is computed first.
-func (c *Core) stays(at *engine, e *episode, cached int) bool {
+// staysHome reports whether an episode goes on at home: the home is no straggler, or the episode would end there before
+// it would end elsewhere, where its prefix is computed first.
+func (c *Core) staysHome(at *engine, e *episode, cached int) bool {
 	if !at.straggler || !c.replaceable(e, e.Most) {
 		return true
 	}
@@ -216,14 +217,14 @@ func (c *Core) rescue(i int) {
 		if turn*at.perToken <= wait+(lost+turn)*c.pace.usual+at.recompute(e.held) {
 			continue
 		}
-		c.act(Action{Do: Cancel, Episode: id, Engine: i, Attempt: e.attempt})
+		c.emit(Action{Do: Cancel, Episode: id, Engine: i, Attempt: e.attempt})
 		c.stats.Rescued++
 		c.stats.Repeated++
 		e.rescues++
 		e.attempt++
 		at.generating--
-		c.free(e)
-		c.leave(e)
+		c.releaseRoom(e)
+		c.leaveHome(e)
 		c.rejoins(e)
 	}
 }
@@ -231,21 +232,21 @@ func (c *Core) rescue(i int) {
 // crowd is how many running turns an engine has at least when episodes leave it for an engine that is empty.
 const crowd = 2
 
-// better finds an empty engine on which an episode would end sooner than at home, although its prefix is computed again
-// there: once nothing is queued, engines run empty one by one, and the last episodes need not share one. An episode
-// moves in this way once at most.
-func (c *Core) better(e *episode) (engine int, ok bool) {
+// betterEngine finds an empty engine on which an episode would end sooner than at home, although its prefix is computed
+// again there: once nothing is queued, engines run empty one by one, and the last episodes need not share one. An
+// episode moves in this way once at most.
+func (c *Core) betterEngine(e *episode) (engine int, ok bool) {
 	home := &c.engines[e.engine]
 	if e.moved || home.generating < crowd || c.queued[Training]+c.queued[Evaluation]+c.rejoin > 0 {
 		return 0, false
 	}
 	for i := range c.engines {
 		at := &c.engines[i]
-		if len(at.home) > 0 || at.trial || at.slow == 0 || !c.takes(i, e, c.size(e)) {
+		if len(at.home) > 0 || at.trial || at.slow == 0 || !c.canStart(i, e, c.size(e)) {
 			continue
 		}
 		left := max(c.length(), float64(e.held-e.Prompt)) // long episodes are likely to be longer
-		if left*(home.perToken-at.slow*c.pace.of(1)) > at.recompute(e.held) {
+		if left*(home.perToken-at.slow*c.pace.predict(1)) > at.recompute(e.held) {
 			return i, true
 		}
 	}
