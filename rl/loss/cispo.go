@@ -52,7 +52,7 @@ func (p CISPO) Bounds() Bounds { return Bounds{Low: 1 - p.Low, High: 1 + p.High}
 // Evaluate writes the block's losses and coefficients.
 func (p CISPO) Evaluate(b *Block) {
 	low, high := 1-p.Low, min(1+p.High, unbounded)
-	both := piece{lo: low, hi: high, lossLo: low, coefLo: low, lossHi: high, coefHi: high}
+	both := signedLoss{lo: low, hi: high, lossLo: low, coefLo: low, lossHi: high, coefHi: high}
 	w := window{positive: both, negative: both}
 	if p.Mask {
 		w.positive.coefHi, w.negative.coefLo = 0, 0

@@ -92,7 +92,7 @@ func (p *rowPass[T]) blocks() {
 
 func (p *rowPass[T]) step(t int) int {
 	if p.full {
-		return p.whole(p.row.Mask, t)
+		return p.nextWhole(p.row.Mask, t)
 	}
 	return p.next(p.row.Mask, t)
 }
@@ -175,7 +175,7 @@ func (p *rowPass[T]) finish(tokens int) {
 	t.absMax, t.ratios = max(p.most, -p.least), t.weight
 	if bounds := p.job.objective.Policy.Bounds(); p.job.inputs.has(Sequence) && bounds.High > 0 {
 		t.ratios = n
-		t.outside.add(bounds.of(SequenceRatio(p.block.MeanLogRatio), p.block.MeanAdvantage), n)
+		t.outside.add(bounds.classify(SequenceRatio(p.block.MeanLogRatio), p.block.MeanAdvantage), n)
 	}
 }
 

@@ -65,7 +65,7 @@ func (p KLCov) Bounds() Bounds { return Bounds{} }
 
 // Evaluate writes the block's losses and coefficients.
 func (p KLCov) Evaluate(b *Block) {
-	free := piece{hi: unbounded}
+	free := signedLoss{hi: unbounded}
 	w := window{positive: free, negative: free}
 	windowLoop(&w, b.Ratio, b.Advantages, b.Loss, b.Coef)
 	for t, mark := range b.Marks {

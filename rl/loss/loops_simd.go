@@ -203,7 +203,7 @@ func windowV(w window, ratio, advantages, loss, coef []float64) {
 func outsideV(ratio, advantages []float64, b Bounds) (o outside) {
 	counts, i := outsideRegisters(ratio, advantages, b)
 	for ; i < len(ratio); i++ {
-		o.add(b.of(ratio[i], advantages[i]), 1)
+		o.add(b.classify(ratio[i], advantages[i]), 1)
 	}
 	// A sum of whole numbers does not depend on their order.
 	for k := range 4 {

@@ -21,13 +21,13 @@ func outsideLoop(ratio, advantages []float64, b Bounds) (o outside) {
 		if r >= b.Low && r <= b.High {
 			continue // nearly all tokens
 		}
-		o.add(b.of(r, advantages[t]), 1)
+		o.add(b.classify(r, advantages[t]), 1)
 	}
 	return o
 }
 
-// of counts one ratio.
-func (b Bounds) of(r, advantage float64) (o outside) {
+// classify returns on which side of the bounds a ratio lies, as counts.
+func (b Bounds) classify(r, advantage float64) (o outside) {
 	switch {
 	case advantage > 0 && r > b.High:
 		o.positiveAbove = 1

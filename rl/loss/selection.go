@@ -24,8 +24,8 @@ func rule(s Surrogate) (r CovarianceRule, clip PPOClip, draws, ok bool) {
 	return CovarianceRule{}, PPOClip{}, false, false
 }
 
-// place is one token of the scope.
-type place struct{ row, token int }
+// tokenRef is one token of the scope.
+type tokenRef struct{ row, token int }
 
 // canonical orders rows by group, sample and turn.
 func canonical[T Float](rows []Row[T]) []int {
@@ -42,8 +42,8 @@ func canonical[T Float](rows []Row[T]) []int {
 
 // candidates lists, in canonical order, the tokens that Clip-Cov may draw: within the
 // rule's bounds and not clipped by PPO.
-func (p ClipCov) candidates(cov [][]float64, rows []selectable) []place {
-	var out []place
+func (p ClipCov) candidates(cov [][]float64, rows []selectable) []tokenRef {
+	var out []tokenRef
 	ppo := clipped(p.Low, p.High, 0)
 	for _, r := range rows {
 		for t, m := range r.mask {
@@ -54,7 +54,7 @@ func (p ClipCov) candidates(cov [][]float64, rows []selectable) []place {
 			if a > 0 && ratio > ppo.positive.hi || a < 0 && ratio < ppo.negative.lo {
 				continue
 			}
-			out = append(out, place{r.index, t})
+			out = append(out, tokenRef{r.index, t})
 		}
 	}
 	return out
@@ -90,7 +90,7 @@ func selectTokens[T Float](s Surrogate, rows []Row[T], rng *rand.Rand) [][]int32
 		marks[i] = make([]int32, len(row.Mask))
 	}
 	pick := func(part []selectable, budget int) {
-		var chosen []place
+		var chosen []tokenRef
 		if draws {
 			chosen = draw(ClipCov{Low: clip.Low, High: clip.High, Rule: r}.candidates(cov, part), budget, rng)
 		} else {
@@ -113,7 +113,7 @@ func selectTokens[T Float](s Surrogate, rows []Row[T], rng *rand.Rand) [][]int32
 }
 
 // draw takes min(budget, number of candidates) candidates, uniformly and without replacement.
-func draw(candidates []place, budget int, rng *rand.Rand) []place {
+func draw(candidates []tokenRef, budget int, rng *rand.Rand) []tokenRef {
 	if budget >= len(candidates) {
 		return candidates
 	}
@@ -125,15 +125,15 @@ func draw(candidates []place, budget int, rng *rand.Rand) []place {
 }
 
 // greatest takes the tokens with the greatest covariance, as many as the budget allows.
-func greatest(cov [][]float64, rows []selectable, budget int) []place {
-	var all []place
+func greatest(cov [][]float64, rows []selectable, budget int) []tokenRef {
+	var all []tokenRef
 	for _, r := range rows {
 		for t, m := range r.mask {
 			if m != 0 {
-				all = append(all, place{r.index, t})
+				all = append(all, tokenRef{r.index, t})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(cov[b.row][b.token], cov[a.row][a.token]) })
+	slices.SortStableFunc(all, func(a, b tokenRef) int { return cmp.Compare(cov[b.row][b.token], cov[a.row][a.token]) })
 	return all[:min(budget, len(all))]
 }

@@ -1,8 +1,8 @@
 package loss
 
-// piece is a loss of the ratio r for advantages of one sign: −A·v(r) with derivative −A·g(r), where
+// signedLoss is a loss of the ratio r for advantages of one sign: −A·v(r) with derivative −A·g(r), where
 // v = g = r inside [lo, hi], and both are constants beyond.
-type piece struct {
+type signedLoss struct {
 	lo, hi         float64
 	lossLo, coefLo float64 // v and g below lo
 	lossHi, coefHi float64 // v and g above hi
@@ -10,7 +10,7 @@ type piece struct {
 
 // window is a loss that is piecewise in the ratio. PPO's clip, the gradient-preserving clips and the
 // clipped weight of CISPO differ only in its constants.
-type window struct{ positive, negative piece }
+type window struct{ positive, negative signedLoss }
 
 // unbounded is past every ratio: exp(LogRatioClamp) is 4.9e8.
 const unbounded = 1e300
@@ -19,8 +19,8 @@ const unbounded = 1e300
 // 1−low on. dual, if not 0, bounds the loss of a negative advantage.
 func clipped(low, high, dual float64) window {
 	w := window{
-		positive: piece{lo: 0, hi: 1 + high, lossHi: 1 + high},
-		negative: piece{lo: 1 - low, hi: unbounded, lossLo: 1 - low},
+		positive: signedLoss{lo: 0, hi: 1 + high, lossHi: 1 + high},
+		negative: signedLoss{lo: 1 - low, hi: unbounded, lossLo: 1 - low},
 	}
 	if dual > 0 {
 		w.negative.hi, w.negative.lossHi = dual, dual

@@ -68,8 +68,8 @@ func (w *worker) next(mask []int32, t int) int {
 	return t
 }
 
-// whole is next for a row whose tokens are all under the mask.
-func (w *worker) whole(mask []int32, t int) int {
+// nextWhole is next for a row whose tokens are all under the mask.
+func (w *worker) nextWhole(mask []int32, t int) int {
 	n := min(BlockSize, len(mask)-t)
 	w.segments, w.tokens = append(w.segments[:0], segment{t, n}), n
 	return t + n
