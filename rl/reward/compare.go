@@ -11,7 +11,7 @@ func Compare(answer, gold string, o Options) Verdict {
 	if answer = strings.TrimSpace(answer); answer == strings.TrimSpace(gold) && answer != "" {
 		return Exact
 	}
-	answer, gold, comparable := settle(answer, gold)
+	answer, gold, comparable := comparedParts(answer, gold)
 	same := normalize(answer) == normalize(gold) && normalize(gold) != "" && !otherUnits(answer, gold)
 	if !comparable {
 		return exactly(same)
@@ -22,10 +22,10 @@ func Compare(answer, gold string, o Options) Verdict {
 		return Wrong
 	}
 	if answerValued && goldValued {
-		return atBest(compareValues(a, g), same)
+		return agreement(compareValues(a, g), same)
 	}
 	if v, lists := compareLists(answer, gold, o); lists {
-		return atBest(v, same)
+		return agreement(v, same)
 	}
 	return exactly(same)
 }
@@ -36,8 +36,8 @@ func otherUnits(answer, gold string) bool {
 	return a != "" && g != "" && a != g
 }
 
-// atBest is a verdict of agreement, or Exact where the strings agree as well.
-func atBest(v Verdict, same bool) Verdict {
+// agreement is a verdict of agreement, or Exact where the strings agree as well.
+func agreement(v Verdict, same bool) Verdict {
 	if v.Correct() && same {
 		return Exact
 	}
@@ -53,7 +53,7 @@ func exactly(same bool) Verdict {
 
 // compareElements compares two elements of lists. There a name says which element it is.
 func compareElements(answer, gold string, o Options) bool {
-	a, g := conclude(answer), conclude(gold)
+	a, g := readEquation(answer), readEquation(gold)
 	if a.form != bare && g.form != bare && a.name != g.name {
 		return false
 	}
@@ -126,7 +126,7 @@ var conjunction = regexp.MustCompile(`,?\s*(?:\\text\{\s*(?:and|or)\s*\}|\b(?:an
 // readList reads a set, tuple, interval or bare list. naive splits at every comma of a bare list,
 // even where it may group digits.
 func readList(text string, naive bool) list {
-	text = strings.TrimSpace(undressed(text))
+	text = strings.TrimSpace(plainNotation(text))
 	if inner, ok := enclosed(text, `\{`, `\}`); ok {
 		return list{elements: splitList(inner, true)}
 	}

@@ -95,7 +95,7 @@ func minerva(text, gold string) Outcome {
 		return Outcome{Verdict: NoAnswer, Answer: invalidMinerva}
 	}
 	last := lines[len(lines)-1]
-	answer, want, _ := settle(text[last[2]:last[3]], gold)
+	answer, want, _ := comparedParts(text[last[2]:last[3]], gold)
 	answer, want = normalize(answer), normalize(want)
 	if answer == want && want != "" {
 		return Outcome{Verdict: Exact, Answer: answer}

@@ -150,7 +150,7 @@ func (s *researchScan) next() bool {
 	case "<python>":
 		s.call("</python>", &s.found.Python)
 	case "<answer>":
-		answer, closed := s.until("</answer>")
+		answer, closed := s.skipPast("</answer>")
 		if s.broken = !closed; s.thinking == 0 { // an answer in a thought is a draft
 			s.answers++
 			s.answer, s.broken = answer, !closed || s.answers > 1
@@ -179,8 +179,8 @@ func (s *researchScan) tag() (string, bool) {
 	}
 }
 
-// until skips to the end of the next closing tag and returns the text before it.
-func (s *researchScan) until(closing string) (string, bool) {
+// skipPast skips to the end of the next closing tag and returns the text before it.
+func (s *researchScan) skipPast(closing string) (string, bool) {
 	n := strings.Index(s.text[s.at:], closing)
 	if n < 0 {
 		return "", false
@@ -192,12 +192,12 @@ func (s *researchScan) until(closing string) (string, bool) {
 
 // call reads the rest of a tool call and the result that must follow it.
 func (s *researchScan) call(closing string, count *int) {
-	_, closed := s.until(closing)
+	_, closed := s.skipPast(closing)
 	if tag, ok := s.tag(); !closed || !ok || tag != "<result>" {
 		s.broken = true
 		return
 	}
-	if _, ok := s.until("</result>"); !ok {
+	if _, ok := s.skipPast("</result>"); !ok {
 		s.broken = true
 		return
 	}

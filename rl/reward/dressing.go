@@ -30,8 +30,8 @@ var (
 	rootTimes = regexp.MustCompile(`\\cdot\s*\\sqrt`)
 )
 
-// undressed returns a text in plain notation. Dressing between digits becomes a character that no reader accepts.
-func undressed(text string) string {
+// plainNotation returns a text in plain notation. Dressing between digits becomes a character that no reader accepts.
+func plainNotation(text string) string {
 	text = thinGroups.ReplaceAllStringFunc(text, func(s string) string { return strings.ReplaceAll(s, `\,`, "") })
 	text = rootTimes.ReplaceAllString(glued.ReplaceAllString(text, "$1#$2"), `\sqrt`)
 	return plainText.Replace(text)
@@ -46,7 +46,7 @@ func bareNumber(text string) (number, unit string, ok bool) {
 		return "", "", false
 	}
 	degrees := strings.Contains(text, `\circ`) || strings.Contains(text, "°")
-	text = strings.TrimSpace(undressed(text))
+	text = strings.TrimSpace(plainNotation(text))
 	text = strings.TrimRight(text, `"`)
 	if text = strings.TrimSuffix(text, "."); strings.HasSuffix(text, ".") { // an ellipsis: more would follow
 		return "", "", false

@@ -28,9 +28,9 @@ type conclusion struct {
 	form form
 }
 
-// conclude reads an equation. If its first side names the answer or works it out, the last side is the answer. Any
+// readEquation reads an equation. If its first side names the answer or works it out, the last side is the answer. Any
 // other text is kept whole.
-func conclude(text string) conclusion {
+func readEquation(text string) conclusion {
 	whole := conclusion{last: text}
 	sides, ok := cutSides(text)
 	if !ok || len(sides) < 2 {
@@ -158,12 +158,12 @@ func outsideBrackets(text string) string {
 	return outside.String()
 }
 
-// settle returns the parts of an answer and its gold that are compared: the last sides, or both whole texts if the gold
-// is a statement about letters, since agreement with its last side alone means nothing.
-func settle(answer, gold string) (a, g string, comparable bool) {
-	toGold := conclude(gold)
+// comparedParts returns the parts of an answer and its gold that are compared: the last sides, or both whole texts if
+// the gold is a statement about letters, since agreement with its last side alone means nothing.
+func comparedParts(answer, gold string) (a, g string, comparable bool) {
+	toGold := readEquation(gold)
 	if toGold.form == expression {
 		return answer, gold, false
 	}
-	return conclude(answer).last, toGold.last, true
+	return readEquation(answer).last, toGold.last, true
 }

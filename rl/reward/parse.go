@@ -71,7 +71,7 @@ func (p *parser) quotient() (value, bool) {
 	if !ok {
 		return value{}, false
 	}
-	return v.over(d)
+	return v.divide(d)
 }
 
 func (p *parser) term() (value, bool) {
@@ -168,7 +168,7 @@ func (p *parser) frac() (value, bool) {
 	if !ok {
 		return value{}, false
 	}
-	return n.over(d)
+	return n.divide(d)
 }
 
 func (p *parser) root() (value, bool) {

@@ -130,7 +130,7 @@ func TestNormalize(t *testing.T) {
 		{`0.\overline{3}`, `0.\overline{3}`}, {`\overline{AB}`, "AB"}, {`12^\circ`, "12"}, {",", ","},
 	}
 	for _, tt := range tests {
-		if got := normalize(conclude(tt.in).last); got != tt.want {
+		if got := normalize(readEquation(tt.in).last); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.in, got, tt.want)
 		}
 	}

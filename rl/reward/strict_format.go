@@ -70,13 +70,13 @@ func lowerASCII(text string) string {
 // first <action> block holds; else the last 30 characters.
 func ExtractAction(text string) Action {
 	if action, ok := StrictForm(text); ok {
-		return Action{Text: tidy(action), Valid: true, Strict: true}
+		return Action{Text: normalizeAction(action), Valid: true, Strict: true}
 	}
 	if chunk, ok := actionChunk(text); ok {
-		return Action{Text: tidy(chunk)}
+		return Action{Text: normalizeAction(chunk)}
 	}
 	characters := []rune(text)
-	return Action{Text: tidy(string(characters[max(0, len(characters)-actionTail):]))}
+	return Action{Text: normalizeAction(string(characters[max(0, len(characters)-actionTail):]))}
 }
 
 // actionChunk is the content of the first closed action block, in any case.
@@ -94,5 +94,5 @@ func actionChunk(text string) (string, bool) {
 	return text[from : from+n], true
 }
 
-// tidy is an action's text as environments take it: lower case, trimmed.
-func tidy(text string) string { return strings.TrimFunc(strings.ToLower(text), isSpace) }
+// normalizeAction is an action's text as environments take it: lower case, trimmed.
+func normalizeAction(text string) string { return strings.TrimFunc(strings.ToLower(text), isSpace) }

@@ -92,7 +92,7 @@ func FuzzStrictForm(f *testing.F) {
 			t.Errorf("%q: strict %v, by its expression %v", text, ok, !ok)
 		}
 		a := ExtractAction(text)
-		if a.Valid != ok || a.Strict != ok || a.Text != tidy(a.Text) {
+		if a.Valid != ok || a.Strict != ok || a.Text != normalizeAction(a.Text) {
 			t.Errorf("%q: %+v", text, a)
 		}
 	})

@@ -20,7 +20,7 @@ func Ask(answer, gold string, o Options) (Question, bool) {
 	if q.Answer == "" || q.Gold == "" || len(q.Answer) > maxSymbolicBytes || len(q.Gold) > maxSymbolicBytes {
 		return Question{}, false
 	}
-	a, want, _ := settle(q.Answer, q.Gold)
+	a, want, _ := comparedParts(q.Answer, q.Gold)
 	_, answerValued := parseValue(a)
 	g, goldValued := parseValue(want)
 	if goldValued && (answerValued || o.Literal && g.literal) || Compare(answer, gold, o).Correct() {

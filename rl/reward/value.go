@@ -57,8 +57,8 @@ func inexact(f float64) (value, bool) {
 // zero reports an exact zero.
 func (v value) zero() bool { return v.rat != nil && v.rat.Sign() == 0 }
 
-// over divides; false by zero.
-func (v value) over(d value) (value, bool) {
+// divide returns v/d; false if d is zero.
+func (v value) divide(d value) (value, bool) {
 	switch {
 	case d.float == 0:
 		return value{}, false
@@ -126,7 +126,7 @@ func parseValue(text string) (value, bool) {
 	}
 	if percent {
 		literal := v.literal
-		v, _ = v.over(exact(big.NewRat(100, 1)))
+		v, _ = v.divide(exact(big.NewRat(100, 1)))
 		v.literal = literal
 	}
 	v.unit = unit
