@@ -113,7 +113,7 @@ func (r Replay) Advance(b Buffer, step int, rows []ReplayRow, source *rand.Rand)
 	}
 	next, out := Buffer{Entries: slices.Clone(b.Entries), Baselines: b.Baselines}, Replayed{}
 	if r.Order == OrderRelease {
-		r.consume(&next, &out, source)
+		r.drainFull(&next, &out, source)
 		r.evict(&next, &out, step)
 		next.Baselines, err = b.Baselines.TrimSteps(r.Baselines).Push(means...)
 		r.store(&next, &out, step, rows, true)
@@ -124,7 +124,7 @@ func (r Replay) Advance(b Buffer, step int, rows []ReplayRow, source *rand.Rand)
 		return b, Replayed{}, err
 	}
 	next.Baselines = next.Baselines.Trim(r.Baselines)
-	r.consume(&next, &out, source)
+	r.drainFull(&next, &out, source)
 	r.store(&next, &out, step, rows, !out.Consumed)
 	return next, out, nil
 }
@@ -165,8 +165,8 @@ func (r Replay) evict(b *Buffer, out *Replayed, step int) {
 	})
 }
 
-// consume judges and empties a full buffer.
-func (r Replay) consume(b *Buffer, out *Replayed, source *rand.Rand) {
+// drainFull judges and empties a full buffer.
+func (r Replay) drainFull(b *Buffer, out *Replayed, source *rand.Rand) {
 	rewards := make([]float64, len(b.Entries))
 	for i, e := range b.Entries {
 		rewards[i] = e.Reward
@@ -177,7 +177,7 @@ func (r Replay) consume(b *Buffer, out *Replayed, source *rand.Rand) {
 	out.Consumed = true
 	out.P50, _ = b.Baselines.P50()
 	verdicts, kept := r.judge(b.Entries, out.P50)
-	r.thin(verdicts, kept, source)
+	r.retireExcess(verdicts, kept, source)
 	for _, v := range verdicts {
 		out.note(v)
 	}
@@ -201,8 +201,8 @@ func (r Replay) judge(entries []Entry, p50 float64) (verdicts []ReplayVerdict, k
 	return verdicts, kept
 }
 
-// thin retires what is over the row cap or the power of two, and all where too few are left.
-func (r Replay) thin(verdicts []ReplayVerdict, kept []int, source *rand.Rand) {
+// retireExcess retires what is over the row cap or the power of two, and all where too few are left.
+func (r Replay) retireExcess(verdicts []ReplayVerdict, kept []int, source *rand.Rand) {
 	n, why := len(kept), ReplaySurplus
 	if r.RowCap {
 		n = min(n, r.Capacity)

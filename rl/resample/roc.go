@@ -102,13 +102,13 @@ func (r RoC) apply(s *step) {
 		case len(rewards[i]) < r.Keep:
 			s.out.dropAll(*g, SmallGroup)
 		case len(rewards[i]) > r.Keep:
-			r.thin(s, *g)
+			r.dropSurplus(s, *g)
 		}
 	}
 }
 
-// thin drops the surplus of one group.
-func (r RoC) thin(s *step, g group) {
+// dropSurplus drops the rows of one group that are more than it may keep.
+func (r RoC) dropSurplus(s *step, g group) {
 	positives, negatives := make([]candidate, 0, g.to-g.from), make([]candidate, 0, g.to-g.from)
 	for i := g.from; i < g.to; i++ {
 		row := &s.out.Rows[i]
