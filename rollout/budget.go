@@ -57,8 +57,8 @@ func counted(n int) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// ran counts the calls of the episode that could run.
-func (e *Episode) ran() int {
+// countRunnable counts the calls of the episode that could run.
+func (e *Episode) countRunnable() int {
 	n := 0
 	for _, t := range e.Turns {
 		for _, c := range t.Parsed.Calls {
@@ -113,7 +113,7 @@ func (l *Loop) body(e *Episode, before []CallResult, call env.ToolCall, r *proto
 // resolved finds the tools of a response's calls and refuses those beyond a budget.
 func (l *Loop) resolved(e *Episode, calls []env.ToolCall) {
 	l.resolve(calls)
-	l.settings.Budgets.refuse(calls, e.ran())
+	l.settings.Budgets.refuse(calls, e.countRunnable())
 }
 
 // beyondBudget reports whether a call was refused because of a budget. It could be parsed.

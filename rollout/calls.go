@@ -86,8 +86,8 @@ func (e *Episode) Key(scope tool.Scope) tool.Key {
 	return tool.Key{Scope: scope, Label: e.Label, Step: e.Step, Group: e.Group, Sample: e.Sample}
 }
 
-// past lists the episode's calls of a tool, and of those that share its state, that have a verdict of the tool.
-func (l *Loop) past(e *Episode, scope tool.Scope, of tool.Spec) []tool.Ran {
+// earlierCalls lists the episode's calls of a tool, and of those that share its state, that have a verdict of the tool.
+func (l *Loop) earlierCalls(e *Episode, scope tool.Scope, of tool.Spec) []tool.Ran {
 	var ran []tool.Ran
 	for turn, t := range e.Turns {
 		for i, r := range t.Results {
@@ -145,7 +145,7 @@ func (l *Loop) addPast(calls []tool.Call, refs []CallRef, episodes []*Episode, s
 			continue
 		}
 		if ref.Episode != episode {
-			episode, past = ref.Episode, l.past(episodes[ref.Episode], scope, of)
+			episode, past = ref.Episode, l.earlierCalls(episodes[ref.Episode], scope, of)
 		}
 		calls[i].Past = past
 	}
@@ -218,13 +218,13 @@ func (l *Loop) absorbResults(e *Episode, verdicts []CallResult) {
 	for _, v := range verdicts {
 		if v.Excluded != "" {
 			e.exclude(v.Excluded)
-			l.lose(e)
+			l.giveUpBranch(e)
 			return
 		}
 	}
 	v := protocol.View{Task: e.Task.Text, Tools: l.prompted, Turn: len(e.Turns), Rounds: e.rounds()}
 	if e.IsSummary(len(e.Turns)) {
-		l.await(e, l.protocol.(protocol.Summarizer).AskSummary(v))
+		l.setContext(e, l.protocol.(protocol.Summarizer).AskSummary(v))
 		return
 	}
 	text, err := l.context(v)
@@ -232,5 +232,5 @@ func (l *Loop) absorbResults(e *Episode, verdicts []CallResult) {
 		e.exclude(Reason("protocol", err.Error()))
 		return
 	}
-	l.await(e, text)
+	l.setContext(e, text)
 }

@@ -59,7 +59,7 @@ func (d *Debated) judge(s DebateSettings, round []Contribution, runSeed uint64) 
 	for i, c := range round {
 		proposals[i] = c.Proposal
 		if !c.Abstained {
-			proposals[i].Candidate = s.same(c.Candidate)
+			proposals[i].Candidate = s.canonical(c.Candidate)
 		}
 	}
 	d.Rounds, d.proposals = append(d.Rounds, round), append(d.proposals, proposals)
@@ -75,7 +75,7 @@ func DebateDraw(runSeed uint64, step, group, sample, turn int) func(n int) int {
 	return seed.Rand("debate/draw", runSeed, uint64(step), uint64(group), uint64(sample), uint64(turn)).IntN
 }
 
-func (s DebateSettings) same(candidate string) string {
+func (s DebateSettings) canonical(candidate string) string {
 	if s.Same != nil {
 		return s.Same(candidate)
 	}
@@ -85,9 +85,9 @@ func (s DebateSettings) same(candidate string) string {
 // reasoningBytes bounds what an agent reads of another's reasoning.
 const reasoningBytes = 600
 
-// asks returns what the agents of the next round read after the task: nothing in the first round of a debate that is
-// not aggressive. The reasoning of the first round is not shown (R⁽⁰⁾ = ∅).
-func (d *Debated) asks(reasoning bool) string {
+// nextPrompt returns what the agents of the next round read after the task: nothing in the first round of a debate that
+// is not aggressive. The reasoning of the first round is not shown (R⁽⁰⁾ = ∅).
+func (d *Debated) nextPrompt(reasoning bool) string {
 	var b strings.Builder
 	if n := len(d.Rounds); n > 0 {
 		b.WriteString("Other agents work on this task too, and most of them do not agree yet. They propose:\n")

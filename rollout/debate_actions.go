@@ -28,7 +28,7 @@ func (l *Loop) DebateActions(ctx context.Context, sampler policy.Sampler, versio
 		}
 		for _, d := range held {
 			record(d)
-			l.take(ctx, d)
+			l.takeDebatedTurn(ctx, d)
 		}
 		if err := l.Step(ctx, episodes); err != nil {
 			return err
@@ -40,8 +40,8 @@ func (l *Loop) DebateActions(ctx context.Context, sampler policy.Sampler, versio
 	return nil
 }
 
-// take makes the chosen response the next turn of the debated episode.
-func (l *Loop) take(ctx context.Context, d *Debated) {
+// takeDebatedTurn makes the chosen response the next turn of the debated episode.
+func (l *Loop) takeDebatedTurn(ctx context.Context, d *Debated) {
 	e, turn := d.Decides, d.Winner().Turn
 	if len(turn.Response) == 0 { // no agent's prompt left room for a response
 		e.Context, e.Observation, e.Finish = nil, "", FinishLength
@@ -115,14 +115,14 @@ func (l *Loop) propose(ctx context.Context, sampler policy.Sampler, version stri
 			c := &out[at.debate][at.agent]
 			c.Turn.Response, c.Turn.Finish = got.Tokens[j], got.Finish[j]
 			c.Turn.LogProbs, c.Turn.Entropies = valuesOf(got.LogProbs, j), valuesOf(got.Entropies, j)
-			l.propound(c)
+			l.parseProposal(c)
 		}
 	}
 	return out, nil
 }
 
-// propound reads an agent's action from its response. A response without an action proposes nothing.
-func (l *Loop) propound(c *Contribution) {
+// parseProposal reads an agent's action from its response. A response without an action proposes nothing.
+func (l *Loop) parseProposal(c *Contribution) {
 	c.Turn.Text = strings.ToValidUTF8(l.tok.Decode(c.Turn.Response), "\uFFFD")
 	parsed := l.protocol.Parse(c.Turn.Text, l.prompted)
 	if action := strings.TrimSpace(parsed.Action); action != "" {
@@ -137,11 +137,11 @@ func (l *Loop) propound(c *Contribution) {
 // others' reasoning that leaves room for a response.
 func (l *Loop) debatePrompt(ctx context.Context, d *Debated) (prompt []int32, text string, err error) {
 	e := d.Decides
-	if d.asks(true) == "" {
+	if d.nextPrompt(true) == "" {
 		return e.Context, e.Observation, nil
 	}
 	for _, reasoning := range []bool{true, false} {
-		if text, err = l.renderWith(ctx, e, d.asks(reasoning)); err != nil {
+		if text, err = l.renderWith(ctx, e, d.nextPrompt(reasoning)); err != nil {
 			return nil, "", err
 		}
 		if prompt = l.tok.Encode(text); l.roomFor(len(prompt)) {

@@ -64,7 +64,7 @@ func (l *Loop) debater(id Identity, task env.Task, d *Debated) *Episode {
 	var e *Episode
 	for _, reasoning := range []bool{true, false} {
 		asked := task
-		if text := d.asks(reasoning); text != "" {
+		if text := d.nextPrompt(reasoning); text != "" {
 			asked.Text = strings.TrimRight(task.Text, "\n") + "\n\n" + text
 		}
 		if e = l.Start(id, asked); l.roomFor(len(e.Context)) {

@@ -25,17 +25,17 @@ func said(texts ...string) []Contribution {
 func TestWhatDebatersRead(t *testing.T) {
 	s := DebateSettings{Rules: debate.Rules{Agents: 3, Rounds: 3}, Aggressive: true}
 	plain, d := &Debated{}, &Debated{aggressive: s.constraints(4)}
-	require.Empty(t, plain.asks(true))
-	require.Contains(t, d.asks(true), "within 4 turns")
+	require.Empty(t, plain.nextPrompt(true))
+	require.Contains(t, d.nextPrompt(true), "within 4 turns")
 	require.NoError(t, d.judge(s, said("7", " 8", ""), 1))
 	require.False(t, d.Verdict.Decided)
-	text := d.asks(true)
+	text := d.nextPrompt(true)
 	require.Contains(t, text, "1. 7\n2. 8\n")
 	require.NotContains(t, text, "because of")
 	require.Contains(t, text, "within 4 turns")
 	require.NoError(t, d.judge(s, said("9", "8", "7"), 1))
-	require.Contains(t, d.asks(true), "Agent 2 thinks: because of 8\n")
-	require.NotContains(t, d.asks(false), "because of")
+	require.Contains(t, d.nextPrompt(true), "Agent 2 thinks: because of 8\n")
+	require.NotContains(t, d.nextPrompt(false), "because of")
 	require.NoError(t, d.judge(s, said("9", " 7 ", "7"), 1))
 	require.Equal(t, debate.Verdict{Decided: true, Agent: 1}, d.Verdict)
 	require.Equal(t, " 7 ", d.Winner().Candidate)

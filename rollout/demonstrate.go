@@ -116,7 +116,7 @@ func (l *Loop) Demonstrations(ctx context.Context, box tool.Toolbox, s Script, f
 			return broken(rescue.Do(func() (err error) {
 				rng := seed.Rand("demonstration", l.runSeed, uint64(from+i))
 				if s.Teacher == nil {
-					out[i], err = l.expertly(ctx, rng, s, from+i)
+					out[i], err = l.playExpert(ctx, rng, s, from+i)
 				} else if task, drawn := s.Teacher.Draw(rng, s.Lesson); drawn != nil {
 					err = drawn
 				} else {
@@ -156,9 +156,9 @@ func (l *Loop) demonstrate(ctx context.Context, box tool.Toolbox, rng *rand.Rand
 	return d, nil
 }
 
-// expertly lets the environment's expert play a training task and replaces some of its actions. The episode stops at a
-// state from which the expert finds no solution.
-func (l *Loop) expertly(ctx context.Context, rng *rand.Rand, s Script, index int) (Demonstration, error) {
+// playExpert lets the environment's expert play a training task and replaces some of its actions. The episode stops at
+// a state from which the expert finds no solution.
+func (l *Loop) playExpert(ctx context.Context, rng *rand.Rand, s Script, index int) (Demonstration, error) {
 	world := l.settings.Environment
 	expert, ok := world.(env.Expert)
 	if !ok {

@@ -163,9 +163,9 @@ func (t *Turn) parsedCalls() int {
 	return n
 }
 
-// begun counts the calls that a turn makes and those that could be parsed. An action counts as a call. It counts as
-// parsed if the response is well formed. A summary makes no call.
-func (e *Episode) begun(turn int) (calls, parsed int) {
+// countCalls counts the calls that a turn makes and those that could be parsed. An action counts as a call. It counts
+// as parsed if the response is well formed. A summary makes no call.
+func (e *Episode) countCalls(turn int) (calls, parsed int) {
 	t := &e.Turns[turn]
 	if !e.spec().Acts || e.IsSummary(turn) {
 		return len(t.Parsed.Calls), t.parsedCalls()

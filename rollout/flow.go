@@ -179,7 +179,7 @@ func (f *Flow) follow(ctx context.Context, x *flowing) {
 			return
 		}
 	}
-	f.ended(x.e)
+	f.countEnded(x.e)
 }
 
 // attempt does a part of an episode. It reports whether the episode has it.
@@ -203,8 +203,8 @@ func (f *Flow) attempt(ctx context.Context, x *flowing, work func(context.Contex
 	return ctx.Err() == nil
 }
 
-// ended counts an episode that has ended, and says so.
-func (f *Flow) ended(e *Episode) {
+// countEnded counts an episode that has ended, and reports progress.
+func (f *Flow) countEnded(e *Episode) {
 	f.finished.Add(1)
 	if f.o.Ended != nil {
 		f.o.Ended(e)
@@ -268,7 +268,7 @@ func (f *Flow) results(ctx context.Context, x *flowing) error {
 	if err != nil {
 		return err
 	}
-	if err := x.waits(ctx); err != nil {
+	if err := x.awaitRound(ctx); err != nil {
 		return err
 	}
 	if err := x.change(turn, absorb); err != nil {
@@ -282,8 +282,8 @@ func (f *Flow) results(ctx context.Context, x *flowing) error {
 	return nil
 }
 
-// waits waits until the sample's round has decided.
-func (x *flowing) waits(ctx context.Context) error {
+// awaitRound waits until the round of the sample has decided on branches.
+func (x *flowing) awaitRound(ctx context.Context) error {
 	if x.decided == nil {
 		return nil
 	}

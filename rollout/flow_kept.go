@@ -34,7 +34,7 @@ func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, beyond Flo
 		if f.loop.settings.Tree == nil { // a tree's episodes begin at different times
 			m = [2]int{max(m[0], turns), max(m[1], results)}
 		}
-		m, err := x.unsaved(m, &rows)
+		m, err := x.appendUnsaved(m, &rows)
 		if err != nil {
 			return Rows{}, nil, err
 		}
@@ -47,8 +47,8 @@ func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, beyond Flo
 	return rows, beyond, nil
 }
 
-// unsaved adds the rows of an episode beyond its mark, and returns the mark beyond them.
-func (x *flowing) unsaved(m [2]int, rows *Rows) ([2]int, error) {
+// appendUnsaved adds the rows of an episode beyond its mark, and returns the mark beyond them.
+func (x *flowing) appendUnsaved(m [2]int, rows *Rows) ([2]int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	one := []*Episode{x.e}
@@ -120,8 +120,8 @@ func (k *Kept) Len() (n int) {
 	return n
 }
 
-// of returns what is kept of an episode, or nil.
-func (k *Kept) of(e *Episode) *kept {
+// forEpisode returns what is kept of an episode, or nil.
+func (k *Kept) forEpisode(e *Episode) *kept {
 	if k == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ var errNothingKept = errors.New("nothing is kept")
 // fromKept takes the next part of a tree's sample, a turn or the results of one, from what an earlier flow has kept. It
 // reports whether that has it.
 func (f *Flow) fromKept(ctx context.Context, x *flowing) (found bool) {
-	k, turn := f.o.Kept.of(x.e), len(x.e.Turns)
+	k, turn := f.o.Kept.forEpisode(x.e), len(x.e.Turns)
 	if k == nil || !k.agrees(x.e) {
 		return false
 	}
@@ -145,7 +145,7 @@ func (f *Flow) fromKept(ctx context.Context, x *flowing) (found bool) {
 		if entropy == nil || row.Excluded != nil || row.PolicyVersion != f.o.Version {
 			return false
 		}
-	} else if turn--; !k.hasResults(int32(turn)) || x.waits(ctx) != nil {
+	} else if turn--; !k.hasResults(int32(turn)) || x.awaitRound(ctx) != nil {
 		return false
 	}
 	err := x.change(turn, func(*worked) error {

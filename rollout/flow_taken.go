@@ -25,8 +25,10 @@ func (f *Flow) find(ctx context.Context, e *Episode) (*flowing, error) {
 	}
 }
 
-// await waits until an episode has what is asked for, or will not have it.
-func (f *Flow) await(ctx context.Context, e *Episode, has func(own *Episode) bool) (x *flowing, ok bool, err error) {
+// awaitEpisode waits until an episode has what is asked for, or will not have it.
+func (f *Flow) awaitEpisode(
+	ctx context.Context, e *Episode, has func(own *Episode) bool,
+) (x *flowing, ok bool, err error) {
 	if x, err = f.find(ctx, e); x == nil {
 		return nil, false, err
 	}
@@ -56,7 +58,7 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 			remaining = append(remaining, e)
 			continue
 		}
-		x, ok, err := f.await(ctx, e, func(own *Episode) bool { return len(own.Turns) > turn })
+		x, ok, err := f.awaitEpisode(ctx, e, func(own *Episode) bool { return len(own.Turns) > turn })
 		if err != nil {
 			return nil, began, err
 		}
@@ -131,7 +133,7 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (began time.Tim
 			continue
 		}
 		turn := len(e.Turns) - 1
-		x, ok, err := f.await(ctx, e, func(own *Episode) bool { return own.hasResults(turn) })
+		x, ok, err := f.awaitEpisode(ctx, e, func(own *Episode) bool { return own.hasResults(turn) })
 		if err != nil {
 			return began, nil, nil, err
 		}

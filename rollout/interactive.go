@@ -59,7 +59,7 @@ func (l *Loop) Begin(ctx context.Context, id Identity, task env.Task) (*Episode,
 // of the first observation.
 func (l *Loop) open(ctx context.Context, task env.Task) (env.Task, env.State, env.Observation, []int32, error) {
 	if l.settings.Environment == nil {
-		prompt, err := l.ask(task)
+		prompt, err := l.encodePrompt(task)
 		return task, nil, env.Observation{}, prompt, err
 	}
 	state, seen, err := l.reset(ctx, task)
@@ -144,7 +144,7 @@ func (l *Loop) renderWith(ctx context.Context, e *Episode, more string) (string,
 // With summaries, they are those after the latest one, at most PastTurns of them if that is not 0. What asks for a
 // summary describes all that the summary will replace.
 func (l *Loop) described(e *Episode) int {
-	turn, since := len(e.Turns), e.since()
+	turn, since := len(e.Turns), e.firstTurnSinceSummary()
 	if e.History.Summary > 0 && (l.settings.PastTurns == 0 || e.IsSummary(turn)) {
 		return since
 	}
@@ -297,7 +297,7 @@ func (l *Loop) absorbTransition(ctx context.Context, e *Episode, t Transition) e
 	case t.Done:
 		e.Finish = FinishDone
 		return nil
-	case l.spent(e):
+	case l.hasAllTurns(e):
 		e.Finish = FinishMaxTurns
 		return nil
 	}
@@ -306,7 +306,7 @@ func (l *Loop) absorbTransition(ctx context.Context, e *Episode, t Transition) e
 		e.Turns[len(e.Turns)-1].Transition, e.State, e.Seen = nil, state, seen
 		return err
 	}
-	l.await(e, text)
+	l.setContext(e, text)
 	return nil
 }
 

@@ -149,7 +149,7 @@ func NewLoop(settings Settings, tok tokenizer.Codec, runSeed uint64) (*Loop, err
 
 // Start returns a new episode of a question. The episode awaits its first response.
 func (l *Loop) Start(id Identity, task env.Task) *Episode {
-	prompt, err := l.ask(task)
+	prompt, err := l.encodePrompt(task)
 	e := l.start(id, task, prompt)
 	if err != nil {
 		e.exclude(Reason("protocol", err.Error()))
@@ -157,8 +157,8 @@ func (l *Loop) Start(id Identity, task env.Task) *Episode {
 	return e
 }
 
-// ask returns the prompt of a question.
-func (l *Loop) ask(task env.Task) ([]int32, error) {
+// encodePrompt returns the prompt of a question.
+func (l *Loop) encodePrompt(task env.Task) ([]int32, error) {
 	text, err := l.context(protocol.View{Task: task.Text, Tools: l.prompted})
 	return l.tok.Encode(text), err
 }
@@ -253,7 +253,7 @@ func (l *Loop) absorb(ctx context.Context, e *Episode, t Turn) {
 		e.Finish = FinishAnswered
 	case len(t.Parsed.Calls) == 0:
 		e.Finish = FinishNoAction
-	case l.spent(e):
+	case l.hasAllTurns(e):
 		e.Finish = FinishMaxTurns
 	}
 }

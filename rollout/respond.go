@@ -79,12 +79,12 @@ func newResponder(l *Loop, sampler policy.Sampler, request policy.GenerateReques
 // all fills out and failed for every row.
 func (r *responder) all(ctx context.Context) error {
 	n := len(r.request.Prefixes)
-	err := r.try(ctx, 0, n)
+	err := r.attempt(ctx, 0, n)
 	if err == nil || engineBroke(ctx, err) {
 		return err
 	}
 	slog.WarnContext(ctx, "generate once more: the batch failed", "rows", n, "error", err, "stack", rescue.Stack(err))
-	if err = r.try(ctx, 0, n); err == nil {
+	if err = r.attempt(ctx, 0, n); err == nil {
 		return nil
 	}
 	return r.halve(ctx, 0, n, err)
@@ -101,7 +101,7 @@ func (r *responder) halve(ctx context.Context, from, to int, err error) error {
 	}
 	middle := (from + to) / 2
 	for _, half := range [][2]int{{from, middle}, {middle, to}} {
-		err := r.try(ctx, half[0], half[1])
+		err := r.attempt(ctx, half[0], half[1])
 		if err != nil {
 			err = r.halve(ctx, half[0], half[1], err)
 		}
@@ -112,8 +112,8 @@ func (r *responder) halve(ctx context.Context, from, to int, err error) error {
 	return nil
 }
 
-// try asks for the responses of the rows [from, to). It changes out only if all of them are complete.
-func (r *responder) try(ctx context.Context, from, to int) error {
+// attempt asks for the responses of the rows [from, to). It changes out only if all of them are complete.
+func (r *responder) attempt(ctx context.Context, from, to int) error {
 	request := part(r.request, from, to)
 	got, err := generate(ctx, r.sampler, request)
 	if err != nil {
@@ -161,15 +161,15 @@ func (r *responder) blameEngine(ctx context.Context, episodes []*Episode, first 
 			return nil
 		}
 	}
-	if rows > 1 || !r.works(ctx, episodes, first) {
+	if rows > 1 || !r.canServe(ctx, episodes, first) {
 		return fmt.Errorf("generate responses: each of %d rows fails: %w", rows, r.failed[0])
 	}
 	return nil
 }
 
-// works generates one token after the first prefix of an episode other than the failing one. It reports whether that
-// succeeds.
-func (r *responder) works(ctx context.Context, episodes []*Episode, fault *Episode) bool {
+// canServe reports whether the sampler generates one token after the first prefix of an episode other than the failing
+// one.
+func (r *responder) canServe(ctx context.Context, episodes []*Episode, fault *Episode) bool {
 	for _, e := range episodes {
 		if e == fault || len(e.Turns) == 0 || len(e.Turns[0].Response) == 0 {
 			continue

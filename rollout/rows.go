@@ -154,7 +154,7 @@ func (a *advancing) episode(key callKey) (*Episode, error) {
 	if of == nil || a.loop.settings.Tree == nil {
 		return nil, fmt.Errorf("there is no prompt: %w", ErrRows)
 	}
-	e, err := a.loop.sprout(of, a.byID)
+	e, err := a.loop.startCommitted(of, a.byID)
 	if err == nil {
 		a.byID[key.trajectory], a.episodes = e, append(a.episodes, e)
 	}
@@ -270,7 +270,7 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 		row.Summary = new(true)
 	}
 	if t.Excluded == "" {
-		calls, parsed := e.begun(turn)
+		calls, parsed := e.countCalls(turn)
 		row.ToolCalls, row.ParsedCalls, row.Wrapped = int32(calls), new(int32(parsed)), new(t.Parsed.WellFormed)
 	}
 	return row
@@ -339,7 +339,7 @@ func (e *Episode) facts(row *schema.TrajectoryRow) {
 			continue
 		}
 		t := &e.Turns[i]
-		calls, parsed := e.begun(i)
+		calls, parsed := e.countCalls(i)
 		*row.BegunCalls += int32(calls)
 		*row.ParsedCalls += int32(parsed)
 		*row.OpenCalls += int32(t.Parsed.OpenCalls)

@@ -70,8 +70,10 @@ func (s Settings) checkSummary() error {
 	return nil
 }
 
-// spent reports whether the episode has had all its ordinary turns.
-func (l *Loop) spent(e *Episode) bool { return e.History.Ordinary(len(e.Turns)) >= l.settings.MaxTurns }
+// hasAllTurns reports whether the episode has had all its ordinary turns.
+func (l *Loop) hasAllTurns(e *Episode) bool {
+	return e.History.Ordinary(len(e.Turns)) >= l.settings.MaxTurns
+}
 
 // IsSummary reports whether a turn of the episode is a summary.
 func (e *Episode) IsSummary(turn int) bool { return e.History.IsSummary(turn) }
@@ -89,13 +91,14 @@ func (l *Loop) limit(e *Episode) int {
 func (l *Loop) absorbSummary(ctx context.Context, e *Episode, t Turn) {
 	e.Turns = append(e.Turns, t)
 	e.Context, e.Observation = nil, ""
-	if err := l.goOn(ctx, e); err != nil && ctx.Err() == nil { // else the stage ends, and nothing broke
+	// Where the context has ended, the stage ends, and nothing broke.
+	if err := l.setContextAfterSummary(ctx, e); err != nil && ctx.Err() == nil {
 		e.exclude(Reason("environment", err.Error()))
 	}
 }
 
-// goOn sets the context of the turn after a summary.
-func (l *Loop) goOn(ctx context.Context, e *Episode) error {
+// setContextAfterSummary sets the context of the turn after a summary.
+func (l *Loop) setContextAfterSummary(ctx context.Context, e *Episode) error {
 	text := ""
 	if l.settings.Environment != nil {
 		var err error
@@ -106,12 +109,12 @@ func (l *Loop) goOn(ctx context.Context, e *Episode) error {
 		v := protocol.View{Task: e.Task.Text, Tools: l.prompted, Turn: len(e.Turns), Rounds: e.rounds()}
 		text = l.protocol.(protocol.Summarizer).AfterSummary(v)
 	}
-	l.await(e, text)
+	l.setContext(e, text)
 	return nil
 }
 
-// await sets the text of the next context.
-func (l *Loop) await(e *Episode, text string) {
+// setContext sets the text of the next context.
+func (l *Loop) setContext(e *Episode, text string) {
 	e.Observation = text
 	e.Context = l.tok.Encode(text)
 	l.stopIfFull(e)
@@ -157,5 +160,5 @@ func (t *Turn) events() []string {
 	return out
 }
 
-// since returns the number of the first turn after the latest summary.
-func (e *Episode) since() int { return e.History.latestSummary(len(e.Turns)) + 1 }
+// firstTurnSinceSummary returns the number of the first turn after the latest summary.
+func (e *Episode) firstTurnSinceSummary() int { return e.History.latestSummary(len(e.Turns)) + 1 }

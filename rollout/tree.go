@@ -178,13 +178,13 @@ func (l *Loop) starts(group []*Episode) ([]*Episode, error) {
 	n = min(n, t.Leaves-c.leaves)
 	var out []*Episode
 	for i := range max(n, 0) {
-		out = append(out, l.plant(group[0], len(group)+i, schema.RoleRoot))
+		out = append(out, l.startSample(group[0], len(group)+i, schema.RoleRoot))
 	}
 	return out, nil
 }
 
-// plant starts another sample at the prompt of a group.
-func (l *Loop) plant(first *Episode, sample int, role string) *Episode {
+// startSample starts another sample at the prompt of a group.
+func (l *Loop) startSample(first *Episode, sample int, role string) *Episode {
 	id := first.Identity
 	id.Sample = sample
 	e := l.start(id, first.Task, slices.Clone(first.Node.prompt))
@@ -319,9 +319,9 @@ func (l *Loop) forkAt(parent *Episode, sample, turn, streak int) *Episode {
 	return e
 }
 
-// lose gives up a branch whose first own call of a tool with a state has no verdict: the tool could not repeat what
-// happened before the branch. A root takes its place.
-func (l *Loop) lose(e *Episode) {
+// giveUpBranch gives up a branch whose first own call of a tool with a state has no verdict: the tool could not repeat
+// what happened before the branch. A root takes its place.
+func (l *Loop) giveUpBranch(e *Episode) {
 	if e.Node == nil || e.Node.Role != schema.RoleBranch {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // there. Groups do not wait for each other. Calls leave as soon as their response is complete; only the results wait
 // for the decision, which does not know them.
 func (f *Flow) grow(ctx context.Context, group []*flowing) {
-	defer func() { f.grown(group) }()
+	defer func() { f.endGroup(group) }()
 	f.announce(group...)
 	if !f.finish(ctx, group) {
 		return
@@ -30,7 +30,7 @@ func (f *Flow) grow(ctx context.Context, group []*flowing) {
 			slog.DebugContext(ctx, "a tree waits for its turn", "group", group[0].e.GroupID, "error", err)
 			return
 		}
-		group = append(group, f.sprout(all[len(group):])...)
+		group = append(group, f.admitStarted(all[len(group):])...)
 		wrote := slices.DeleteFunc(slices.Clone(group), func(x *flowing) bool { return !x.e.AwaitsResponse() })
 		if len(wrote) == 0 {
 			return
@@ -78,7 +78,7 @@ func (f *Flow) round(ctx context.Context, group, wrote []*flowing) (branches []*
 			if x.decided != nil {
 				responding.Done()
 			}
-			if !responds || x.e.AwaitsResults() && !f.attempt(ctx, x, f.results) || x.waits(ctx) != nil {
+			if !responds || x.e.AwaitsResults() && !f.attempt(ctx, x, f.results) || x.awaitRound(ctx) != nil {
 				failed.Store(true)
 				return
 			}
@@ -99,7 +99,7 @@ func (f *Flow) round(ctx context.Context, group, wrote []*flowing) (branches []*
 			slog.DebugContext(ctx, "a tree waits for its turn", "group", group[0].e.GroupID, "error", err)
 			failed.Store(true)
 		}
-		branches = f.sprout(forks)
+		branches = f.admitStarted(forks)
 	}
 	close(decided)
 	for _, x := range branches {
@@ -127,13 +127,13 @@ func (f *Flow) announce(xs ...*flowing) {
 	for _, x := range xs {
 		if x.e.Finish != "" && x.e.leaf() && !x.announced {
 			x.announced = true
-			f.ended(x.e)
+			f.countEnded(x.e)
 		}
 	}
 }
 
-// sprout takes up the samples that a group has begun, and says so to those who wait for them.
-func (f *Flow) sprout(started []*Episode) []*flowing {
+// admitStarted admits the samples that a group has started, and wakes those who wait for them.
+func (f *Flow) admitStarted(started []*Episode) []*flowing {
 	if len(started) == 0 {
 		return nil
 	}
@@ -149,8 +149,8 @@ func (f *Flow) sprout(started []*Episode) []*flowing {
 	return out
 }
 
-// grown says that the flow does not go on with a group.
-func (f *Flow) grown(group []*flowing) {
+// endGroup ends the flow's work on a group and wakes those who wait for it.
+func (f *Flow) endGroup(group []*flowing) {
 	id := group[0].e.GroupID
 	f.mu.Lock()
 	close(f.growing[id])

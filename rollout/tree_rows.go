@@ -178,8 +178,8 @@ func forks(rows []schema.BranchRow) map[callKey]*schema.BranchRow {
 	return out
 }
 
-// sprout starts the episode of a committed turn: a root, or a branch of an episode that has the turns before.
-func (l *Loop) sprout(of *schema.BranchRow, byID map[string]*Episode) (*Episode, error) {
+// startCommitted starts the episode of a committed turn: a root, or a branch of an episode that has the turns before.
+func (l *Loop) startCommitted(of *schema.BranchRow, byID map[string]*Episode) (*Episode, error) {
 	step, group, sample, err := schema.ParseTrajectoryID(of.TrajectoryID)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (l *Loop) sprout(of *schema.BranchRow, byID map[string]*Episode) (*Episode,
 	}
 	for _, first := range byID {
 		if first.Step == step && first.Group == group && of.Turn == 0 && first.Node != nil {
-			return l.plant(first, sample, of.Role), nil
+			return l.startSample(first, sample, of.Role), nil
 		}
 	}
 	return nil, fmt.Errorf("its group has no prompt: %w", ErrRows)

@@ -110,7 +110,7 @@ func (t tagged) AfterSummary(v View) string { return afterSummary(t, v) }
 func (t tagged) Asks() []string { return asks(t) }
 
 // AskSummary renders a whole prompt that asks for a summary in place of an action.
-func (ThinkAction) AskSummary(v View) string { return told(v) + summaryTell }
+func (ThinkAction) AskSummary(v View) string { return renderPrompt(v) + summaryTell }
 
 // AfterSummary is Context: each prompt is whole.
 func (p ThinkAction) AfterSummary(v View) string { return p.Context(v) }

@@ -147,7 +147,7 @@ func (t tagged) Parse(response string, tools []Tool) Parsed {
 	got.WellFormed = s.Ends(response) && moves == 1 && blocks[len(blocks)-1].Tag != t.think &&
 		reward.Wrapped(text, s.Tags...)
 	if !ended {
-		got.OpenCalls = t.begun(spoken[end:])
+		got.OpenCalls = t.countBegunCalls(spoken[end:])
 		return got
 	}
 	for _, c := range t.calls {
@@ -159,9 +159,9 @@ func (t tagged) Parse(response string, tools []Tool) Parsed {
 	return got
 }
 
-// begun counts the call, one or none, that the text after the last closed block has begun. A tag inside the block that
-// the text begins with is part of its content.
-func (t tagged) begun(text string) int {
+// countBegunCalls counts the call, one or none, that the text after the last closed block has begun. A tag inside the
+// block that the text begins with is part of its content.
+func (t tagged) countBegunCalls(text string) int {
 	first, at := "", len(text)
 	for _, tag := range t.Spec().Tags {
 		if i := strings.Index(text, "<"+tag+">"); i >= 0 && i < at {

@@ -70,17 +70,17 @@ func (ThinkAction) Added() []string {
 // Context renders a whole prompt.
 func (ThinkAction) Context(v View) string {
 	if v.Admissible == nil {
-		return told(v) + "\n" + actAsk
+		return renderPrompt(v) + "\n" + actAsk
 	}
 	quoted := make([]string, len(v.Admissible))
 	for i, a := range v.Admissible {
 		quoted[i] = "'" + plain(a) + "'"
 	}
-	return told(v) + actAdmissible + strings.Join(quoted, ", ") + actAdmitted + actAsk
+	return renderPrompt(v) + actAdmissible + strings.Join(quoted, ", ") + actAdmitted + actAsk
 }
 
-// told renders a prompt up to the current observation.
-func told(v View) string {
+// renderPrompt renders a prompt up to the current observation.
+func renderPrompt(v View) string {
 	var b strings.Builder
 	b.WriteString(actUserOpen + plain(strings.Join(nonEmpty(v.Instruction, v.Task), "\n")))
 	if v.Summary != "" {
