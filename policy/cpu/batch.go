@@ -85,8 +85,8 @@ func (e *engine[T]) Batch(ctx context.Context, role policy.Role, o policy.BatchO
 	return b, nil
 }
 
-// enter locks the engine for one call, unless the batch's model is no longer the one that the role has.
-func (b *batch[T]) enter(ctx context.Context) (leave func(), err error) {
+// lock takes the engine for one call, unless the batch's model is no longer the one that the role has.
+func (b *batch[T]) lock(ctx context.Context) (leave func(), err error) {
 	r, leave, err := b.e.enter(ctx, b.role)
 	switch {
 	case err != nil:
@@ -104,7 +104,7 @@ func (b *batch[T]) enter(ctx context.Context) (leave func(), err error) {
 }
 
 func (b *batch[T]) Add(ctx context.Context, row policy.BatchRow) (int64, error) {
-	leave, err := b.enter(ctx)
+	leave, err := b.lock(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("add a row: %w", err)
 	}
@@ -162,7 +162,7 @@ func (b *batch[T]) check(row policy.BatchRow) error {
 }
 
 func (b *batch[T]) Remove(ctx context.Context, id int64) error {
-	leave, err := b.enter(ctx)
+	leave, err := b.lock(ctx)
 	if err != nil {
 		return fmt.Errorf("remove a row: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 // Step implements policy.Batch.
 func (b *batch[T]) Step(ctx context.Context) ([]policy.BatchEvent, error) {
-	leave, err := b.enter(ctx)
+	leave, err := b.lock(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("step of a batch: %w", err)
 	}

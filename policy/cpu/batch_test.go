@@ -400,11 +400,11 @@ func TestPool(t *testing.T) {
 	var taken []region
 	for range 5000 {
 		if i := rng.IntN(len(taken) + 1); i < len(taken) && rng.IntN(2) == 0 {
-			p.give(taken[i])
+			p.release(taken[i])
 			taken = slices.Delete(taken, i, i+1)
 			continue
 		}
-		if r, ok := p.take(1 + rng.IntN(200)); ok {
+		if r, ok := p.allocate(1 + rng.IntN(200)); ok {
 			require.Zero(t, r.room%cacheBlock)
 			for _, other := range taken {
 				require.True(t, r.base+r.room <= other.base || other.base+other.room <= r.base)
@@ -413,7 +413,7 @@ func TestPool(t *testing.T) {
 		}
 	}
 	for _, r := range taken {
-		p.give(r)
+		p.release(r)
 	}
 	require.Equal(t, []region{{0, 1024}}, p.free)
 }

@@ -53,14 +53,14 @@ func (w *worker[T]) normRows(xn, out []T, rows []int) {
 	}
 }
 
-// place returns the request's row and token index of token row t+1 of the chunk.
-type place struct{ row, token int }
+// tokenRef is the row and the token index in the request of a token row t+1 of a chunk.
+type tokenRef struct{ row, token int }
 
-func (c *chunk) places() []place {
-	out := make([]place, 0, c.len())
+func (c *chunk) places() []tokenRef {
+	out := make([]tokenRef, 0, c.len())
 	for i, r := range c.row {
 		for t := range c.start[i+1] - c.start[i] {
-			out = append(out, place{r, c.offset(i) + t})
+			out = append(out, tokenRef{r, c.offset(i) + t})
 		}
 	}
 	return out
@@ -96,7 +96,7 @@ func (w *worker[T]) outputs(c *chunk, out []T, temperature float64, to *policy.T
 }
 
 // values fills the value of each predicted token, aligned as policy.OutValue says.
-func (w *worker[T]) values(xn []T, rows []int, places []place, to *policy.TokenOutputs) {
+func (w *worker[T]) values(xn []T, rows []int, places []tokenRef, to *policy.TokenOutputs) {
 	if to.Values == nil {
 		return
 	}

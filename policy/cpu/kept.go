@@ -104,7 +104,7 @@ func (b *batch[T]) reuse(r *batchRow[T]) error {
 // for the longest time.
 func (b *batch[T]) room(tokens int) (region, bool) {
 	for {
-		if at, ok := b.pool.take(tokens); ok || len(b.kept) == 0 {
+		if at, ok := b.pool.allocate(tokens); ok || len(b.kept) == 0 {
 			return at, ok
 		}
 		oldest := 0
@@ -118,7 +118,7 @@ func (b *batch[T]) room(tokens int) (region, bool) {
 }
 
 func (b *batch[T]) forget(i int) {
-	b.pool.give(b.kept[i].at)
+	b.pool.release(b.kept[i].at)
 	b.kept = slices.Delete(b.kept, i, i+1)
 }
 
@@ -139,18 +139,18 @@ func (b *batch[T]) retire(r *batchRow[T]) {
 		}
 	}
 	if len(tokens) < cacheBlock || r.err != nil {
-		b.pool.give(r.at)
+		b.pool.release(r.at)
 		return
 	}
 	b.clock++
 	k := &keptPrefix{tokens: tokens, at: r.at, used: b.clock}
 	if roundUp(len(tokens)) < r.at.room {
 		// A region's layout follows from its room, so that it cannot be cut.
-		if at, ok := b.pool.take(len(tokens)); ok {
+		if at, ok := b.pool.allocate(len(tokens)); ok {
 			for i := range b.caches {
 				b.caches[i].copyRegion(at, r.at, len(tokens), b.r.model.dims())
 			}
-			b.pool.give(r.at)
+			b.pool.release(r.at)
 			k.at = at
 		}
 	}

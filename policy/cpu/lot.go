@@ -55,7 +55,7 @@ func (g *decoding[T]) rows(f func(l lot[T]) error) error {
 					return err
 				}
 			}
-			next := parts*atOnce + g.take()
+			next := parts*atOnce + g.nextItem()
 			u = interval{next, next + 1}
 		}
 		return nil
@@ -81,7 +81,7 @@ func (g *decoding[T]) columns(ready, f func(l lot[T])) error {
 		l.share = interval{part * unitsAtOnce, (part + 1) * unitsAtOnce}
 		for l.share.hi <= l.units {
 			f(l)
-			next := parts*unitsAtOnce + g.take()
+			next := parts*unitsAtOnce + g.nextItem()
 			l.share = interval{next, next + 1}
 		}
 		return nil
@@ -93,15 +93,15 @@ func (g *decoding[T]) heads(f func(w *worker[T], row, head int)) error {
 	heads := g.keyHeads()
 	g.taken.Store(0)
 	return g.team.run(func(part int) error {
-		for i := g.take(); i < len(g.live)*heads; i = g.take() {
+		for i := g.nextItem(); i < len(g.live)*heads; i = g.nextItem() {
 			f(g.r.workers[part], i/heads, i%heads)
 		}
 		return nil
 	})
 }
 
-// take returns the next item of the current phase that no part has taken.
-func (g *decoding[T]) take() int { return int(g.taken.Add(1) - 1) }
+// nextItem returns the next item of the current phase that no part has taken.
+func (g *decoding[T]) nextItem() int { return int(g.taken.Add(1) - 1) }
 
 // The limits of dividing columns: the number of rows per part from which arithmetic takes longer than reading the
 // weights, and the size of a layer's weights from which a core's own cache cannot hold them.

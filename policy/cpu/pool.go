@@ -15,8 +15,8 @@ func newPool(tokens int) pool {
 	return pool{size: tokens, free: []region{{0, tokens}}}
 }
 
-// take returns a region with room for n tokens: part of the smallest free one that is large enough.
-func (p *pool) take(n int) (region, bool) {
+// allocate returns a region with room for n tokens: part of the smallest free one that is large enough.
+func (p *pool) allocate(n int) (region, bool) {
 	n = roundUp(n)
 	best := -1
 	for i, f := range p.free {
@@ -35,8 +35,8 @@ func (p *pool) take(n int) (region, bool) {
 	return got, true
 }
 
-// give takes a region back.
-func (p *pool) give(r region) {
+// release takes a region back.
+func (p *pool) release(r region) {
 	i, _ := slices.BinarySearchFunc(p.free, r, func(a, b region) int { return cmp.Compare(a.base, b.base) })
 	p.free = slices.Insert(p.free, i, r)
 	if i+1 < len(p.free) && r.base+r.room == p.free[i+1].base {

@@ -6,16 +6,16 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// piece is a run of a row's prefix: tokens from…to.
-type piece[T float] struct {
+// prefixRun is a run of a row's prefix: tokens from…to.
+type prefixRun[T float] struct {
 	row      *batchRow[T]
 	from, to int
 }
 
 // pieces takes as much of the waiting rows' prefixes as fits in one chunk, in the order in which the rows came. A row
 // waits for the next step if a prefix that is being read has more of its own than what is kept.
-func (b *batch[T]) pieces() ([]piece[T], error) {
-	var out []piece[T]
+func (b *batch[T]) pieces() ([]prefixRun[T], error) {
+	var out []prefixRun[T]
 	left := chunkTokens
 	for _, r := range b.waiting {
 		if left == 0 {
@@ -34,7 +34,7 @@ func (b *batch[T]) pieces() ([]piece[T], error) {
 				r.scores = make([]policy.BatchScore, len(r.prefix)-1)
 			}
 		}
-		p := piece[T]{row: r, from: r.cached, to: min(r.cached+left, len(r.prefix))}
+		p := prefixRun[T]{row: r, from: r.cached, to: min(r.cached+left, len(r.prefix))}
 		left -= p.to - p.from
 		out = append(out, p)
 	}
@@ -42,7 +42,7 @@ func (b *batch[T]) pieces() ([]piece[T], error) {
 }
 
 // aheadOf reports whether one of the pieces' rows will soon have more of a row's prefix than there is now.
-func (b *batch[T]) aheadOf(r *batchRow[T], pieces []piece[T]) bool {
+func (b *batch[T]) aheadOf(r *batchRow[T], pieces []prefixRun[T]) bool {
 	prefix := r.prefix[:len(r.prefix)-1]
 	now := -1
 	for _, p := range pieces {
@@ -62,7 +62,7 @@ func (b *batch[T]) aheadOf(r *batchRow[T], pieces []piece[T]) bool {
 
 // read runs pieces of prefixes through all layers. Parts share the tokens, whichever rows they belong to, and each
 // layer begins when all parts have stored the keys and values that its attention reads.
-func (b *batch[T]) read(pieces []piece[T]) error {
+func (b *batch[T]) read(pieces []prefixRun[T]) error {
 	total := 0
 	for _, p := range pieces {
 		total += p.to - p.from
@@ -103,13 +103,13 @@ func (b *batch[T]) read(pieces []piece[T]) error {
 type reading[T float] struct {
 	b    *batch[T]
 	w    *worker[T]
-	runs []piece[T]
+	runs []prefixRun[T]
 	c    *chunk
 	a    *acts[T]
 }
 
 // newReading makes the reading of the tokens lo…hi of all pieces; nil if there are none.
-func (b *batch[T]) newReading(w *worker[T], pieces []piece[T], cut interval) *reading[T] {
+func (b *batch[T]) newReading(w *worker[T], pieces []prefixRun[T], cut interval) *reading[T] {
 	if cut.lo == cut.hi {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (b *batch[T]) newReading(w *worker[T], pieces []piece[T], cut interval) *re
 		if at += n; from >= to {
 			continue
 		}
-		r.runs = append(r.runs, piece[T]{p.row, from, to})
+		r.runs = append(r.runs, prefixRun[T]{p.row, from, to})
 		r.c.tokens = append(r.c.tokens, p.row.prefix[from:to]...)
 		r.c.start = append(r.c.start, len(r.c.tokens))
 		r.c.row = append(r.c.row, len(r.c.row))
@@ -159,7 +159,7 @@ func (r *reading[T]) end() {
 	d, last := r.w.m.dims(), r.w.m.shape.Layers-1
 	l, c := &r.a.layers[last], &r.b.caches[last]
 	n := 0
-	var places []piece[T] // the row and position of each output
+	var places []prefixRun[T] // the row and position of each output
 	for i, p := range r.runs {
 		lo, from := r.c.start[i], p.from
 		whole := p.to == len(p.row.prefix)
@@ -179,7 +179,7 @@ func (r *reading[T]) end() {
 			c.attend(r.w, att[len(att)-d.Q:], q[len(q)-d.Q:], p.row.at, p.to, d)
 		}
 		for t := from; t < p.to; t++ {
-			places = append(places, piece[T]{p.row, t, t + 1})
+			places = append(places, prefixRun[T]{p.row, t, t + 1})
 		}
 		n += p.to - from
 	}
@@ -191,7 +191,7 @@ func (r *reading[T]) end() {
 }
 
 // outputs keeps the states after whole prefixes, and scores the tokens that follow the others.
-func (r *reading[T]) outputs(places []piece[T]) {
+func (r *reading[T]) outputs(places []prefixRun[T]) {
 	h, v, block := r.w.m.shape.Hidden, r.w.m.shape.Vocab, r.w.m.headBlock()
 	var rows []int
 	for i, p := range places {

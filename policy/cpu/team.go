@@ -46,7 +46,7 @@ func newTeam(parts int) *team {
 // that has one. If a part panics, run panics.
 func (t *team) run(job func(part int) error) error {
 	t.job = job
-	t.issue()
+	t.startJob()
 	t.errs[0] = rescue.Do(func() error { return job(0) })
 	t.await(&t.asleep, t.done, func() bool { return t.left.Load() == 0 })
 	for _, err := range t.errs {
@@ -65,15 +65,15 @@ func (t *team) run(job func(part int) error) error {
 // stop ends the helpers.
 func (t *team) stop() {
 	t.ended = true
-	t.issue()
+	t.startJob()
 	t.await(&t.asleep, t.done, func() bool { return t.left.Load() == 0 })
 }
 
-func (t *team) issue() {
+func (t *team) startJob() {
 	t.left.Store(int64(t.parts - 1))
 	t.issued.Add(1)
 	for i := 1; i < t.parts; i++ {
-		rouse(&t.helpers[i].asleep, t.helpers[i].wake)
+		wakeUp(&t.helpers[i].asleep, t.helpers[i].wake)
 	}
 }
 
@@ -86,7 +86,7 @@ func (t *team) help(part int) {
 			t.errs[part] = rescue.Do(func() error { return t.job(part) })
 		}
 		if t.left.Add(-1) == 0 {
-			rouse(&t.asleep, t.done)
+			wakeUp(&t.asleep, t.done)
 		}
 		if ended {
 			return
@@ -115,7 +115,7 @@ func (t *team) await(asleep *atomic.Bool, wake chan struct{}, ready func() bool)
 	}
 }
 
-func rouse(asleep *atomic.Bool, wake chan struct{}) {
+func wakeUp(asleep *atomic.Bool, wake chan struct{}) {
 	if asleep.Swap(false) {
 		select {
 		case wake <- struct{}{}:
