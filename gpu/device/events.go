@@ -85,7 +85,7 @@ func (w *Watch) listen(set nvml.EventSet, handles map[nvml.Device]*watched) {
 			w.mu.Lock()
 			w.eventFaults++
 			w.mu.Unlock()
-			w.soon()
+			w.requestPoll()
 		}
 		select {
 		case <-w.ctx.Done():
@@ -122,8 +122,8 @@ func (w *Watch) drain(set nvml.EventSet, handles map[nvml.Device]*watched, pause
 
 // event applies the consequence of one event.
 func (w *Watch) event(data nvml.EventData, handles map[nvml.Device]*watched) {
-	defer w.soon()
-	d := w.whose(data.Device, handles)
+	defer w.requestPoll()
+	d := w.deviceOf(data.Device, handles)
 	if d == nil {
 		w.o.Log.Warn("gpu: event of an unknown device", "type", data.EventType, "data", data.EventData)
 		return
@@ -135,16 +135,16 @@ func (w *Watch) event(data nvml.EventData, handles map[nvml.Device]*watched) {
 		w.change(d, code, func() {
 			d.xids[code]++
 			if row.Consequence == Degrade || row.Consequence == Fail {
-				d.hold(Reason{XidKind(code), State(row.Consequence), fmt.Sprintf("Xid %d, %s", code, row.Name)})
+				d.addReason(Reason{XidKind(code), State(row.Consequence), fmt.Sprintf("Xid %d, %s", code, row.Name)})
 			}
 		})
 	case nvml.EventTypeDoubleBitEccError:
-		w.change(d, 0, func() { d.hold(Reason{KindDoubleBit, Failed, "reported by the driver"}) })
+		w.change(d, 0, func() { d.addReason(Reason{KindDoubleBit, Failed, "reported by the driver"}) })
 	}
 }
 
-// hold keeps a reason that came from an event.
-func (d *watched) hold(r Reason) {
+// addReason keeps a reason that came from an event.
+func (d *watched) addReason(r Reason) {
 	for _, known := range d.events {
 		if known.Kind == r.Kind {
 			return
@@ -153,9 +153,9 @@ func (d *watched) hold(r Reason) {
 	d.events = append(d.events, r)
 }
 
-// whose finds the device of an event by its handle. The handle may differ from the registered one, so whose also
+// deviceOf finds the device of an event by its handle. The handle may differ from the registered one, so deviceOf also
 // compares the UUID.
-func (w *Watch) whose(handle nvml.Device, handles map[nvml.Device]*watched) *watched {
+func (w *Watch) deviceOf(handle nvml.Device, handles map[nvml.Device]*watched) *watched {
 	if handle == nil {
 		return nil
 	}

@@ -22,8 +22,8 @@ func (w *Watch) keepPolling() {
 	}
 }
 
-// soon requests a poll without waiting for it.
-func (w *Watch) soon() {
+// requestPoll requests a poll without waiting for it.
+func (w *Watch) requestPoll() {
 	select {
 	case w.kick <- struct{}{}:
 	default:
@@ -91,7 +91,7 @@ func (w *Watch) readWithin(d *watched) (Device, bool) {
 		}
 	}
 	answer := make(chan Device, 1)
-	go func() { answer <- w.host.again(d.index, d.uuid) }()
+	go func() { answer <- w.host.readKnown(d.index, d.uuid) }()
 	select {
 	case now := <-answer:
 		return now, true
@@ -104,8 +104,8 @@ func (w *Watch) readWithin(d *watched) (Device, bool) {
 // noHandle is the field that is reported as unreadable if the device gives no handle.
 const noHandle = "device"
 
-// again reads a device that was found before. A device that the driver no longer knows is lost.
-func (h *Host) again(index int, uuid string) Device {
+// readKnown reads a device that was found before. A device that the driver no longer knows is lost.
+func (h *Host) readKnown(index int, uuid string) Device {
 	h.mu.Lock()
 	h.reading++
 	h.mu.Unlock()

@@ -74,7 +74,7 @@ func (h *Host) topology(all []found, devices []Device) *Topology {
 			t.Paths[a][b], t.Links[a][b] = PathUnknown, 0
 			if devices[a].Lost == "" && devices[b].Lost == "" {
 				t.Paths[a][b] = h.path(all[a].handle, all[b].handle)
-				t.Links[a][b] = h.joined(all[a].handle, all[b].handle, ends[a], ends[b], devices[b].PCI.Bus.Value)
+				t.Links[a][b] = h.countLinks(all[a].handle, all[b].handle, ends[a], ends[b], devices[b].PCI.Bus.Value)
 			}
 			t.Paths[b][a], t.Links[b][a] = t.Paths[a][b], t.Links[a][b]
 		}
@@ -93,9 +93,9 @@ func (h *Host) path(a, b nvml.Device) Path {
 	return PathUnknown
 }
 
-// joined counts the links between two devices. Two devices with links to switches are joined unless the driver denies
-// it.
-func (h *Host) joined(a, b nvml.Device, from, to linkEnds, busOfB string) int {
+// countLinks counts the links between two devices. Two devices with links to switches are joined unless the driver
+// denies it.
+func (h *Host) countLinks(a, b nvml.Device, from, to linkEnds, busOfB string) int {
 	if n := from.peers[busOfB]; n > 0 {
 		return n
 	}

@@ -23,7 +23,7 @@ func called(t *testing.T, hosts int) *Call {
 	return c
 }
 
-func joined(t *testing.T, c *Call, host string) *Place {
+func joined(t *testing.T, c *Call, host string) *Membership {
 	t.Helper()
 	p, err := Join(t.Context(), on(host), c.Invitation())
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ type ordered struct {
 }
 
 // ready has a member wait for its orders.
-func ready(t *testing.T, p *Place) <-chan ordered {
+func ready(t *testing.T, p *Membership) <-chan ordered {
 	t.Helper()
 	out := make(chan ordered, 1)
 	go func() {
@@ -48,10 +48,10 @@ func ready(t *testing.T, p *Place) <-chan ordered {
 }
 
 // gathered is a gang with its orders given.
-func gathered(t *testing.T, hosts ...string) (*Call, []*Place) {
+func gathered(t *testing.T, hosts ...string) (*Call, []*Membership) {
 	t.Helper()
 	c := called(t, 1+len(hosts))
-	var places []*Place
+	var places []*Membership
 	var orders []<-chan ordered
 	for _, h := range hosts {
 		places = append(places, joined(t, c, h))
@@ -135,17 +135,18 @@ func TestAMemberGivesItsPlaceUp(t *testing.T) {
 // What ends on one side, the other side hears of.
 func TestLosses(t *testing.T) {
 	for name, x := range map[string]struct {
-		lose func(c *Call, p []*Place)
+		lose func(c *Call, p []*Membership)
 		says string
 	}{
 		"a member's ranks end": {
-			func(_ *Call, p []*Place) { p[1].Leave("exit status 1") }, "host c is lost: its ranks ended: exit status 1",
+			func(_ *Call, p []*Membership) { p[1].Leave("exit status 1") },
+			"host c is lost: its ranks ended: exit status 1",
 		},
 		"a member is killed": {
-			func(_ *Call, p []*Place) { p[1].line.conn.Close() }, "host c is lost: its connection ended",
+			func(_ *Call, p []*Membership) { p[1].line.conn.Close() }, "host c is lost: its connection ended",
 		},
 		"a member babbles": {
-			func(_ *Call, p []*Place) { _, _ = p[1].line.conn.Write([]byte("GET /\n")) },
+			func(_ *Call, p []*Membership) { _, _ = p[1].line.conn.Write([]byte("GET /\n")) },
 			"host c is lost: it speaks another language",
 		},
 	} {

@@ -15,8 +15,8 @@ var ErrGone = errors.New("the gang is gone")
 // ErrElsewhere says that this host cannot take the place, but another host could.
 var ErrElsewhere = errors.New("no place for this host")
 
-// Place is a member's place in a gang. The caller must leave it.
-type Place struct {
+// Membership is a member's place in a gang. The caller must leave it.
+type Membership struct {
 	Work Work
 
 	o      Options
@@ -29,8 +29,8 @@ type Place struct {
 	left   sync.Once
 }
 
-// Join takes a place.
-func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
+// Join takes a place in a gang.
+func Join(ctx context.Context, o Options, i Invitation) (*Membership, error) {
 	conn, err := o.dial(ctx, i.Address)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, ErrElsewhere) {
@@ -58,7 +58,9 @@ func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
 		return nil, fmt.Errorf("join the gang at %s: %w", i.Address, err)
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	p := &Place{Work: *answer.Welcome, o: o, i: i, line: l, quit: make(chan struct{}), orders: make(chan Orders, 1)}
+	p := &Membership{
+		Work: *answer.Welcome, o: o, i: i, line: l, quit: make(chan struct{}), orders: make(chan Orders, 1),
+	}
 	p.over, p.end = context.WithCancelCause(context.Background())
 	go l.beat(p.quit)
 	go p.listen()
@@ -66,7 +68,7 @@ func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
 }
 
 // listen reads the leader's messages until the connection ends.
-func (p *Place) listen() {
+func (p *Membership) listen() {
 	for {
 		m, err := p.line.read()
 		switch {
@@ -86,7 +88,7 @@ func (p *Place) listen() {
 }
 
 // Context returns a context that ends with its parent, or with the gang. In the second case its cause is ErrGone.
-func (p *Place) Context(parent context.Context) (context.Context, context.CancelFunc) {
+func (p *Membership) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(p.over, func() { cancel(context.Cause(p.over)) })
 	return ctx, func() {
@@ -96,7 +98,7 @@ func (p *Place) Context(parent context.Context) (context.Context, context.Cancel
 }
 
 // Ready tells the leader that this host has its devices, and waits for orders.
-func (p *Place) Ready(ctx context.Context) (Orders, error) {
+func (p *Membership) Ready(ctx context.Context) (Orders, error) {
 	if err := p.line.write(message{Ready: true}); err != nil {
 		return Orders{}, fmt.Errorf("%w: %w", ErrGone, err)
 	}
@@ -116,7 +118,7 @@ func (p *Place) Ready(ctx context.Context) (Orders, error) {
 
 // Leave tells the leader why this host's ranks have ended, and closes the connection. Call it after the ranks have
 // ended and the devices are released. A second call does nothing.
-func (p *Place) Leave(why string) {
+func (p *Membership) Leave(why string) {
 	p.left.Do(func() {
 		close(p.quit)
 		_ = p.line.write(message{Ended: &why}) // the leader may have gone

@@ -31,7 +31,7 @@ func (c *Call) accept() {
 
 // serve handles one connection until it ends.
 func (c *Call) serve(conn net.Conn) {
-	l, err := c.admit(conn)
+	l, err := c.handshake(conn)
 	var first message
 	if err == nil {
 		first, err = l.read()
@@ -50,7 +50,7 @@ func (c *Call) serve(conn net.Conn) {
 		return
 	}
 	m := &member{host: first.Join.Host, line: l}
-	if no := c.place(*first.Join, m); no != nil {
+	if no := c.addMember(*first.Join, m); no != nil {
 		_ = l.write(message{Refused: no})
 		return
 	}
@@ -70,11 +70,11 @@ func (c *Call) serve(conn net.Conn) {
 			err = errMessage
 		}
 	}
-	c.gone(m, err)
+	c.removeMember(m, err)
 }
 
-// place gives a member a place, or returns why there is none for it.
-func (c *Call) place(j join, m *member) *refused {
+// addMember gives a member a place, or returns why there is none for it.
+func (c *Call) addMember(j join, m *member) *refused {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -107,8 +107,9 @@ func (c *Call) set(change func()) {
 	}
 }
 
-// gone removes a member. Before the orders are sent, another host may take its place. After that, the gang is lost.
-func (c *Call) gone(m *member, why error) {
+// removeMember removes a member. Before the orders are sent, another host may take its place. After that, the gang is
+// lost.
+func (c *Call) removeMember(m *member, why error) {
 	c.set(func() {
 		if c.begun && !c.closed && c.err == nil {
 			c.err = fmt.Errorf("host %s is lost: %w", m.host, why)

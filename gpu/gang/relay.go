@@ -38,7 +38,7 @@ func (c *Call) relay(l *line, id string) error {
 
 // forward listens on loopback for this host's ranks, and connects them with the rendezvous through the leader's port,
 // until the place is left or the gang ends.
-func (p *Place) forward() (address string, err error) {
+func (p *Membership) forward() (address string, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -50,14 +50,14 @@ func (p *Place) forward() (address string, err error) {
 			if err != nil {
 				return
 			}
-			go p.carry(rank)
+			go p.forwardConn(rank)
 		}
 	}()
 	return listener.Addr().String(), nil
 }
 
-// carry connects one connection of a rank. If that fails, the rank tries again.
-func (p *Place) carry(rank net.Conn) {
+// forwardConn connects one connection of a rank. If that fails, the rank tries again.
+func (p *Membership) forwardConn(rank net.Conn) {
 	defer rank.Close()
 	conn, err := p.o.dial(p.over, p.i.Address)
 	if err == nil {

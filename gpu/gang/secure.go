@@ -91,9 +91,9 @@ func verify(chain []*x509.Certificate, authorities *x509.CertPool, use x509.ExtK
 // handshakeByte is the first byte of a TLS connection. No message begins with it.
 const handshakeByte = 0x16
 
-// admit completes the handshake of a member. A member that speaks TLS where this host does not, or the reverse, gets
-// an answer that it understands.
-func (c *Call) admit(conn net.Conn) (*line, error) {
+// handshake completes the handshake of a member. A member that speaks TLS where this host does not, or the reverse,
+// gets an answer that it understands.
+func (c *Call) handshake(conn net.Conn) (*line, error) {
 	secure, on := conn.(*tls.Conn)
 	if !on {
 		l := newLine(conn)

@@ -43,8 +43,8 @@ func writeReadings(w io.Writer, all []Device) {
 			continue
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Health.State, leaseCell(d.Lease),
-			pair(d.Memory.Used, d.Memory.Total, "%.1f / %.1f GiB", 1<<30), with(d.Utilisation.GPU, "%d %%"),
-			with(d.Temperature.GPU, "%d °C"),
+			pair(d.Memory.Used, d.Memory.Total, "%.1f / %.1f GiB", 1<<30), formatReading(d.Utilisation.GPU, "%d %%"),
+			formatReading(d.Temperature.GPU, "%d °C"),
 			watts(d.Power), pair(d.Clocks.SM, d.Clocks.MaxSM, "%.0f / %.0f MHz", 1),
 			pair(d.Clocks.Memory, d.Clocks.MaxMemory, "%.0f / %.0f MHz", 1))
 	}
@@ -115,7 +115,7 @@ func writeTopology(w io.Writer, r Report) {
 	}
 }
 
-func with(r device.Reading[int64], format string) string {
+func formatReading(r device.Reading[int64], format string) string {
 	if !r.OK {
 		return r.String()
 	}
@@ -125,7 +125,7 @@ func with(r device.Reading[int64], format string) string {
 // pair writes two readings in a unit, or that there are none.
 func pair(a, b device.Reading[int64], format string, unit float64) string {
 	if !a.OK || !b.OK {
-		return with(a, "%d")
+		return formatReading(a, "%d")
 	}
 	return fmt.Sprintf(format, float64(a.Value)/unit, float64(b.Value)/unit)
 }

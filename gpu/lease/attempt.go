@@ -65,7 +65,7 @@ func (p *Pool) keep(l *Lease) {
 	for _, s := range p.watch.Status() {
 		if failure := s.Failure(); failure != nil && l.holds(s.UUID) {
 			p.mu.Lock()
-			p.tell(l, failure)
+			p.notifyHolder(l, failure)
 			p.mu.Unlock()
 		}
 	}

@@ -34,8 +34,10 @@ func bootID() string {
 	return strings.TrimSpace(string(text))
 }
 
-// lasting reports whether a failure lasts until the device is reset. A driver that answered slowly may recover.
-func lasting(kind device.Kind) bool { return kind != device.KindHung && kind != device.KindUnreadable }
+// outlastsPoll reports whether a failure lasts until the device is reset. A driver that answered slowly may recover.
+func outlastsPoll(kind device.Kind) bool {
+	return kind != device.KindHung && kind != device.KindUnreadable
+}
 
 // writeMark keeps the first mark of a device, because later failures usually follow from the first.
 func writeMark(dir, uuid string, m Mark) error {

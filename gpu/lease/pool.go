@@ -92,13 +92,13 @@ func (p *Pool) changed(c device.Change) {
 			l.xids = append(l.xids, c.Xid)
 		}
 		if failure != nil {
-			p.tell(l, failure)
+			p.notifyHolder(l, failure)
 		}
 	}
 }
 
-// tell notifies a lease's holder once.
-func (p *Pool) tell(l *Lease, failure *device.Error) {
+// notifyHolder tells a lease's holder about a failure, once.
+func (p *Pool) notifyHolder(l *Lease, failure *device.Error) {
 	if l.sound.Err() == nil {
 		p.failed++
 		l.fail(failure)
@@ -108,7 +108,7 @@ func (p *Pool) tell(l *Lease, failure *device.Error) {
 // mark notifies the host's other processes. If that fails, a running process still learns of the failure from its own
 // watch, but a process that starts later does not.
 func (p *Pool) mark(e *device.Error) {
-	if e.UUID == "" || !lasting(e.Reason.Kind) {
+	if e.UUID == "" || !outlastsPoll(e.Reason.Kind) {
 		return
 	}
 	m := Mark{Kind: e.Reason.Kind, Detail: e.Reason.Detail, At: p.watch.Clock().Now().UTC(), Boot: bootID()}

@@ -47,7 +47,7 @@ func (m *Maker) Open(ctx context.Context, s Settings) (policy.Engine, error) {
 }
 
 func (e *engine) open(ctx context.Context) error {
-	l, err := e.maker.take(ctx, e.settings)
+	l, err := e.maker.leaseDevices(ctx, e.settings)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (e *engine) open(ctx context.Context) error {
 	return nil
 }
 
-// shut ends the process, then releases the devices.
-func (e *engine) shut() error {
+// closeProcess ends the process, then releases the devices.
+func (e *engine) closeProcess() error {
 	err := e.process.Close()
 	if e.busy != nil {
 		e.busy.stop()
@@ -116,20 +116,20 @@ func drained(failure, err error) error {
 
 // Load also moves an engine to other devices if its devices have failed.
 func (e *engine) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
-	if err := e.move(ctx); err != nil {
+	if err := e.moveToSoundDevices(ctx); err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
 	}
 	return e.call(ctx, func(ctx context.Context, p process) error { return p.Load(ctx, role, dir, optimizer) })
 }
 
-func (e *engine) move(ctx context.Context) error {
+func (e *engine) moveToSoundDevices(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || e.lease == nil || e.lease.Err() == nil {
 		return nil
 	}
 	e.maker.o.Logger.Warn("move the engine to other devices", "failed", e.lease.Err())
-	if err := e.shut(); err != nil {
+	if err := e.closeProcess(); err != nil {
 		e.maker.o.Logger.Warn("close the engine on a failed device", "error", err)
 	}
 	if err := e.open(ctx); err != nil {
@@ -221,5 +221,5 @@ func (e *engine) Close() error {
 		return nil
 	}
 	e.closed = true
-	return e.shut()
+	return e.closeProcess()
 }

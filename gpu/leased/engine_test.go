@@ -218,8 +218,8 @@ func TestUsage(t *testing.T) {
 	require.Nil(t, s.mean())
 	all := b.maker.watch.Status()
 	all[0].Utilisation.GPU = device.Some[int64](40)
-	s.look(all, []string{all[0].UUID})
-	s.look(all, []string{"another"})
+	s.record(all, []string{all[0].UUID})
+	s.record(all, []string{"another"})
 	require.InDelta(t, 0.4, *s.mean(), 1e-12)
 	require.Nil(t, s.mean(), "since it was last asked for")
 }

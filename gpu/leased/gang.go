@@ -144,7 +144,7 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 }
 
 // serve returns when no rank is left and the devices are released.
-func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, room Room) error {
+func (m *Maker) serve(ctx context.Context, place *gang.Membership, network string, room Room) error {
 	w := place.Work
 	s := Settings{
 		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing,
@@ -156,12 +156,12 @@ func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, ro
 	}
 	release, err := room(ctx, w.Ranks)
 	if err != nil {
-		return ended(ctx, err)
+		return causeOf(ctx, err)
 	}
 	defer release()
-	l, err := m.take(ctx, s)
+	l, err := m.leaseDevices(ctx, s)
 	if err != nil {
-		return ended(ctx, err)
+		return causeOf(ctx, err)
 	}
 	if l != nil {
 		defer l.Release()
@@ -174,21 +174,21 @@ func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, ro
 	if err != nil {
 		return err
 	}
-	return m.follow(ctx, l, o, rendezvous(orders, network))
+	return m.runRanks(ctx, l, o, rendezvous(orders, network))
 }
 
-// follow runs the ranks. A device that fails ends them.
-func (m *Maker) follow(ctx context.Context, l *lease.Lease, o torch.Options, meet torch.Rendezvous) error {
+// runRanks runs the ranks. A device that fails ends them.
+func (m *Maker) runRanks(ctx context.Context, l *lease.Lease, o torch.Options, meet torch.Rendezvous) error {
 	if l != nil {
 		under, cancel := l.Context(ctx)
 		defer cancel()
 		ctx = under
 	}
-	return ended(ctx, m.o.serve(ctx, o, meet))
+	return causeOf(ctx, m.o.serve(ctx, o, meet))
 }
 
-// ended is the cause of a context that has ended, otherwise the error.
-func ended(ctx context.Context, err error) error {
+// causeOf is the cause of a context that has ended, otherwise the error.
+func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

@@ -207,8 +207,8 @@ func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.
 	return o, nil
 }
 
-// take leases devices if the host has any.
-func (m *Maker) take(ctx context.Context, s Settings) (*lease.Lease, error) {
+// leaseDevices leases devices if the host has any.
+func (m *Maker) leaseDevices(ctx context.Context, s Settings) (*lease.Lease, error) {
 	if m.devices == 0 {
 		return nil, nil
 	}

@@ -32,14 +32,14 @@ func sample(w *device.Watch, uuids []string) *sampler {
 			case <-s.quit:
 				return
 			case <-tick.C:
-				s.look(w.Status(), uuids)
+				s.record(w.Status(), uuids)
 			}
 		}
 	}()
 	return s
 }
 
-func (s *sampler) look(all []device.Status, uuids []string) {
+func (s *sampler) record(all []device.Status, uuids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range all {

@@ -37,7 +37,7 @@ func count(name, help string, read func(device.Status) device.Reading[int64]) fi
 func flag(name, help string, read func(device.Status) device.Reading[bool]) figure {
 	return figure{desc(name, help), prometheus.GaugeValue, func(s device.Status) device.Reading[float64] {
 		r := read(s)
-		return device.Reading[float64]{Value: truth(r.Value), OK: r.OK}
+		return device.Reading[float64]{Value: boolValue(r.Value), OK: r.OK}
 	}}
 }
 

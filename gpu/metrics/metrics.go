@@ -92,7 +92,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	send(failed, prometheus.CounterValue, stats.Failed)
 	for _, s := range all {
 		out <- prometheus.MustNewConstMetric(
-			leased, prometheus.GaugeValue, truth(stats.Leased[s.UUID]), strconv.Itoa(s.Index), s.UUID,
+			leased, prometheus.GaugeValue, boolValue(stats.Leased[s.UUID]), strconv.Itoa(s.Index), s.UUID,
 		)
 	}
 }
@@ -106,7 +106,7 @@ func (c *Collector) device(out chan<- prometheus.Metric, s device.Status) {
 	}
 	gauge(info, 1, s.Name, s.PCI.Bus.Or(""), c.driver.Version, c.driver.CUDA)
 	for _, st := range device.States {
-		gauge(state, truth(s.Health.State == st), string(st))
+		gauge(state, boolValue(s.Health.State == st), string(st))
 	}
 	for code, n := range s.Xids {
 		out <- prometheus.MustNewConstMetric(
@@ -126,7 +126,7 @@ func (c *Collector) device(out chan<- prometheus.Metric, s device.Status) {
 	}
 	if s.Clocks.Reasons.OK {
 		for _, r := range device.ClockReasons {
-			gauge(clocks, truth(slices.Contains(s.Clocks.Reasons.Value, r.Name)), r.Name)
+			gauge(clocks, boolValue(slices.Contains(s.Clocks.Reasons.Value, r.Name)), r.Name)
 		}
 		gauge(throttled, s.ThrottledThermal, "thermal")
 		gauge(throttled, s.ThrottledPower, "power")
@@ -138,7 +138,7 @@ func (c *Collector) device(out chan<- prometheus.Metric, s device.Status) {
 	}
 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -19,8 +19,8 @@ import (
 // Folder is the own environment's name below the state folder.
 const Folder = "gpu-python"
 
-// mend returns the command that every error names.
-func mend(more []versions.Package) string {
+// setupCommand returns the command that every error names.
+func setupCommand(more []versions.Package) string {
 	command := "ropewalk gpu setup"
 	for _, p := range more {
 		if p == versions.Peft() {
@@ -93,7 +93,7 @@ func Find(ctx context.Context, state string, more ...versions.Package) (Python, 
 			if c.only {
 				return Python{}, fmt.Errorf(
 					"%w: %s names %s, which is not there (%s, or unset it)", ErrNoPython, python.Variable, c.path,
-					mend(more),
+					setupCommand(more),
 				)
 			}
 		default:
@@ -101,11 +101,10 @@ func Find(ctx context.Context, state string, more ...versions.Package) (Python, 
 		}
 	}
 	if len(unfit) == 0 {
-		return Python{}, fmt.Errorf(
-			"%w: install python3 (Debian: apt-get install python3 python3-venv); then %s", ErrNoPython, mend(more),
-		)
+		return Python{}, fmt.Errorf("%w: install python3 (Debian: apt-get install python3 python3-venv); then %s",
+			ErrNoPython, setupCommand(more))
 	}
-	return Python{}, fmt.Errorf("%w (%s)", errors.Join(unfit...), mend(more))
+	return Python{}, fmt.Errorf("%w (%s)", errors.Join(unfit...), setupCommand(more))
 }
 
 // probeLimit is the maximum time for probing one interpreter.
@@ -143,7 +142,7 @@ func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, 
 	cmd := exec.CommandContext(ctx, path, args...)
 	out, err := cmd.Output()
 	if err != nil {
-		return p, fmt.Errorf("start %s (%s): %w%s", path, c.source, err, said(err))
+		return p, fmt.Errorf("start %s (%s): %w%s", path, c.source, err, lastLine(err))
 	}
 	if err := json.Unmarshal(out, &p); err != nil {
 		return p, fmt.Errorf("%s (%s) does not answer as a Python does: %w", path, c.source, badinput.JSON(err))
@@ -157,8 +156,8 @@ func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, 
 	return p, nil
 }
 
-// said is the last line of what a failed command wrote.
-func said(err error) string {
+// lastLine is the last line of what a failed command wrote.
+func lastLine(err error) string {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || len(exit.Stderr) == 0 {
 		return ""

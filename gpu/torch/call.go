@@ -14,8 +14,8 @@ import (
 // roomForTable is the space in bytes that a body may need in addition to its arrays' data.
 const roomForTable = 64 << 10
 
-// take dispatches one message.
-func (p *process) take(f wire.Frame) error {
+// dispatch handles one message of the engine.
+func (p *process) dispatch(f wire.Frame) error {
 	e, err := wire.Peek(f.Header)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (p *process) take(f wire.Frame) error {
 		return nil
 	case wire.TypeError:
 		if e.ID == 0 {
-			return p.complaint(f)
+			return p.protocolError(f)
 		}
 		fallthrough
 	case wire.TypeAnswer:
@@ -46,8 +46,8 @@ func (p *process) take(f wire.Frame) error {
 	return fmt.Errorf("%w: a message of type %q", wire.ErrProtocol, e.Type)
 }
 
-// complaint is the engine's report that the host broke the protocol.
-func (p *process) complaint(f wire.Frame) error {
+// protocolError is the engine's report that the host broke the protocol.
+func (p *process) protocolError(f wire.Frame) error {
 	var e wire.Error
 	if err := wire.Decode(f.Header, &e); err != nil {
 		return err
@@ -61,11 +61,11 @@ func (p *process) fail(err error) {
 		p.end(Died, "its connection ended")
 		return
 	}
-	p.breach(err)
+	p.endOnBreach(err)
 }
 
-// breach tells the engine that it has broken the protocol, and ends it.
-func (p *process) breach(err error) {
+// endOnBreach tells the engine that it has broken the protocol, and ends it.
+func (p *process) endOnBreach(err error) {
 	_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = p.write(wire.Error{Type: wire.TypeError, Kind: wire.KindProtocol, Message: err.Error()})
 	p.end(Broke, err.Error())
@@ -103,10 +103,10 @@ func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
 	for {
 		select {
 		case f := <-p.answers:
-			return f, p.answersTo(f, id)
+			return f, p.checkAnswer(f, id)
 		case err := <-unsent:
 			if err != nil {
-				return wire.Frame{}, p.unsent(err)
+				return wire.Frame{}, p.writeError(err)
 			}
 		case <-p.done:
 			return wire.Frame{}, p.lost
@@ -118,17 +118,17 @@ func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
 			p.end(Stubborn, fmt.Sprintf("killed: it did not stop within %s of being cancelled", p.opts.CancelLimit))
 			return wire.Frame{}, fmt.Errorf("%w (%w)", ctx.Err(), p.lost)
 		case <-look.C:
-			if still := p.pulse.still(); still > p.opts.HangLimit {
-				p.hang(still)
+			if still := p.pulse.idleTime(); still > p.opts.HangLimit {
+				p.endHung(still)
 				return wire.Frame{}, p.lost
 			}
 		}
 	}
 }
 
-// unsent returns the error of a call that could not be written. A call that could not be encoded has not changed the
-// stream.
-func (p *process) unsent(err error) error {
+// writeError returns the error of a call that could not be written. A call that could not be encoded has not changed
+// the stream.
+func (p *process) writeError(err error) error {
 	var broken *net.OpError
 	if !errors.As(err, &broken) {
 		return bad("%v", err)
@@ -141,22 +141,22 @@ func (p *process) unsent(err error) error {
 	return p.lost
 }
 
-// answersTo compares an answer with its call.
-func (p *process) answersTo(f wire.Frame, id uint64) error {
+// checkAnswer compares an answer with its call.
+func (p *process) checkAnswer(f wire.Frame, id uint64) error {
 	e, err := wire.Peek(f.Header)
 	if err == nil && e.ID != id {
 		err = fmt.Errorf("%w: an answer to call %d while %d was asked", wire.ErrProtocol, e.ID, id)
 	}
 	if err != nil {
-		p.breach(err)
+		p.endOnBreach(err)
 		return p.lost
 	}
 	return nil
 }
 
-// hang asks every rank for the stacks of its threads and kills them all. A quarter of the time that it allows for
+// endHung asks every rank for the stacks of its threads and kills them all. A quarter of the time that it allows for
 // stacks without a new line means that all are written.
-func (p *process) hang(still time.Duration) {
+func (p *process) endHung(still time.Duration) {
 	mark := p.lines.mark()
 	p.tree.signalRanks(syscall.SIGUSR1)
 	const looks = 20

@@ -82,8 +82,8 @@ func (e *Engine) restart(ctx context.Context) error {
 	return nil
 }
 
-// enter waits for the turn and returns the process, which may be lost.
-func (e *Engine) enter(ctx context.Context) (*process, func(), error) {
+// acquire waits for the turn and returns the process, which may be lost.
+func (e *Engine) acquire(ctx context.Context) (*process, func(), error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -102,9 +102,9 @@ func (e *Engine) enter(ctx context.Context) (*process, func(), error) {
 	return e.live, leave, nil
 }
 
-// with runs one call on the process, or returns why there is none.
-func (e *Engine) with(ctx context.Context, what string, run func(p *process) error) error {
-	p, leave, err := e.enter(ctx)
+// runCall runs one call on the process, or returns why there is none.
+func (e *Engine) runCall(ctx context.Context, what string, run func(p *process) error) error {
+	p, leave, err := e.acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -154,7 +154,7 @@ func ask[A answer](
 		arrays, err = wire.Take(f.Body, wants...)
 	}
 	if err != nil {
-		p.breach(err)
+		p.endOnBreach(err)
 		return a, nil, p.lost
 	}
 	return a, arrays, nil
@@ -165,7 +165,7 @@ func ask[A answer](
 func (p *process) refusal(ctx context.Context, f wire.Frame) error {
 	var said wire.Error
 	if err := wire.Decode(f.Header, &said); err != nil {
-		p.breach(err)
+		p.endOnBreach(err)
 		return p.lost
 	}
 	err, sound := contract(ctx, said)

@@ -63,9 +63,9 @@ func contract(ctx context.Context, e wire.Error) (error, bool) {
 	return nil, false
 }
 
-// sized adds the size of a call, from the lengths of its sequences, to an error about memory. For training it also adds
-// the estimate.
-func (o Options) sized(err error, lengths []int32, trains bool) error {
+// withSize adds the size of a call, from the lengths of its sequences, to an error about memory. For training it also
+// adds the estimate.
+func (o Options) withSize(err error, lengths []int32, trains bool) error {
 	full, ok := err.(*OutOfMemoryError)
 	if !ok {
 		return err

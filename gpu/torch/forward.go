@@ -26,7 +26,7 @@ func (e *Engine) Forward(ctx context.Context, req policy.ForwardRequest) (out po
 	if err := checkForward(req); err != nil {
 		return out, fmt.Errorf("forward: %w", err)
 	}
-	err = e.with(ctx, "forward", func(p *process) error {
+	err = e.runCall(ctx, "forward", func(p *process) error {
 		out, err = e.forward(ctx, p, req)
 		return err
 	})
@@ -66,16 +66,16 @@ func (e *Engine) forward(
 		answer: 4 * uint64(len(tokens)) * uint64(len(wants)), trains: req.Keep,
 	}, wants...)
 	if err != nil {
-		return out, e.opts.sized(err, lengths, req.Keep)
+		return out, e.opts.withSize(err, lengths, req.Keep)
 	}
 	if (a.Kept != 0) != req.Keep || a.Kept>>keptBits != 0 {
-		p.breach(fmt.Errorf("%w: a pass is kept as %d, keep being %t", wire.ErrProtocol, a.Kept, req.Keep))
+		p.endOnBreach(fmt.Errorf("%w: a pass is kept as %d, keep being %t", wire.ErrProtocol, a.Kept, req.Keep))
 		return out, p.lost
 	}
 	for _, array := range arrays {
 		rows, err := cut[float32](array, lengths)
 		if err != nil {
-			p.breach(err)
+			p.endOnBreach(err)
 			return out, p.lost
 		}
 		switch array.Name {

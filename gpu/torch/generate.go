@@ -18,7 +18,7 @@ func (e *Engine) Generate(ctx context.Context, req policy.GenerateRequest) (out 
 	if err := checkGenerate(req); err != nil {
 		return out, fmt.Errorf("generate: %w", err)
 	}
-	err = e.with(ctx, "generate", func(p *process) error {
+	err = e.runCall(ctx, "generate", func(p *process) error {
 		out, err = e.generate(ctx, p, req)
 		return err
 	})
@@ -48,11 +48,11 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 		answer: 12*most + 5*uint64(rows) + 4*uint64(rows*req.Top*req.TopTokens),
 	}, wants(req)...)
 	if err != nil {
-		return none, e.opts.sized(err, lengths, false)
+		return none, e.opts.withSize(err, lengths, false)
 	}
 	out, err := generated(arrays, req)
 	if err != nil {
-		p.breach(err)
+		p.endOnBreach(err)
 		return none, p.lost
 	}
 	e.count(func(u *Usage) {

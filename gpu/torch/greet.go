@@ -25,14 +25,16 @@ type greeting struct {
 	err    error
 }
 
-// greet accepts the first connection that knows the nonce and refuses others. It also refuses our engine, and the start
-// fails, if the engine has another version or other settings than those it was started with.
-func (p *process) greet(ctx context.Context, l net.Listener, nonce string) (net.Conn, *wire.Reader, wire.Hello, error) {
+// acceptEngine accepts the first connection that knows the nonce and refuses others. It also refuses our engine, and
+// the start fails, if the engine has another version or other settings than those it was started with.
+func (p *process) acceptEngine(
+	ctx context.Context, l net.Listener, nonce string,
+) (net.Conn, *wire.Reader, wire.Hello, error) {
 	heard := make(chan greeting)
 	over, stop := context.WithCancel(ctx)
 	defer stop()
 	go accept(over, l, func(conn net.Conn) {
-		g := p.hear(conn, nonce)
+		g := p.readHello(conn, nonce)
 		if g.err != nil {
 			conn.Close()
 		}
@@ -78,8 +80,8 @@ func accept(ctx context.Context, l net.Listener, take func(net.Conn)) {
 	}
 }
 
-// hear reads a connection's hello and answers it.
-func (p *process) hear(conn net.Conn, nonce string) greeting {
+// readHello reads the hello of a connection and answers it.
+func (p *process) readHello(conn net.Conn, nonce string) greeting {
 	g := greeting{conn: conn, reader: wire.NewReader(conn, 0)}
 	_ = conn.SetDeadline(time.Now().Add(helloLimit))
 	defer func() { _ = conn.SetDeadline(time.Time{}) }()

@@ -90,8 +90,8 @@ func (p *process) watchGang() {
 	}
 }
 
-// dismiss releases the other hosts.
-func (p *process) dismiss() {
+// releaseHosts releases the other hosts.
+func (p *process) releaseHosts() {
 	if p.gang == nil {
 		return
 	}

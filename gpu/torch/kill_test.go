@@ -157,7 +157,7 @@ func TestRealStuck(t *testing.T) {
 	p.opts.stackGrace = 8 * time.Second
 	go func() {
 		<-working.Done()
-		p.hang(time.Second)
+		p.endHung(time.Second)
 	}()
 	_, err := e.Generate(ctx, policy.GenerateRequest{
 		Role: policy.RolePolicy, Prefixes: randomRows(

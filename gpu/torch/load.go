@@ -22,7 +22,7 @@ func (e *Engine) Load(ctx context.Context, role policy.Role, dir string, optimiz
 }
 
 func (e *Engine) load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
-	p, leave, err := e.enter(ctx)
+	p, leave, err := e.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,8 @@ func (e *Engine) load(ctx context.Context, role policy.Role, dir string, optimiz
 		digest = ""
 	}
 	if a.Digest != digest {
-		p.breach(fmt.Errorf("%w: what was loaded has the digest %q, the folder %q", wire.ErrProtocol, a.Digest, digest))
+		p.endOnBreach(fmt.Errorf("%w: what was loaded has the digest %q, the folder %q", wire.ErrProtocol, a.Digest,
+			digest))
 		return p.lost
 	}
 	e.dropKept(role)
@@ -116,7 +117,7 @@ func (e *Engine) dropKept(role policy.Role) {
 
 // State returns what is resident. A lost engine has nothing resident.
 func (e *Engine) State(ctx context.Context, role policy.Role) (policy.State, error) {
-	p, leave, err := e.enter(ctx)
+	p, leave, err := e.acquire(ctx)
 	if err != nil {
 		return policy.State{}, fmt.Errorf("state: %w", err)
 	}
@@ -136,7 +137,7 @@ func (e *Engine) State(ctx context.Context, role policy.Role) (policy.State, err
 
 // Unload frees the model of a role with its gradients and kept passes. An empty role is not an error.
 func (e *Engine) Unload(ctx context.Context, role policy.Role) error {
-	return e.with(ctx, fmt.Sprintf("unload %s", role), func(p *process) error {
+	return e.runCall(ctx, fmt.Sprintf("unload %s", role), func(p *process) error {
 		_, _, err := ask[wire.Answer](ctx, e, p, ofRole(wire.CallUnload, role))
 		if err == nil {
 			e.dropKept(role)

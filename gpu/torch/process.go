@@ -61,7 +61,7 @@ func start(ctx context.Context, o Options) (_ *process, err error) {
 		err = p.launch(ctx)
 	}
 	if err != nil {
-		p.dismiss()
+		p.releaseHosts()
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -125,8 +125,8 @@ func (p *process) launch(ctx context.Context) error {
 		ctx, p.opts.StartLimit, fmt.Errorf("it did not greet within %s", p.opts.StartLimit),
 	)
 	defer cancel()
-	if p.conn, p.reader, p.hello, err = p.greet(ctx, listener, nonce); err != nil {
-		p.bury()
+	if p.conn, p.reader, p.hello, err = p.acceptEngine(ctx, listener, nonce); err != nil {
+		p.killAll()
 		if last := p.lines.last(lastInNote); last != "" {
 			err = fmt.Errorf("%w; it wrote last:\n%s", err, last)
 		}
@@ -136,8 +136,8 @@ func (p *process) launch(ctx context.Context) error {
 	return nil
 }
 
-// bury kills all processes and waits until they are gone. It returns how the started process ended.
-func (p *process) bury() string {
+// killAll kills all processes and waits until they are gone. It returns how the started process ended.
+func (p *process) killAll() string {
 	if p.conn != nil {
 		p.conn.Close()
 	}
@@ -151,7 +151,7 @@ func (p *process) bury() string {
 		}
 	case <-time.After(killGrace):
 	}
-	p.tree.gone(killGrace)
+	p.tree.awaitExit(killGrace)
 	// No process writes any more, unless one has escaped and still holds the pipe.
 	select {
 	case <-p.lines.end:
@@ -175,8 +175,8 @@ func (p *process) endWith(reason Reason, detail, stacks string) {
 			case <-time.After(exitGrace):
 			}
 		}
-		how := p.bury()
-		p.dismiss()
+		how := p.killAll()
+		p.releaseHosts()
 		os.RemoveAll(p.dir)
 		p.lost = &LostError{
 			Reason: reason, Detail: detail + " (" + how + ")", Call: call, Stacks: stacks,
@@ -198,7 +198,7 @@ func (p *process) read() {
 		err := rescue.Do(func() error {
 			f, err := p.reader.Next()
 			if err == nil {
-				err = p.take(f)
+				err = p.dispatch(f)
 			}
 			return err
 		})

@@ -68,8 +68,8 @@ func (p *pulse) beat(b wire.Beat) (Progress, bool) {
 	}, b.At != 0 && b.At == p.id
 }
 
-// still returns how long the call has made no progress.
-func (p *pulse) still() time.Duration {
+// idleTime returns how long the call has made no progress.
+func (p *pulse) idleTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.id == 0 {

@@ -56,8 +56,8 @@ func (t *tree) kill() {
 // killGroup kills the process group that a process leads, if it leads one.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-// gone waits until no rank lives. Their devices and memory are then free.
-func (t *tree) gone(limit time.Duration) bool {
+// awaitExit waits until no rank lives. Their devices and memory are then free.
+func (t *tree) awaitExit(limit time.Duration) bool {
 	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		living := parents() // without processes that have ended and were not waited for
 		alive := slices.ContainsFunc(t.ranks, func(p *os.Process) bool {

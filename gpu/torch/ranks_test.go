@@ -49,7 +49,7 @@ func TestRanks(t *testing.T) {
 		p := e.latest()
 		up := func() bool { return strings.Count(p.lines.last(maxTail), "fake engine is up") == 2 }
 		require.Eventually(t, up, time.Minute, 10*time.Millisecond)
-		p.hang(time.Second)
+		p.endHung(time.Second)
 		require.Equal(t, 1, strings.Count(p.lost.Stacks, "Thread 0x1 of pid "+strconv.Itoa(p.tree.ranks[0].Pid)))
 		require.Equal(t, 1, strings.Count(p.lost.Stacks, "Thread 0x1 of pid "+strconv.Itoa(p.tree.ranks[1].Pid)))
 		require.NoError(t, e.Close())

@@ -17,7 +17,7 @@ import (
 // Save writes the role's model to a folder next to dir and, when it is complete, renames that folder to dir. A save
 // that fails leaves dir as it was.
 func (e *Engine) Save(ctx context.Context, role policy.Role, dir string) (digest string, err error) {
-	err = e.with(ctx, fmt.Sprintf("save %s", role), func(p *process) error {
+	err = e.runCall(ctx, fmt.Sprintf("save %s", role), func(p *process) error {
 		digest, err = e.save(ctx, p, role, dir)
 		return err
 	})

@@ -61,7 +61,7 @@ func (p *process) follow(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	p.tree.findRanks(true) // to wait for their end; if torchrun has ended, the kernel has ended them
-	p.bury()
+	p.killAll()
 	return err
 }
 

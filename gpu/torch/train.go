@@ -11,7 +11,7 @@ import (
 
 // Backward adds the gradients of one kept pass.
 func (e *Engine) Backward(ctx context.Context, role policy.Role, kept policy.Kept, c policy.Cotangents) error {
-	return e.with(ctx, "backward", func(p *process) error { return e.backward(ctx, p, role, kept, c) })
+	return e.runCall(ctx, "backward", func(p *process) error { return e.backward(ctx, p, role, kept, c) })
 }
 
 func (e *Engine) backward(
@@ -51,7 +51,7 @@ func (e *Engine) backward(
 	defer e.mu.Unlock()
 	delete(e.kept, kept)
 	if err != nil {
-		return e.opts.sized(err, pass.lengths, true)
+		return e.opts.withSize(err, pass.lengths, true)
 	}
 	for _, n := range pass.lengths {
 		e.usage.Trained += int64(n)
@@ -76,7 +76,7 @@ func checkCotangents(pass keptPass, o output, rows [][]float32) error {
 
 // Discard drops a role's kept passes and gradients.
 func (e *Engine) Discard(ctx context.Context, role policy.Role) error {
-	return e.with(ctx, "discard", func(p *process) error {
+	return e.runCall(ctx, "discard", func(p *process) error {
 		_, _, err := ask[wire.Answer](ctx, e, p, ofRole(wire.CallDiscard, role))
 		if err == nil {
 			e.dropKept(role)
@@ -90,7 +90,7 @@ func (e *Engine) Step(ctx context.Context, role policy.Role, o policy.StepOption
 	if err := o.Validate(); err != nil {
 		return stats, fmt.Errorf("step: %w", err)
 	}
-	err = e.with(ctx, "step", func(p *process) error {
+	err = e.runCall(ctx, "step", func(p *process) error {
 		a, _, err := ask[wire.StepAnswer](ctx, e, p,
 			outgoing{name: wire.CallStep, trains: true, message: func(h wire.Head) any {
 				return wire.Step{
