@@ -21,7 +21,7 @@ const (
 func Copy(ctx context.Context, s Store, key string, size int64, w io.Writer) (written int64, err error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the outstanding requests if we return early
 	defer cancel()
-	ranges := ahead(ctx, s, key, size+1) // one byte more, to notice an object that is longer
+	ranges := fetchAhead(ctx, s, key, size+1) // one byte more, to notice an object that is longer
 	for want := range ranges {
 		got := <-want
 		if got.err != nil {
@@ -45,8 +45,8 @@ type fetched struct {
 	err    error
 }
 
-// ahead requests all ranges of an object, a few at a time, and delivers the results in order.
-func ahead(ctx context.Context, s Store, key string, size int64) <-chan chan fetched {
+// fetchAhead requests all ranges of an object, a few at a time, and delivers the results in order.
+func fetchAhead(ctx context.Context, s Store, key string, size int64) <-chan chan fetched {
 	ranges := make(chan chan fetched, copyAhead)
 	go func() {
 		defer close(ranges)

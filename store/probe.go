@@ -30,7 +30,7 @@ func Probe(ctx context.Context, s Store) (err error) {
 			err = fmt.Errorf("probe the store: %w", e)
 		}
 	}()
-	outcomes := race(ctx, s, key)
+	outcomes := putConcurrently(ctx, s, key)
 	winner := -1
 	for i, e := range outcomes {
 		switch {
@@ -60,8 +60,8 @@ func Probe(ctx context.Context, s Store) (err error) {
 	return nil
 }
 
-// race starts all writers at once and returns their results.
-func race(ctx context.Context, s Store, key string) []error {
+// putConcurrently starts all writers at once and returns their results.
+func putConcurrently(ctx context.Context, s Store, key string) []error {
 	outcomes := make([]error, probeWriters)
 	start := make(chan struct{})
 	var wg rescue.WaitGroup

@@ -119,9 +119,9 @@ func (s *Store) Count(op Op, part string) int {
 	return n
 }
 
-// meet logs a call and returns the rule whose fault it gets, if any. Every rule that matches counts the call, so that
+// match logs a call and returns the rule whose fault it gets, if any. Every rule that matches counts the call, so that
 // the numbers of one rule do not depend on the others.
-func (s *Store) meet(op Op, key string) *Rule {
+func (s *Store) match(op Op, key string) *Rule {
 	s.mu.Lock()
 	s.log = append(s.log, Call{op, key})
 	var fault *Rule
@@ -152,7 +152,7 @@ func (r *Rule) err(op Op, key string) error {
 // run performs a call that returns no bytes, with the fault that it gets. do is told whether to use only half of the
 // bytes.
 func (s *Store) run(ctx context.Context, op Op, key string, do func(torn bool) error) error {
-	fault := s.meet(op, key)
+	fault := s.match(op, key)
 	if fault == nil {
 		return do(false)
 	}

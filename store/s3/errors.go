@@ -28,9 +28,9 @@ func exists(err error) bool {
 	return ok && (r.StatusCode == http.StatusPreconditionFailed || r.Code == minio.PreconditionFailed)
 }
 
-// passing reports whether a retry may help: after an error of the network or of an overloaded server, or after a
+// retryable reports whether a retry may help: after an error of the network or of an overloaded server, or after a
 // conditional put that conflicted with another one (409), which S3 asks the client to repeat.
-func passing(err error) bool {
+func retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}

@@ -46,17 +46,17 @@ func (t onlyS3) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if what := stranger(r, answer); what != "" {
+	if what := foreignAnswer(r, answer); what != "" {
 		_ = answer.Body.Close() // the page is of no use
 		return nil, &foreignError{what}
 	}
 	return answer, nil
 }
 
-// stranger says what an answer is that comes from no S3 server, or returns "". S3 servers name each request in a
+// foreignAnswer says what an answer is that comes from no S3 server, or returns "". S3 servers name each request in a
 // header or answer in XML; an object may be of any type. Errors of a server (5xx) pass: a proxy in front of an S3
 // server answers them with pages, and they are retried.
-func stranger(r *http.Request, answer *http.Response) string {
+func foreignAnswer(r *http.Request, answer *http.Response) string {
 	kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	lists := r.Method == http.MethodGet && r.URL.Query().Has("list-type")

@@ -13,8 +13,8 @@ import (
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
-// stranger is a server that answers every request alike.
-func stranger(t *testing.T, status int, kind, location, body string) *s3.Store {
+// foreignAnswer is a server that answers every request alike.
+func foreignAnswer(t *testing.T, status int, kind, location, body string) *s3.Store {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -46,7 +46,7 @@ func TestAnotherServerAtTheEndpoint(t *testing.T) {
 		"plain HTTP": {400, "text/html", "", "answers with a web page (400 Bad Request)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := stranger(t, c.status, c.kind, c.location, page)
+			s := foreignAnswer(t, c.status, c.kind, c.location, page)
 			for what, ask := range map[string]func(ctx context.Context) error{
 				"list": func(ctx context.Context) error { _, err := s.List(ctx, "catalogue/"); return err },
 				"get":  func(ctx context.Context) error { _, err := s.Get(ctx, "a/b"); return err },
@@ -60,7 +60,7 @@ func TestAnotherServerAtTheEndpoint(t *testing.T) {
 		})
 	}
 	// Of other types only a list can be told from an object.
-	s := stranger(t, 200, "application/json", "", `{"hello": "world"}`)
+	s := foreignAnswer(t, 200, "application/json", "", `{"hello": "world"}`)
 	_, err := s.List(t.Context(), "catalogue/")
 	require.ErrorContains(t, err, "answers with application/json (200 OK)")
 }

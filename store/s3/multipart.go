@@ -48,18 +48,18 @@ func (s *Store) PutFrom(ctx context.Context, key string, content io.ReaderAt, si
 	}
 	u := &upload{s: s, key: key, source: source{content, size, partSize(s.options.PartSize, size)}}
 	u.sums = make([][md5.Size]byte, u.parts())
-	if err := u.untilThere(ctx); err != nil {
+	if err := u.putUntilStored(ctx); err != nil {
 		return s.translate("put", key, err)
 	}
 	return nil
 }
 
-// untilThere runs the upload, and starts over if another writer of the object ends it.
-func (u *upload) untilThere(ctx context.Context) error {
+// putUntilStored runs the upload, and starts over if another writer of the object ends it.
+func (u *upload) putUntilStored(ctx context.Context) error {
 	wait := firstWait
 	for try := 1; ; try++ {
 		err := u.run(ctx)
-		if !taken(err) || try == uploadTries {
+		if !lostToOther(err) || try == uploadTries {
 			return err
 		}
 		if sleep(ctx, wait) != nil {
@@ -69,16 +69,16 @@ func (u *upload) untilThere(ctx context.Context) error {
 	}
 }
 
-// taken reports whether another writer of the object has completed or aborted the upload, or has changed its parts. A
-// part that arrives while the upload ends may recreate the upload without the other parts: the server then accepts
-// further parts, and misses the others at completion.
-func taken(err error) bool {
+// lostToOther reports whether another writer of the object has completed or aborted the upload, or has changed its
+// parts. A part that arrives while the upload ends may recreate the upload without the other parts: the server then
+// accepts further parts, and misses the others at completion.
+func lostToOther(err error) bool {
 	r, ok := response(err)
-	return gone(err) || ok && r.Code == "InvalidPart"
+	return uploadGone(err) || ok && r.Code == "InvalidPart"
 }
 
-// gone reports whether another writer has completed or aborted the upload.
-func gone(err error) bool {
+// uploadGone reports whether another writer has completed or aborted the upload.
+func uploadGone(err error) bool {
 	r, ok := response(err)
 	return ok && r.Code == minio.NoSuchUpload
 }
@@ -93,11 +93,11 @@ type upload struct {
 
 // run does everything that is left to do until the object exists.
 func (u *upload) run(ctx context.Context) error {
-	there, err := u.there(ctx)
+	there, err := u.stored(ctx)
 	if err != nil || there {
 		return err
 	}
-	id, have, err := u.begun(ctx)
+	id, have, err := u.unfinished(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (u *upload) run(ctx context.Context) error {
 	if err := u.complete(ctx, id, parts); err != nil {
 		return err
 	}
-	if err := u.settle(ctx); err != nil {
+	if err := u.awaitObject(ctx); err != nil {
 		return err
 	}
 	return u.abortOthers(ctx)
@@ -123,8 +123,8 @@ func (u *upload) run(ctx context.Context) error {
 // collection is about to delete; putting it again renews its age.
 const young = 30 * time.Minute
 
-// there reports whether the object exists, is young and has the bytes of the content.
-func (u *upload) there(ctx context.Context) (bool, error) {
+// stored reports whether the object exists, is young and has the bytes of the content.
+func (u *upload) stored(ctx context.Context) (bool, error) {
 	info, err := u.s.stat(ctx, u.key)
 	if r, ok := response(err); ok && r.StatusCode == http.StatusNotFound && r.Code != "NoSuchBucket" {
 		return false, nil
@@ -145,8 +145,8 @@ func (u *upload) equal(ctx context.Context) (bool, error) {
 	return err == nil && n == u.size, err
 }
 
-// begun returns the unfinished upload of the key that has the most parts.
-func (u *upload) begun(ctx context.Context) (id string, have map[int]minio.ObjectPart, err error) {
+// unfinished returns the unfinished upload of the key that has the most parts.
+func (u *upload) unfinished(ctx context.Context) (id string, have map[int]minio.ObjectPart, err error) {
 	uploads, err := u.s.uploads(ctx, u.key)
 	if err != nil {
 		return "", nil, err
@@ -156,7 +156,7 @@ func (u *upload) begun(ctx context.Context) (id string, have map[int]minio.Objec
 			continue
 		}
 		parts, err := u.s.stored(ctx, u.key, other.UploadID)
-		if gone(err) {
+		if uploadGone(err) {
 			continue
 		}
 		if err != nil {
@@ -245,9 +245,9 @@ func (u *upload) complete(ctx context.Context, id string, parts []minio.Complete
 	})
 }
 
-// settle waits until the object exists and checks that it has the content: by its ETag, or by its bytes if the ETag is
-// something else (on encrypting servers).
-func (u *upload) settle(ctx context.Context) error {
+// awaitObject waits until the object exists and checks that it has the content: by its ETag, or by its bytes if the
+// ETag is something else (on encrypting servers).
+func (u *upload) awaitObject(ctx context.Context) error {
 	until := time.Now().Add(settleWithin)
 	for wait := firstWait; ; wait = min(2*wait, longWait) {
 		info, err := u.s.stat(ctx, u.key)

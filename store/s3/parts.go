@@ -49,12 +49,12 @@ func (s source) sum(n int) ([md5.Size]byte, error) {
 	section := s.section(n)
 	if read, err := io.Copy(h, section); err != nil || read != section.Size() {
 		return [md5.Size]byte{}, fmt.Errorf("read part %d of the content: got %d of %d bytes: %w",
-			n, read, section.Size(), orShort(err))
+			n, read, section.Size(), shortRead(err))
 	}
 	return [md5.Size]byte(h.Sum(nil)), nil
 }
 
-func orShort(err error) error {
+func shortRead(err error) error {
 	if err == nil {
 		return errShortContent
 	}

@@ -18,7 +18,7 @@ func retry(ctx context.Context, f func() error) error {
 	wait := firstWait
 	for try := 1; ; try++ {
 		err := f()
-		if err == nil || !passing(err) || try == tries {
+		if err == nil || !retryable(err) || try == tries {
 			return err
 		}
 		if sleep(ctx, wait) != nil {

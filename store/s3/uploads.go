@@ -87,7 +87,7 @@ func (s *Store) stored(ctx context.Context, key, id string) (map[int]minio.Objec
 // abort ends an unfinished upload and removes its parts. It succeeds if the upload no longer exists.
 func (s *Store) abort(ctx context.Context, key, id string) error {
 	err := retry(ctx, func() error { return s.client.AbortMultipartUpload(ctx, s.options.Bucket, key, id) })
-	if gone(err) {
+	if uploadGone(err) {
 		return nil
 	}
 	return err
@@ -107,7 +107,7 @@ func (s *Store) AbortUploads(ctx context.Context, prefix string, before time.Tim
 		}
 		last := u.Initiated
 		parts, err := s.stored(ctx, u.Key, u.UploadID)
-		if err != nil && !gone(err) {
+		if err != nil && !uploadGone(err) {
 			return aborted, s.translate("list parts", u.Key, err)
 		}
 		for _, p := range parts {
