@@ -49,3 +49,15 @@ func overlay(rows []schema.BatchRow, turns []schema.TurnRow) []float32 {
 	}
 	return out
 }
+
+// advantage returns a trajectory's mean advantage before its weight, or nil if none of its tokens is trained on.
+func advantage(rows []schema.BatchRow) *float64 {
+	a, ok := MeanAdvantage(rows...)
+	if !ok {
+		return nil
+	}
+	if w := rows[0].Weight; w > 0 {
+		a /= w
+	}
+	return &a
+}

@@ -3,52 +3,289 @@ package analysis
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
+// Episode is one trajectory with everything that was recorded of it.
+type Episode struct {
+	Prompt     schema.PromptRow
+	Trajectory schema.TrajectoryRow // the zero row where its whole shard was skipped
+	Turns      []schema.TurnRow
+	Calls      []schema.ToolCallRow
+	Judgement  *schema.JudgementRow // nil where no judge was asked
+	// Transitions are what the actions led to, in an interactive environment.
+	Transitions []schema.TransitionRow
+	Reward      *schema.RewardRow // nil where it was excluded
+	// Held is what an evaluation found; nil for a trajectory of a step, which has a selection and may have a reward.
+	Held      *schema.EvaluationRow
+	Selection schema.SelectionRow
+	Advantage *float64 // before its weight; nil for a trajectory that is not in the batch
+	// Advantages are the batch's, times the weight, one per token of all turns; nil for a trajectory that is not in it.
+	Advantages []float32
+}
+
+// Closeup is an episode with the numbers of its tokens.
+type Closeup struct {
+	Episode
+	Tokens TokenRow  // of all turns, one turn after the other
+	Values []float32 // of the critic; nil where not recorded
+}
+
+// stepTables holds rows of one step, or of its evaluation, by table.
+type stepTables struct {
+	trajectories []schema.TrajectoryRow
+	prompts      []schema.PromptRow
+	turns        []schema.TurnRow
+	calls        []schema.ToolCallRow
+	transitions  []schema.TransitionRow
+	rewards      []schema.RewardRow
+	selection    []schema.SelectionRow
+	judgements   []schema.JudgementRow
+	branches     []schema.BranchRow
+	outputs      []schema.TokenOutputsRow
+	batch        []schema.BatchRow
+	held         []schema.EvaluationRow
+}
+
+// loader reads tables side by side, since each takes several round trips to a store.
+type loader struct {
+	rescue.Group
+	ctx  context.Context
+	view *Visible
+	step int
+}
+
+func (v *Visible) loader(ctx context.Context, step int) loader {
+	g, ctx := rescue.WithContext(ctx)
+	return loader{g, ctx, v, step}
+}
+
+// load reads columns of the step's rows of R's table; all of them if none is named.
+func load[R schema.Row](l loader, into *[]R, columns ...string) {
+	l.Go(func() (err error) {
+		*into, err = stepRows[R](l.ctx, l.view, l.step, columns...)
+		return err
+	})
+}
+
+// tables reads what was recorded of the trajectories of a finished step, without the outputs of other models. The
+// samples of a tree share turns, which the record holds once (schema.Inherit); each trajectory gets all of its own.
+func (v *Visible) tables(ctx context.Context, step int) (t stepTables, err error) {
+	l := v.loader(ctx, step)
+	load(l, &t.trajectories)
+	load(l, &t.prompts)
+	load(l, &t.turns)
+	load(l, &t.calls)
+	load(l, &t.transitions)
+	load(l, &t.rewards)
+	load(l, &t.selection)
+	load(l, &t.judgements)
+	load(l, &t.branches)
+	l.Go(func() (err error) {
+		t.batch, err = stepBatch(l.ctx, v, step)
+		return err
+	})
+	err = l.Wait()
+	t.turns, t.calls = schema.Inherit(t.turns, t.branches), schema.Inherit(t.calls, t.branches)
+	t.transitions = schema.Inherit(t.transitions, t.branches)
+	return t, err
+}
+
+// evaluationTables reads what was recorded of a step's evaluation. An episode has no selection; the rows here say what
+// broke it.
+func (v *Visible) evaluationTables(ctx context.Context, step int) (t stepTables, err error) {
+	manifests, err := v.evaluationsAt(ctx, step)
+	if err != nil {
+		return t, err
+	}
+	err = errors.Join(
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationTrajectoryRow) {
+			t.trajectories = append(t.trajectories, schema.TrajectoryRow(r))
+			t.selection = append(t.selection, schema.SelectionRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID,
+				Excluded: r.Excluded})
+		}),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationPromptRow) {
+			t.prompts = append(t.prompts, schema.PromptRow(r))
+		}),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationTurnRow) { t.turns = append(t.turns, schema.TurnRow(r)) }),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationCallRow) {
+			t.calls = append(t.calls, schema.ToolCallRow(r))
+		}),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationTransitionRow) {
+			t.transitions = append(t.transitions, schema.TransitionRow(r))
+		}),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationRow) { t.held = append(t.held, r) }))
+	return t, err
+}
+
+// episodes joins the rows by trajectory, in canonical order, those of skipped shards too.
+func (t stepTables) episodes() []Episode {
+	at := map[string]*Episode{}
+	for _, r := range t.trajectories {
+		at[r.TrajectoryID] = &Episode{Trajectory: r, Selection: schema.SelectionRow{GroupID: r.GroupID}}
+	}
+	for _, s := range t.selection {
+		if at[s.TrajectoryID] == nil {
+			at[s.TrajectoryID] = &Episode{}
+		}
+		at[s.TrajectoryID].Selection = s
+	}
+	t.addTurns(at)
+	for i, r := range t.rewards {
+		if e := at[r.TrajectoryID]; e != nil {
+			e.Reward = &t.rewards[i]
+		}
+	}
+	for i, j := range t.judgements {
+		if e := at[j.TrajectoryID]; e != nil {
+			e.Judgement = &t.judgements[i]
+		}
+	}
+	for i, h := range t.held {
+		if h.TrajectoryID != nil && at[*h.TrajectoryID] != nil {
+			at[*h.TrajectoryID].Held = &t.held[i]
+		}
+	}
+	for rows := range byTrajectory(t.batch, func(b schema.BatchRow) string { return b.TrajectoryID }) {
+		if e := at[rows[0].TrajectoryID]; e != nil {
+			e.Advantage, e.Advantages = advantage(rows), overlay(rows, e.Turns)
+		}
+	}
+	prompts := make(map[string]schema.PromptRow, len(t.prompts))
+	for _, p := range t.prompts {
+		prompts[p.GroupID] = p
+	}
+	out := make([]Episode, 0, len(at))
+	for _, id := range slices.Sorted(maps.Keys(at)) {
+		at[id].Prompt = prompts[at[id].Selection.GroupID]
+		out = append(out, *at[id])
+	}
+	return out
+}
+
+// addTurns adds the rows of turns to their trajectories, in order.
+func (t stepTables) addTurns(at map[string]*Episode) {
+	for _, r := range t.turns {
+		if e := at[r.TrajectoryID]; e != nil {
+			e.Turns = append(e.Turns, r)
+		}
+	}
+	for _, c := range t.calls {
+		if e := at[c.TrajectoryID]; e != nil {
+			e.Calls = append(e.Calls, c)
+		}
+	}
+	for _, x := range t.transitions {
+		if e := at[x.TrajectoryID]; e != nil {
+			e.Transitions = append(e.Transitions, x)
+		}
+	}
+	for _, e := range at {
+		slices.SortFunc(e.Turns, func(a, b schema.TurnRow) int { return cmp.Compare(a.Turn, b.Turn) })
+		slices.SortFunc(e.Calls, func(a, b schema.ToolCallRow) int {
+			return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
+		})
+		slices.SortFunc(e.Transitions, func(a, b schema.TransitionRow) int { return cmp.Compare(a.Turn, b.Turn) })
+	}
+}
+
+// closeups are the episodes with their tokens, and what other models say about these.
+func (t stepTables) closeups() []Closeup {
+	outputs := make(map[string]schema.TokenOutputsRow, len(t.outputs))
+	for _, o := range t.outputs {
+		outputs[o.TrajectoryID] = o
+	}
+	episodes := t.episodes()
+	out := make([]Closeup, len(episodes))
+	for i, e := range episodes {
+		out[i].Episode = e
+		if len(e.Turns) == 0 {
+			continue
+		}
+		of, o := sequence(e.Turns), outputs[e.Selection.TrajectoryID]
+		of.Advantages = of.whole(e.Advantages)
+		of.OldLogProbs, of.ReferenceLogProbs = of.whole(o.OldLogProbs), of.whole(o.ReferenceLogProbs)
+		if of.Entropies == nil {
+			of.Entropies = of.whole(o.Entropies)
+		}
+		out[i].Tokens, out[i].Values = of, of.whole(o.Values)
+	}
+	return out
+}
+
 // Episodes returns every trajectory of a finished step with everything that was recorded of it, in canonical order.
 func (v *Visible) Episodes(ctx context.Context, step int) ([]Episode, error) {
-	trajectories, err := stepRows[schema.TrajectoryRow](ctx, v, step)
+	t, err := v.tables(ctx, step)
+	return slices.DeleteFunc(t.episodes(), func(e Episode) bool { return e.Trajectory.TrajectoryID == "" }), err
+}
+
+// Closeups returns every trajectory of a finished step with the numbers of its tokens, in canonical order.
+func (v *Visible) Closeups(ctx context.Context, step int) ([]Closeup, error) {
+	t, err := v.tables(ctx, step)
 	if err != nil {
 		return nil, err
 	}
-	rewards, err := stepRows[schema.RewardRow](ctx, v, step)
+	if t.outputs, err = stepRows[schema.TokenOutputsRow](ctx, v, step); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(t.closeups(), func(c Closeup) bool { return c.Trajectory.TrajectoryID == "" }), nil
+}
+
+// EvaluationCloseups returns every episode of a step's evaluation, by problem and sample. The greedy episode of a
+// problem is its last.
+func (v *Visible) EvaluationCloseups(ctx context.Context, step int) ([]Closeup, error) {
+	t, err := v.evaluationTables(ctx, step)
 	if err != nil {
 		return nil, err
 	}
-	selection, err := stepRows[schema.SelectionRow](ctx, v, step)
+	return t.closeups(), nil
+}
+
+// ErrNoEvaluation means that the run has no evaluation at a step whose episodes are recorded.
+var ErrNoEvaluation = errors.New("no evaluation with recorded episodes")
+
+// Evaluated lists the steps whose evaluations have recorded their episodes, in order. The evaluation of the policy
+// before the first step is at NoStep.
+func (v *Visible) Evaluated(ctx context.Context) ([]int, error) {
+	manifests, err := v.withoutHead(ctx, schema.Evaluations)
+	var out []int
+	for _, m := range manifests {
+		if len(m.ShardsOf(schema.EvaluationTrajectories)) > 0 {
+			out = append(out, placed(m))
+		}
+	}
+	return slices.Compact(out), err
+}
+
+// evaluationsAt returns the manifests of a step's evaluation.
+func (v *Visible) evaluationsAt(ctx context.Context, step int) ([]schema.Manifest, error) {
+	manifests, err := v.withoutHead(ctx, schema.Evaluations)
 	if err != nil {
 		return nil, err
 	}
-	prompts, err := stepRows[schema.PromptRow](ctx, v, step)
-	if err != nil {
-		return nil, err
-	}
-	promptOf := make(map[string]schema.PromptRow, len(prompts))
-	for _, p := range prompts {
-		promptOf[p.GroupID] = p
-	}
-	out := make([]Episode, len(trajectories))
-	at := make(map[string]*Episode, len(out))
-	slices.SortFunc(trajectories, func(a, b schema.TrajectoryRow) int {
-		return cmp.Compare(a.TrajectoryID,
-			b.TrajectoryID)
+	manifests = slices.DeleteFunc(manifests, func(m schema.Manifest) bool {
+		return placed(m) != step || len(m.ShardsOf(schema.EvaluationTrajectories)) == 0
 	})
-	for i, t := range trajectories {
-		out[i] = Episode{Prompt: promptOf[t.GroupID], Trajectory: t}
-		at[t.TrajectoryID] = &out[i]
+	if len(manifests) == 0 {
+		return nil, fmt.Errorf("%w at step %d of run %s", ErrNoEvaluation, max(step, 0), v.run)
 	}
-	for i, r := range rewards {
-		if e := at[r.TrajectoryID]; e != nil {
-			e.Reward = &rewards[i]
+	return manifests, nil
+}
+
+// eachHeld hands each row of R's table that manifests name to add. With columns, only those are read.
+func eachHeld[R schema.Row](ctx context.Context, v *Visible, manifests []schema.Manifest, add func(R),
+	columns ...string) error {
+	pieces, err := rowsOf[R](ctx, v, shardsOf(schema.TableOf[R](), manifests), columns...)
+	for _, rows := range pieces {
+		for _, r := range rows {
+			add(r)
 		}
 	}
-	for _, s := range selection {
-		if e := at[s.TrajectoryID]; e != nil {
-			e.Selection = s
-		}
-	}
-	return out, v.conversation(ctx, step, at)
+	return err
 }

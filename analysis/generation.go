@@ -190,9 +190,6 @@ func generationWords(gens []int) string {
 	for i, g := range gens {
 		words[i] = strconv.Itoa(g)
 	}
-	if len(words) == 1 {
-		return words[0]
-	}
 	return strings.Join(words, ", ")
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -60,7 +61,7 @@ func judgedWords(of []Judgement) (lines []string) {
 			}
 			parts = append(parts, fmt.Sprintf("%d %s", j.N, j.Verdict))
 		}
-		lines = append(lines, fmt.Sprintf("judge %s, %s: %s", printable(first.Model), first.Criterion,
+		lines = append(lines, fmt.Sprintf("judge %s, %s: %s", terminal.Line(first.Model), first.Criterion,
 			strings.Join(parts, ", ")))
 		of = of[n:]
 	}
@@ -71,7 +72,7 @@ func judgedWords(of []Judgement) (lines []string) {
 func (e Episode) judgedLine() string {
 	j := e.Judgement
 	if j.Excluded != nil {
-		return fmt.Sprintf("judged     no verdict by %s: %s", printable(j.Model), printable(*j.Excluded))
+		return fmt.Sprintf("judged     no verdict by %s: %s", terminal.Line(j.Model), terminal.Line(*j.Excluded))
 	}
-	return fmt.Sprintf("judged     %s: %s, by %s (%d requests)", j.Criterion, j.Verdict, printable(j.Model), j.Attempts)
+	return fmt.Sprintf("judged     %s: %s, by %s (%d requests)", j.Criterion, j.Verdict, terminal.Line(j.Model), j.Attempts)
 }

@@ -3,9 +3,9 @@ package analysis
 import (
 	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"slices"
-
-	"github.com/ropewalk/ropewalk/internal/rescue"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -26,70 +26,23 @@ var (
 	trajectoryColumns = []string{"group_id", "trajectory_id", "problem_id", "level", "source", "turns", "tool_calls",
 		"tool_errors", "tokens", "response_tokens", "finish", "final_answer", "has_answer", "gold", "text", "excluded"}
 	rewardColumns = []string{"group_id", "trajectory_id", "reward", "outcome", "success", "verdict"}
+	promptColumns = []string{"group_id", "problem"}
+	callColumns   = []string{"trajectory_id", "turn", "call", "status"}
 )
 
 // Outcomes returns every trajectory of a finished step, those of skipped shards too, in canonical order.
 func (v *Visible) Outcomes(ctx context.Context, step int) ([]Outcome, error) {
-	var (
-		trajectories []schema.TrajectoryRow
-		rewards      []schema.RewardRow
-		selection    []schema.SelectionRow
-		prompts      []schema.PromptRow
-		calls        []schema.ToolCallRow
-	)
-	g, within := rescue.WithContext(ctx) // each table takes several round trips to a store
-	g.Go(func() error { return readStep(within, v, step, &trajectories, trajectoryColumns...) })
-	g.Go(func() error { return readStep(within, v, step, &rewards, rewardColumns...) })
-	g.Go(func() error { return readStep(within, v, step, &selection) })
-	g.Go(func() error { return readStep(within, v, step, &prompts, "group_id", "problem") })
-	g.Go(func() error { return readStep(within, v, step, &calls, "trajectory_id", "turn", "call", "status") })
-	if err := g.Wait(); err != nil {
+	var t stepTables
+	l := v.loader(ctx, step)
+	load(l, &t.trajectories, trajectoryColumns...)
+	load(l, &t.rewards, rewardColumns...)
+	load(l, &t.selection)
+	load(l, &t.prompts, promptColumns...)
+	load(l, &t.calls, callColumns...)
+	if err := l.Wait(); err != nil {
 		return nil, err
 	}
-	all := make([]Outcome, 0, max(len(trajectories), len(selection)))
-	at := make(map[string]int, cap(all))
-	of := func(group, trajectory string) *Outcome {
-		i, ok := at[trajectory]
-		if !ok {
-			i = len(all)
-			at[trajectory], all = i, append(all, Outcome{GroupID: group, TrajectoryID: trajectory})
-		}
-		return &all[i]
-	}
-	for i, t := range trajectories {
-		of(t.GroupID, t.TrajectoryID).Trajectory = &trajectories[i]
-	}
-	for i, s := range selection {
-		of(s.GroupID, s.TrajectoryID).Selection = &selection[i]
-	}
-	problems := make(map[string]*string, len(prompts))
-	for i, p := range prompts {
-		problems[p.GroupID] = &prompts[i].Problem
-	}
-	for i := range all {
-		all[i].Problem = problems[all[i].GroupID]
-	}
-	for i, r := range rewards {
-		if o, ok := at[r.TrajectoryID]; ok {
-			all[o].Reward = &rewards[i]
-		}
-	}
-	slices.SortFunc(calls, func(a, b schema.ToolCallRow) int {
-		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
-	})
-	for _, c := range calls {
-		if o, ok := at[c.TrajectoryID]; ok {
-			all[o].Statuses = append(all[o].Statuses, c.Status)
-		}
-	}
-	slices.SortFunc(all, func(a, b Outcome) int { return cmp.Compare(a.TrajectoryID, b.TrajectoryID) })
-	return all, nil
-}
-
-// readStep reads columns of one step's rows of R's table.
-func readStep[R schema.Row](ctx context.Context, v *Visible, step int, into *[]R, columns ...string) (err error) {
-	*into, err = stepRows[R](ctx, v, step, columns...)
-	return err
+	return t.outcomes(), nil
 }
 
 // EvaluationOutcomes returns every episode of a step's evaluation, in canonical order.
@@ -98,46 +51,62 @@ func (v *Visible) EvaluationOutcomes(ctx context.Context, step int) ([]Outcome, 
 	if err != nil {
 		return nil, err
 	}
-	trajectories, err := heldRows[schema.EvaluationTrajectoryRow](ctx, v, manifests, trajectoryColumns...)
-	if err != nil {
-		return nil, err
+	var t stepTables
+	err = errors.Join(
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationTrajectoryRow) {
+			t.trajectories = append(t.trajectories, schema.TrajectoryRow(r))
+		}, trajectoryColumns...),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationPromptRow) {
+			t.prompts = append(t.prompts, schema.PromptRow(r))
+		}, promptColumns...),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationCallRow) {
+			t.calls = append(t.calls, schema.ToolCallRow(r))
+		}, callColumns...),
+		eachHeld(ctx, v, manifests, func(r schema.EvaluationRow) { t.held = append(t.held, r) }))
+	return t.outcomes(), err
+}
+
+// outcomes joins the rows by trajectory, in canonical order.
+func (t stepTables) outcomes() []Outcome {
+	at := map[string]*Outcome{}
+	of := func(group, trajectory string) *Outcome {
+		if at[trajectory] == nil {
+			at[trajectory] = &Outcome{GroupID: group, TrajectoryID: trajectory}
+		}
+		return at[trajectory]
 	}
-	out := make([]Outcome, len(trajectories))
-	at := make(map[string]*Outcome, len(out))
-	slices.SortFunc(trajectories, func(a, b schema.EvaluationTrajectoryRow) int {
-		return cmp.Compare(a.TrajectoryID, b.TrajectoryID)
-	})
-	for i := range trajectories {
-		t := schema.TrajectoryRow(trajectories[i])
-		out[i] = Outcome{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Trajectory: &t}
-		at[t.TrajectoryID] = &out[i]
+	for i, r := range t.trajectories {
+		of(r.GroupID, r.TrajectoryID).Trajectory = &t.trajectories[i]
 	}
-	prompts, err := heldRows[schema.EvaluationPromptRow](ctx, v, manifests, "group_id", "problem")
-	if err != nil {
-		return nil, err
+	for i, s := range t.selection {
+		of(s.GroupID, s.TrajectoryID).Selection = &t.selection[i]
 	}
-	problems := make(map[string]*string, len(prompts))
-	for i, p := range prompts {
-		problems[p.GroupID] = &prompts[i].Problem
+	for i, r := range t.rewards {
+		if o := at[r.TrajectoryID]; o != nil {
+			o.Reward = &t.rewards[i]
+		}
 	}
-	for i := range out {
-		out[i].Problem = problems[out[i].GroupID]
+	for i, h := range t.held {
+		if h.TrajectoryID != nil && at[*h.TrajectoryID] != nil {
+			at[*h.TrajectoryID].Held = &t.held[i]
+		}
 	}
-	calls, err := heldRows[schema.EvaluationCallRow](ctx, v, manifests, "trajectory_id", "turn", "call", "status")
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(calls, func(a, b schema.EvaluationCallRow) int {
+	slices.SortFunc(t.calls, func(a, b schema.ToolCallRow) int {
 		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
 	})
-	for _, c := range calls {
+	for _, c := range t.calls {
 		if o := at[c.TrajectoryID]; o != nil {
 			o.Statuses = append(o.Statuses, c.Status)
 		}
 	}
-	return out, eachHeld(ctx, v, manifests, func(r schema.EvaluationRow) {
-		if r.TrajectoryID != nil && at[*r.TrajectoryID] != nil {
-			at[*r.TrajectoryID].Held = &r
-		}
-	})
+	problems := make(map[string]*string, len(t.prompts))
+	for i, p := range t.prompts {
+		problems[p.GroupID] = &t.prompts[i].Problem
+	}
+	all := make([]Outcome, 0, len(at))
+	for _, id := range slices.Sorted(maps.Keys(at)) {
+		at[id].Problem = problems[at[id].GroupID]
+		all = append(all, *at[id])
+	}
+	return all
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -36,6 +37,7 @@ type StepSummary struct {
 	Critic *schema.CriticFigures `json:",omitempty"`
 	// Mismatch compares inference servers with the trainer, if servers sampled.
 	Mismatch *Mismatch `json:",omitempty"`
+	Lengths  Lengths   `json:"-"`
 }
 
 // Overview summarises a run.
@@ -161,18 +163,18 @@ func optimiserSteps(updates []schema.UpdateRow) int {
 
 // Write prints the overview as text.
 func (o Overview) Write(w io.Writer) error {
-	p := &printer{w: w}
-	p.line("run      %s", o.Run.Run)
-	p.line("recipe   %s, seed %d", o.Run.Recipe, o.Run.Seed)
-	p.line("created  %s", o.Run.Created)
+	p := terminal.NewPrinter(w)
+	p.Line("run      %s", o.Run.Run)
+	p.Line("recipe   %s, seed %d", o.Run.Recipe, o.Run.Seed)
+	p.Line("created  %s", o.Run.Created)
 	if o.Run.Measures() {
-		p.line("steps    none: it evaluates a policy, %s", o.Run.State())
+		p.Line("steps    none: it evaluates a policy, %s", o.Run.State())
 	} else {
-		p.line("steps    %d done of %d, %s", o.Run.StepsDone, max(o.Run.Planned, o.Run.StepsDone), o.Run.State())
+		p.Line("steps    %d done of %d, %s", o.Run.StepsDone, max(o.Run.Planned, o.Run.StepsDone), o.Run.State())
 	}
 	o.Run.explain(p)
 	if len(o.Evaluations) > 0 {
-		p.line("\nevaluation        success [95%% interval]  problems  greedy  tool errors*")
+		p.Line("\nevaluation        success [95%% interval]  problems  greedy  tool errors*")
 	}
 	for _, e := range o.Evaluations {
 		name := e.Tag
@@ -180,57 +182,53 @@ func (o Overview) Write(w io.Writer) error {
 			name = fmt.Sprintf("%s, step %d", e.Tag, e.Step)
 		}
 		s := e.Summary
-		p.line("%-16s  %-22s  %8d  %6s  %12s", name, s.Rate, s.N, s.GreedyWords(), s.ToolErrorWords())
+		p.Line("%-16s  %-22s  %8d  %6s  %12s", name, s.Rate, s.N, s.GreedyWords(), s.ToolErrorWords())
 		for _, more := range e.More() {
-			p.line("  %s", more)
+			p.Line("  %s", more)
 		}
 	}
 	if len(o.Evaluations) > 0 {
-		p.line("* share of the calls in successful trajectories; – means that there is no data")
+		p.Line("* share of the calls in successful trajectories; – means that there is no data")
 	}
-	if o.Before != nil && p.err == nil {
-		p.err = WriteProperties(w, *o.Before)
+	if o.Before != nil {
+		printProperties(p, *o.Before)
 	}
 	if len(o.Steps) > 0 {
-		p.line("\n step reward success groups      rows entropy      KL  clip   grad  advantage")
+		p.Line("\n step reward success groups      rows entropy      KL  clip   grad  advantage")
 	}
 	var apart *Mismatch
 	for _, s := range o.Steps {
-		p.line("%s", s.line(true))
+		p.Line("%s", s.line(true))
 		apart = cmp.Or(s.Mismatch, apart)
 	}
 	if apart != nil {
-		p.line("in the last step %s", apart)
+		p.Line("in the last step %s", apart)
 	}
 	if len(o.Replays) > 0 {
-		p.line("\nreplays, which no head names\n step reward success groups      rows generation")
+		p.Line("\nreplays, which no head names\n step reward success groups      rows generation")
 	}
 	for _, s := range o.Replays {
-		p.line("%s %10d", s.line(false), s.Gen)
+		p.Line("%s %10d", s.line(false), s.Gen)
 	}
-	return p.err
+	return p.Close()
 }
 
 // noData stands for a figure that there is none of, where 0 would be a figure.
 const noData = "–"
 
 // explain says why an unfinished run takes no further step, and which command takes it further.
-func (r Run) explain(p *printer) {
+func (r Run) explain(p *terminal.Printer) {
 	s := r.State()
 	if s.Reason != "" {
-		p.line("         %s", strings.ReplaceAll(s.Reason, "\n", "\n         "))
+		p.Line("         %s", strings.ReplaceAll(s.Reason, "\n", "\n         "))
 	}
 	if next := s.Next(r.Run); next != "" {
-		p.line("next     %s", next)
+		p.Line("next     %s", next)
 	}
 }
 
 func (s StepSummary) line(updated bool) string {
-	reward, success := noData, noData
-	if s.Trajectories > 0 {
-		reward, success = fmt.Sprintf("%.3f", s.Reward), fmt.Sprintf("%.1f%%", 100*s.Success)
-	}
-	line := fmt.Sprintf("%5d %6s %7s %6s %9s", s.Step, reward, success,
+	line := fmt.Sprintf("%5d %6s %7s %6s %9s", s.Step, s.text("reward"), s.text("success"),
 		fmt.Sprintf("%d/%d", s.KeptGroups, s.KeptGroups+s.DroppedGroups), fmt.Sprintf("%d/%d", s.Kept, s.Trajectories))
 	if updated {
 		line += s.updateColumns()
@@ -246,22 +244,14 @@ func (s StepSummary) line(updated bool) string {
 
 // updateColumns are the figures of the step's update; a step that trained on nothing has none.
 func (s StepSummary) updateColumns() string {
-	if s.Updates == 0 {
-		return fmt.Sprintf(" %7s %7s %5s %6s %10s", noData, noData, noData, noData, noData)
-	}
 	advantage := ""
 	if a := s.Advantages; a != nil {
 		advantage = fmt.Sprintf("%.2f±%.2f", a.Mean, a.Std)
+	} else if s.Updates == 0 {
+		advantage = noData
 	}
-	return fmt.Sprintf(" %7s %7.4f %5.3f %6s %10s", told(s.Entropy), s.KL, s.ClipFraction, told(s.GradNorm), advantage)
-}
-
-// told is a figure, or a dash if the trainer does not tell it.
-func told(figure *float64) string {
-	if figure == nil {
-		return noData
-	}
-	return fmt.Sprintf("%.3f", *figure)
+	return fmt.Sprintf(" %7s %7s %5s %6s %10s", s.text("entropy"), s.text("kl"), s.text("clip_fraction"),
+		s.text("grad_norm"), advantage)
 }
 
 // criticWords describes how well the critic predicts the returns.
@@ -272,16 +262,4 @@ func criticWords(c schema.CriticFigures) string {
 		words += fmt.Sprintf(", explains %.1f%% of the returns' variance", 100**c.ExplainedVariance)
 	}
 	return words
-}
-
-// printer writes lines until one fails.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
 }

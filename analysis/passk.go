@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -13,35 +14,29 @@ import (
 // averaged over tasks (Yao et al. 2024, τ-bench, section 5: pass^k = E over tasks of C(c,k)/C(n,k), the
 // unbiased estimate from c successes in n trials). K is the least number of trials of any task, so
 // that every k averages over all tasks; without tasks there are none.
-func PassHatK(tasks []Trials) []float64 {
+func PassHatK(tasks []Trials) ([]float64, error) {
 	if len(tasks) == 0 {
-		return nil
+		return nil, nil
 	}
 	least := slices.MinFunc(tasks, func(a, b Trials) int { return cmp.Compare(a.N, b.N) }).N
-	out := make([]float64, max(0, least))
+	out := make([]float64, least)
 	for k := range out {
 		for _, t := range tasks {
-			out[k] += t.all(k + 1)
+			missed, err := diagnose.PassAtK(t.N, t.N-t.Successes, k+1) // that at least one of k+1 fails
+			if err != nil {
+				return nil, err
+			}
+			out[k] += 1 - missed
 		}
 		out[k] /= float64(len(tasks))
 	}
-	return out
+	return out, nil
 }
 
 // Trials counts one task's trials and how many of them succeeded.
 type Trials struct {
 	Task         string // its problem id
 	N, Successes int
-}
-
-// all returns C(c,k)/C(n,k), the probability that k of the n trials, drawn without replacement, are all successes. It
-// is computed as a product, which does not overflow.
-func (t Trials) all(k int) float64 {
-	p := 1.0
-	for i := range k {
-		p *= float64(max(0, t.Successes-i)) / float64(t.N-i)
-	}
-	return p
 }
 
 // Trials counts a step's successes by group, in the order of the groups: a group's trajectories are the trials of one

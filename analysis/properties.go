@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/ropewalk/ropewalk/internal/offers"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -70,12 +71,16 @@ func Offers(r diagnose.PropertyReport) []Offer {
 
 // WriteProperties prints the properties of a world at step 0 as text.
 func WriteProperties(w io.Writer, r diagnose.PropertyReport) error {
-	p := &printer{w: w}
-	p.line("\nbefore training (%d trajectories in %d groups)      value   wanted by", r.Trajectories, r.Groups)
+	p := terminal.NewPrinter(w)
+	printProperties(p, r)
+	return p.Close()
+}
+
+func printProperties(p *terminal.Printer, r diagnose.PropertyReport) {
+	p.Line("\nbefore training (%d trajectories in %d groups)      value   wanted by", r.Trajectories, r.Groups)
 	for _, property := range r.List() {
-		p.line("  %-42s %8s   %s", property.Name, PropertyValue(property), propertyWanted(property))
+		p.Line("  %-42s %8s   %s", property.Name, PropertyValue(property), propertyWanted(property))
 	}
-	return p.err
 }
 
 // PropertyValue is a property's value as text, or a dash if the record has no data for it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
@@ -30,6 +31,14 @@ type Run struct {
 	// the evaluations.
 	Before *float64 `json:"success_before"`
 	After  *float64 `json:"success_after"`
+	// Evaluating is how far an open evaluation of its own is; nil of other runs.
+	Evaluating *Evaluating `json:"evaluating,omitempty"`
+}
+
+// Evaluating is the progress of an evaluation of its own.
+type Evaluating struct {
+	Measured int `json:"measured"` // problems, of the shards that are committed
+	Asked    int `json:"asked"`    // problems that the recipe asks for: fewer are measured where there are fewer
 }
 
 // State is the run's status.
@@ -37,12 +46,18 @@ func (r Run) State() status.Status {
 	return status.Status{State: status.State(r.Status), Kind: r.FailureKind, Reason: r.Reason}
 }
 
-// Measures reports whether the run is a finished evaluation of its own, which trains nothing.
-func (r Run) Measures() bool { return r.StepsDone == 0 && r.Before == nil && r.After != nil }
+// Measures reports whether the run is an evaluation of its own, which trains nothing.
+func (r Run) Measures() bool {
+	return r.Evaluating != nil || r.StepsDone == 0 && r.Before == nil && r.After != nil
+}
 
-// Progress is the finished part of the planned steps, as 3/5; a dash where none are planned.
+// Progress is the finished part of the planned steps, as 3/5, or of the problems of an open evaluation; a dash where
+// none are planned.
 func (r Run) Progress() string {
-	if r.Measures() {
+	switch e := r.Evaluating; {
+	case e != nil && e.Asked > 0:
+		return fmt.Sprintf("%d/%d problems", e.Measured, e.Asked)
+	case r.Measures():
 		return noData
 	}
 	return fmt.Sprintf("%d/%d", r.StepsDone, max(r.Planned, r.StepsDone))
@@ -51,10 +66,10 @@ func (r Run) Progress() string {
 // SuccessWords is the success on held-out problems before and after training, or of the policy that is evaluated.
 func (r Run) SuccessWords() string {
 	switch {
-	case r.Measures():
-		return fmt.Sprintf("%14.1f%%", 100**r.After)
-	case r.Before == nil:
+	case r.Before == nil && r.After == nil:
 		return noData
+	case r.Before == nil:
+		return fmt.Sprintf("%14.1f%%", 100**r.After)
 	case r.After == nil:
 		return fmt.Sprintf("%5.1f%% → …", 100**r.Before)
 	}
@@ -91,9 +106,15 @@ func (r *Record) Runs(ctx context.Context) ([]Run, error) {
 	return runs, nil
 }
 
+// evaluateRun is the workflow of an evaluation of its own.
+const evaluateRun = "EvaluateRun"
+
 // Queued is the run that a request asks for.
 func (r *Record) Queued(q schema.Request) Run {
 	run := Run{CatalogueEntry: q.CatalogueEntry, Planned: q.Steps}
+	if q.Workflow == evaluateRun {
+		run.Evaluating = &Evaluating{}
+	}
 	run.settle(r.facts(run, status.Facts{Queued: true}))
 	return run
 }
@@ -168,11 +189,55 @@ func (r *Record) progress(ctx context.Context, run *Run) (err error) {
 			return err
 		}
 	}
+	if run.Planned > 0 && !facts.Finished && run.StepsDone == 0 {
+		if run.Evaluating, err = r.evaluating(ctx, run.Run, run.Planned); err != nil {
+			return err
+		}
+	}
 	if facts.Note, err = r.stateNote(ctx, run.Run); err != nil {
 		return err
 	}
 	run.settle(r.facts(*run, facts))
 	return nil
+}
+
+// evaluating reads how far an evaluation of its own is from the shards that it has committed; nil if the run is none.
+func (r *Record) evaluating(ctx context.Context, run string, step int) (*Evaluating, error) {
+	prepare, _, found, err := r.writer.Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
+	if err != nil || !found || prepare.Note[schema.NoteEvaluates] == "" {
+		return nil, err
+	}
+	var recipe struct {
+		Evaluation struct {
+			Problems int  `json:"problems"`
+			Samples  int  `json:"samples"`
+			Greedy   bool `json:"greedy"`
+		} `json:"evaluation"`
+	}
+	if err := r.document(ctx, prepare, &recipe); err != nil {
+		return nil, err
+	}
+	of := recipe.Evaluation
+	shards, err := r.objects.List(ctx, fmt.Sprintf("%sstep=%d/%s/shard=", schema.ManifestsPrefix(run), step,
+		schema.StageEvaluate))
+	if err != nil {
+		return nil, fmt.Errorf("list the shards of evaluation %s: %w", run, err)
+	}
+	var episodes atomic.Int64
+	err = each(ctx, fetches, len(shards), func(ctx context.Context, i int) error {
+		place, err := schema.ParseManifestKey(shards[i].Key)
+		if err != nil {
+			return err
+		}
+		m, _, _, err := r.writer.Lookup(ctx, place)
+		episodes.Add(int64(m.Stats[schema.StatRows] + m.Stats[schema.StatExcluded]))
+		return err
+	})
+	ofProblem := of.Samples
+	if of.Greedy {
+		ofProblem++
+	}
+	return &Evaluating{Measured: int(episodes.Load()) / max(ofProblem, 1), Asked: of.Problems}, err
 }
 
 // settle derives the run's status from the facts.

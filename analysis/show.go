@@ -22,24 +22,6 @@ type Choice struct {
 // AnyGroup selects from all groups of a step.
 const AnyGroup = -1
 
-// Episode is one trajectory with everything that was recorded of it.
-type Episode struct {
-	Prompt     schema.PromptRow
-	Trajectory schema.TrajectoryRow // the zero row where its whole shard was skipped
-	Turns      []schema.TurnRow
-	Calls      []schema.ToolCallRow
-	Judgement  *schema.JudgementRow // nil where no judge was asked
-	// Transitions are what the actions led to, in an interactive environment.
-	Transitions []schema.TransitionRow
-	Reward      *schema.RewardRow // nil where it was excluded
-	// Held is what an evaluation found; nil for a trajectory of a step, which has a selection and may have a reward.
-	Held      *schema.EvaluationRow
-	Selection schema.SelectionRow
-	Advantage *float64 // before its weight; nil for a trajectory that is not in the batch
-	// Advantages are the batch's, times the weight, one per token of all turns; nil for a trajectory that is not in it.
-	Advantages []float32
-}
-
 // StepView is a step and a few of its trajectories.
 type StepView struct {
 	Run      string
@@ -65,11 +47,7 @@ func (r *Record) Step(ctx context.Context, run string, step int, choice Choice) 
 	if err != nil {
 		return StepView{}, err
 	}
-	rewards, err := stepRows[schema.RewardRow](ctx, v, step)
-	if err != nil {
-		return StepView{}, err
-	}
-	selection, err := stepRows[schema.SelectionRow](ctx, v, step)
+	t, err := v.tables(ctx, step)
 	if err != nil {
 		return StepView{}, err
 	}
@@ -77,27 +55,19 @@ func (r *Record) Step(ctx context.Context, run string, step int, choice Choice) 
 	if err != nil {
 		return StepView{}, err
 	}
-	out := StepView{Run: run, Gen: r.gen, Summary: summarise(step, rewards, selection, updates),
-		Dropped: reasons(selection)}
+	out := StepView{Run: run, Gen: r.gen, Summary: summarise(step, t.rewards, t.selection, updates),
+		Dropped: reasons(t.selection), Judged: judgements(t.judgements)}
 	apart, err := v.mismatches(ctx)
 	if err != nil {
 		return StepView{}, err
 	}
 	out.Summary.Mismatch = apart[step]
-	judged, err := stepRows[schema.JudgementRow](ctx, v, step, "trajectory_id", "criterion", "model", "verdict",
-		"excluded")
-	if err != nil {
-		return StepView{}, err
-	}
-	out.Judged = judgements(judged)
-	chosen := choose(candidates(rewards, selection, step, choice.Group), choice.N)
-	if choice.Group != AnyGroup && len(chosen) == 0 && choice.N > 0 {
+	all := slices.DeleteFunc(t.episodes(), func(e Episode) bool { return e.Selection.TrajectoryID == "" })
+	if out.Episodes = choose(all, step, choice, kindInStep); choice.Group != AnyGroup && len(out.Episodes) == 0 {
 		return out, fmt.Errorf("%w: group %d of step %d of run %s, which has %d groups, from 0", ErrNoGroup,
-			choice.Group, step, run, groupsOf(rewards))
+			choice.Group, step, run, out.Summary.KeptGroups+out.Summary.DroppedGroups)
 	}
-	if out.Episodes, err = v.episodes(ctx, step, chosen); err == nil {
-		out.layout, err = v.Layout(ctx)
-	}
+	out.layout, err = v.Layout(ctx)
 	return out, err
 }
 
@@ -116,184 +86,65 @@ func reasons(selection []schema.SelectionRow) []Reason {
 	return out
 }
 
-// candidate is a trajectory that may be shown, and its kind.
-type candidate struct {
-	reward    *schema.RewardRow // nil where it was excluded
-	selection schema.SelectionRow
-	kind      string
+// kindInStep is the kind of a step's trajectory. Kinds are shown in the order of their names.
+func kindInStep(e Episode) string {
+	switch {
+	case !e.Selection.Kept:
+		return "2 dropped: " + e.Selection.Reason
+	case e.Reward != nil && e.Reward.Reward > 0:
+		return "0 kept positive"
+	}
+	return "1 kept negative"
 }
 
-// candidates joins selection and rewards, in canonical order.
-func candidates(rewards []schema.RewardRow, selection []schema.SelectionRow, step, group int) []candidate {
-	byID := make(map[string]*schema.RewardRow, len(rewards))
-	for i, r := range rewards {
-		byID[r.TrajectoryID] = &rewards[i]
+// kindInEvaluation is the kind of an evaluation's episode.
+func kindInEvaluation(e Episode) string {
+	switch {
+	case e.Held == nil:
+		return "2 excluded"
+	case e.Held.Success:
+		return "0 solved"
 	}
-	var out []candidate
-	for _, s := range selection {
-		if group != AnyGroup && s.GroupID != schema.GroupID(step, group) {
+	return "1 failed"
+}
+
+// choose takes episodes, one of each kind in turn, preferring the groups with the fewest chosen so far.
+func choose(all []Episode, step int, choice Choice, kindOf func(Episode) string) []Episode {
+	kinds := map[string][]Episode{}
+	var order []string
+	left := 0
+	for _, e := range all {
+		if choice.Group != AnyGroup && e.Selection.GroupID != schema.GroupID(step, choice.Group) {
 			continue
 		}
-		c := candidate{reward: byID[s.TrajectoryID], selection: s}
-		switch {
-		case !s.Kept:
-			c.kind = "2 dropped: " + s.Reason
-		case c.reward != nil && c.reward.Reward > 0:
-			c.kind = "0 kept positive"
-		default:
-			c.kind = "1 kept negative"
+		kind := kindOf(e)
+		if kinds[kind] == nil {
+			order = append(order, kind)
 		}
-		out = append(out, c)
-	}
-	slices.SortFunc(out, func(a, b candidate) int {
-		return cmp.Compare(a.selection.TrajectoryID,
-			b.selection.TrajectoryID)
-	})
-	return out
-}
-
-// choose takes n candidates, one of each kind in turn, preferring the groups with the fewest chosen so far.
-func choose(all []candidate, n int) []candidate {
-	kinds := map[string][]candidate{}
-	var order []string
-	for _, c := range all {
-		if kinds[c.kind] == nil {
-			order = append(order, c.kind)
-		}
-		kinds[c.kind] = append(kinds[c.kind], c)
+		kinds[kind] = append(kinds[kind], e)
+		left++
 	}
 	slices.Sort(order)
 	taken := map[string]int{} // by group
-	var out []candidate
-	for len(out) < min(n, len(all)) {
+	var out []Episode
+	for len(out) < min(choice.N, left) {
 		for _, kind := range order {
-			left := kinds[kind]
-			if len(left) == 0 || len(out) == n {
+			of := kinds[kind]
+			if len(of) == 0 || len(out) == choice.N {
 				continue
 			}
 			best := 0
-			for i, c := range left {
-				if taken[c.selection.GroupID] < taken[left[best].selection.GroupID] {
+			for i, e := range of {
+				if taken[e.Selection.GroupID] < taken[of[best].Selection.GroupID] {
 					best = i
 				}
 			}
-			out = append(out, left[best])
-			taken[left[best].selection.GroupID]++
-			kinds[kind] = slices.Delete(slices.Clone(left), best, best+1)
+			out = append(out, of[best])
+			taken[of[best].Selection.GroupID]++
+			kinds[kind] = slices.Delete(of, best, best+1)
 		}
 	}
 	return out
-}
-
-// episodes collects the rows of the chosen trajectories.
-func (v *Visible) episodes(ctx context.Context, step int, chosen []candidate) ([]Episode, error) {
-	out := make([]Episode, len(chosen))
-	at := map[string]*Episode{}
-	for i, c := range chosen {
-		out[i] = Episode{Reward: c.reward, Selection: c.selection}
-		at[c.selection.TrajectoryID] = &out[i]
-	}
-	prompts, err := stepRows[schema.PromptRow](ctx, v, step)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range prompts {
-		for i := range out {
-			if out[i].Selection.GroupID == p.GroupID {
-				out[i].Prompt = p
-			}
-		}
-	}
-	trajectories, err := stepRows[schema.TrajectoryRow](ctx, v, step)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range trajectories {
-		if e := at[t.TrajectoryID]; e != nil {
-			e.Trajectory = t
-		}
-	}
-	return out, v.conversation(ctx, step, at)
-}
-
-// conversation fills in turns, tool calls, judgements and advantages.
-func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Episode) error {
-	turns, err := whole[schema.TurnRow](ctx, v, step)
-	if err != nil {
-		return err
-	}
-	for _, t := range turns {
-		if e := at[t.TrajectoryID]; e != nil {
-			e.Turns = append(e.Turns, t)
-		}
-	}
-	calls, err := whole[schema.ToolCallRow](ctx, v, step)
-	if err != nil {
-		return err
-	}
-	for _, c := range calls {
-		if e := at[c.TrajectoryID]; e != nil {
-			e.Calls = append(e.Calls, c)
-		}
-	}
-	judged, err := stepRows[schema.JudgementRow](ctx, v, step)
-	if err != nil {
-		return err
-	}
-	for i, j := range judged {
-		if e := at[j.TrajectoryID]; e != nil {
-			e.Judgement = &judged[i]
-		}
-	}
-	transitions, err := whole[schema.TransitionRow](ctx, v, step)
-	if err != nil {
-		return err
-	}
-	for _, x := range transitions {
-		if e := at[x.TrajectoryID]; e != nil {
-			e.Transitions = append(e.Transitions, x)
-		}
-	}
-	for _, e := range at {
-		e.sort()
-	}
-	batch, err := stepBatch(ctx, v, step)
-	if err != nil {
-		return err
-	}
-	for len(batch) > 0 { // the rows of a trajectory are adjacent
-		id := batch[0].TrajectoryID
-		n := 1
-		for n < len(batch) && batch[n].TrajectoryID == id {
-			n++
-		}
-		if e := at[id]; e != nil {
-			e.Advantage, e.Advantages = advantage(batch[:n]), overlay(batch[:n], e.Turns)
-		}
-		batch = batch[n:]
-	}
-	return nil
-}
-
-// sort puts the rows of a trajectory in the order of its turns and calls.
-func (e *Episode) sort() {
-	slices.SortFunc(e.Turns, func(a, b schema.TurnRow) int { return cmp.Compare(a.Turn, b.Turn) })
-	slices.SortFunc(e.Calls, func(a, b schema.ToolCallRow) int {
-		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
-	})
-	slices.SortFunc(e.Transitions, func(a, b schema.TransitionRow) int { return cmp.Compare(a.Turn, b.Turn) })
-}
-
-// advantage returns a trajectory's mean advantage before its weight, or nil if none of its tokens is trained on.
-func advantage(rows []schema.BatchRow) *float64 {
-	a, ok := MeanAdvantage(rows...)
-	if !ok {
-		return nil
-	}
-	if w := rows[0].Weight; w > 0 {
-		a /= w
-	}
-	return &a
 }
 
 // Generations lists the generations of a finished step: Heads first, then its replays.
@@ -309,11 +160,53 @@ func (r *Record) Generations(ctx context.Context, run string, step int) ([]Gener
 	return out, nil
 }
 
-// groupsOf counts the groups of a step.
-func groupsOf(rewards []schema.RewardRow) int {
-	groups := map[string]bool{}
-	for _, r := range rewards {
-		groups[r.GroupID] = true
+// EvaluationView is an evaluation and a few of its episodes.
+type EvaluationView struct {
+	Run              string
+	Step             int // NoStep for the policy before the first step
+	Recorded, Solved int // episodes, those of greedy passes included
+	Episodes         []Episode
+	layout           Layout
+}
+
+// LastEvaluation selects the evaluation of the latest step.
+const LastEvaluation = -2
+
+// Evaluation reads an evaluation (of a step, NoStep or LastEvaluation) and selects episodes from it: a solved one, a
+// failed one, and so on, from as many problems as possible.
+func (r *Record) Evaluation(ctx context.Context, run string, step int, choice Choice) (EvaluationView, error) {
+	v, err := r.Visible(ctx, run)
+	if err != nil {
+		return EvaluationView{}, err
 	}
-	return len(groups)
+	if step == LastEvaluation {
+		all, err := v.Evaluated(ctx)
+		if err != nil {
+			return EvaluationView{}, err
+		}
+		if len(all) == 0 {
+			return EvaluationView{}, fmt.Errorf("%w in run %s", ErrNoEvaluation, run)
+		}
+		step = all[len(all)-1]
+	}
+	t, err := v.evaluationTables(ctx, step)
+	if err != nil {
+		return EvaluationView{}, err
+	}
+	all := t.episodes()
+	out := EvaluationView{Run: run, Step: step, Recorded: len(all)}
+	groups := map[string]bool{}
+	for _, e := range all {
+		groups[e.Selection.GroupID] = true
+		if e.Held != nil && e.Held.Success {
+			out.Solved++
+		}
+	}
+	out.Episodes = choose(all, max(step, 0), choice, kindInEvaluation)
+	if choice.Group != AnyGroup && len(out.Episodes) == 0 {
+		return out, fmt.Errorf("%w: problem %d of the evaluation, which has %d problems, from 0", ErrNoGroup,
+			choice.Group, len(groups))
+	}
+	out.layout, err = v.Layout(ctx)
+	return out, err
 }

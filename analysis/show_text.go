@@ -6,54 +6,55 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // Write prints the step as text: its figures, then each trajectory turn by turn.
 func (s StepView) Write(w io.Writer) error {
-	p := &printer{w: w}
+	p := terminal.NewPrinter(w)
 	sum := s.Summary
-	p.line("run %s, step %d%s: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step,
+	p.Line("run %s, step %d%s: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step,
 		generationNote(s.Gen), sum.Trajectories, sum.Reward, 100*sum.Success)
 	if sum.Excluded > 0 {
-		p.line("excluded %d more: they have no reward and no mean includes them", sum.Excluded)
+		p.Line("excluded %d more: they have no reward and no mean includes them", sum.Excluded)
 	}
-	p.line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups,
+	p.Line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups,
 		droppedWords(s.Dropped))
 	for _, line := range judgedWords(s.Judged) {
-		p.line("%s", line)
+		p.Line("%s", line)
 	}
 	if sum.Updates > 0 {
-		p.line("update: entropy %s, KL %.5f, clipped %.3f, gradient norm %s (means of %d optimiser steps)",
-			told(sum.Entropy), sum.KL, sum.ClipFraction, told(sum.GradNorm), sum.Updates)
+		p.Line("update: entropy %s, KL %.5f, clipped %.3f, gradient norm %s (means of %d optimiser steps)",
+			sum.text("entropy"), sum.KL, sum.ClipFraction, sum.text("grad_norm"), sum.Updates)
 	}
 	if a := sum.Advantages; a != nil {
-		p.line("advantages of its tokens: mean %.4f, standard deviation %.4f, from %.3f to %.3f; %.1f%% are 0, "+
+		p.Line("advantages of its tokens: mean %.4f, standard deviation %.4f, from %.3f to %.3f; %.1f%% are 0, "+
 			"%.1f%% positive", a.Mean, a.Std, a.Min, a.Max, 100*a.Zero, 100*a.Positive)
 	}
 	if sum.Critic != nil {
-		p.line("critic: %s", criticWords(*sum.Critic))
+		p.Line("critic: %s", criticWords(*sum.Critic))
 	}
 	if sum.ReferenceKL != nil {
-		p.line("divergence from the reference policy: %.5f nats per token", *sum.ReferenceKL)
+		p.Line("divergence from the reference policy: %.5f nats per token", *sum.ReferenceKL)
 	}
 	if sum.Mismatch != nil {
-		p.line("%s", sum.Mismatch)
+		p.Line("%s", sum.Mismatch)
 	}
 	for _, e := range s.Episodes {
 		e.write(p, s.layout)
 	}
-	return p.err
+	return p.Close()
 }
 
 // Write prints the evaluation as text, each of its episodes turn by turn.
 func (v EvaluationView) Write(w io.Writer) error {
-	p := &printer{w: w}
-	p.line("run %s, evaluation %s: %d episodes, %d solved", v.Run, evaluatedWhen(v.Step), v.Recorded, v.Solved)
+	p := terminal.NewPrinter(w)
+	p.Line("run %s, evaluation %s: %d episodes, %d solved", v.Run, evaluatedWhen(v.Step), v.Recorded, v.Solved)
 	for _, e := range v.Episodes {
 		e.write(p, v.layout)
 	}
-	return p.err
+	return p.Close()
 }
 
 func evaluatedWhen(step int) string {
@@ -81,26 +82,26 @@ func droppedWords(dropped []Reason) string {
 	return "; dropped: " + strings.Join(parts, ", ")
 }
 
-func (e Episode) write(p *printer, layout Layout) {
+func (e Episode) write(p *terminal.Printer, layout Layout) {
 	layout = layout.Of(e.Prompt)
-	p.line("\n── trajectory %s · %s", e.Selection.TrajectoryID, e.outcome())
+	p.Line("\n── trajectory %s · %s", e.Selection.TrajectoryID, e.outcome())
 	e.writeProblem(p, layout)
 	for _, turn := range e.Turns {
 		e.writeTurn(p, turn, layout)
 	}
 	t := e.Trajectory
 	if t.TrajectoryID == "" {
-		p.line("end        it was not assembled")
+		p.Line("end        it was not assembled")
 		return
 	}
 	answer := "no answer"
 	if t.HasAnswer {
-		answer = "answer " + printable(t.FinalAnswer)
+		answer = "answer " + terminal.Line(t.FinalAnswer)
 	}
-	p.line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them written by the policy",
+	p.Line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them written by the policy",
 		answer, t.Finish, t.Turns, t.ToolCalls, t.ToolErrors, t.Tokens, t.ResponseTokens)
 	if e.Judgement != nil {
-		p.line("%s", e.judgedLine())
+		p.Line("%s", e.judgedLine())
 	}
 }
 
@@ -110,7 +111,7 @@ func (e Episode) outcome() string {
 		return e.HeldOutcome()
 	}
 	if why := e.Selection.Excluded; why != nil {
-		return "no reward · excluded: " + printable(*why)
+		return "no reward · excluded: " + terminal.Line(*why)
 	}
 	if e.Reward == nil {
 		return "no reward · " + e.fate()
@@ -131,22 +132,22 @@ func (e Episode) HeldOutcome() string {
 }
 
 // writeProblem prints the problem: what the environment showed first, or a conversation, as a block.
-func (e Episode) writeProblem(p *printer, layout Layout) {
+func (e Episode) writeProblem(p *terminal.Printer, layout Layout) {
 	if e.Prompt.Part != nil {
-		p.line("part       %s", printable(*e.Prompt.Part))
+		p.Line("part       %s", terminal.Line(*e.Prompt.Part))
 	}
 	if len(e.Transitions) > 0 {
-		p.line("task       level %d", e.Trajectory.Level)
-		p.block("seen", layout.Task(e.Prompt))
+		p.Line("task       level %d", e.Trajectory.Level)
+		block(p, "seen", layout.Task(e.Prompt))
 		return
 	}
 	if e.Trajectory.Messages != nil {
-		p.line("task       %s   (%s)", printable(e.Trajectory.ProblemID), e.Trajectory.Source)
-		p.block("problem", e.Prompt.Problem)
+		p.Line("task       %s   (%s)", terminal.Line(e.Trajectory.ProblemID), e.Trajectory.Source)
+		block(p, "problem", e.Prompt.Problem)
 		return
 	}
-	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), e.Trajectory.Level,
-		printable(e.Trajectory.Gold))
+	p.Line("problem    %s   (level %d, answer %s)", terminal.Line(e.Prompt.Problem), e.Trajectory.Level,
+		terminal.Line(e.Trajectory.Gold))
 }
 
 // fate describes with what advantage the trajectory entered the update, or why it did not.
@@ -157,7 +158,7 @@ func (e Episode) fate() string {
 	}
 	words := fmt.Sprintf("kept: count %d, weight %.3g", s.Count, s.Weight)
 	if s.Masked != nil {
-		words += ", masked out of the loss: " + printable(*s.Masked)
+		words += ", masked out of the loss: " + terminal.Line(*s.Masked)
 	}
 	if e.Advantage != nil {
 		words = fmt.Sprintf("advantage %+.3f · %s", *e.Advantage, words)
@@ -165,18 +166,18 @@ func (e Episode) fate() string {
 	return words
 }
 
-func (e Episode) writeTurn(p *printer, t schema.TurnRow, layout Layout) {
-	p.line("turn %d%s", t.Turn, summaryMark(t))
+func (e Episode) writeTurn(p *terminal.Printer, t schema.TurnRow, layout Layout) {
+	p.Line("turn %d%s", t.Turn, summaryMark(t))
 	if t.Observation != "" && (t.Turn == 0 || len(e.Transitions) == 0) { // the transition before has shown it
-		p.block("  observed", strings.TrimLeft(t.Observation, "\n"))
+		block(p, "  observed", strings.TrimLeft(t.Observation, "\n"))
 	}
 	if t.Excluded != nil {
-		p.line("             (no response: %s)", printable(*t.Excluded))
+		p.Line("             (no response: %s)", terminal.Line(*t.Excluded))
 		return
 	}
-	p.block("  policy", t.Response)
+	block(p, "  policy", t.Response)
 	if t.Finish == "length" {
-		p.line("             (cut at the token limit)")
+		p.Line("             (cut at the token limit)")
 	}
 	for _, c := range e.Calls {
 		if c.Turn != t.Turn {
@@ -184,27 +185,27 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow, layout Layout) {
 		}
 		status := c.Status
 		if c.Excluded != nil {
-			status = "no verdict: " + printable(*c.Excluded)
+			status = "no verdict: " + terminal.Line(*c.Excluded)
 		}
 		if c.ExitCode != 0 {
 			status += fmt.Sprintf(", exit code %d", c.ExitCode)
 		}
-		p.line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a valid call)"), status)
+		p.Line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a valid call)"), status)
 		if e.Trajectory.Messages != nil { // recorded, not run
-			p.block("    given", c.Arguments)
-			p.block("    answer", c.Response)
+			block(p, "    given", c.Arguments)
+			block(p, "    answer", c.Response)
 		}
-		p.block("    code", c.Code)
-		p.block("    stdin", c.Stdin)
-		p.block("    stdout", layout.Text(c.Name, c.Stdout))
-		p.block("    stderr", c.Stderr)
-		p.block("    value", c.Value)
+		block(p, "    code", c.Code)
+		block(p, "    stdin", c.Stdin)
+		block(p, "    stdout", layout.Text(c.Name, c.Stdout))
+		block(p, "    stderr", c.Stderr)
+		block(p, "    value", c.Value)
 	}
 	for _, x := range e.Transitions {
 		if x.Turn == t.Turn {
-			p.block("  action", x.Action)
-			p.line("  led to   │ %s", printable(Verdict(x)))
-			p.block("  seen", layout.Text("", x.Observation))
+			block(p, "  action", x.Action)
+			p.Line("  led to   │ %s", terminal.Line(Verdict(x)))
+			block(p, "  seen", layout.Text("", x.Observation))
 		}
 	}
 }
@@ -218,7 +219,7 @@ func summaryMark(t schema.TurnRow) string {
 }
 
 // block prints a name and, next to it, the lines of a text; nothing for an empty text.
-func (p *printer) block(name, text string) {
+func block(p *terminal.Printer, name, text string) {
 	if text == "" {
 		return
 	}
@@ -226,16 +227,6 @@ func (p *printer) block(name, text string) {
 		if i > 0 {
 			name = ""
 		}
-		p.line("%-11s│ %s", name, printable(line))
+		p.Line("%-11s│ %s", name, strings.ReplaceAll(terminal.Plain(line), "\r", `\u000d`))
 	}
-}
-
-// printable replaces control characters, so that the output of a policy or its code cannot control a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if (r < ' ' && r != '\t') || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return '�'
-		}
-		return r
-	}, s)
 }

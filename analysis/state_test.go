@@ -9,6 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -61,4 +62,43 @@ func note(t *testing.T, objects store.Store, run string, n schema.StateNote) {
 	text, err := schema.Canonical(n)
 	require.NoError(t, err)
 	require.NoError(t, objects.PutIfAbsent(t.Context(), schema.StateKey(run, n), text))
+}
+
+// An open evaluation of its own takes no steps: it has the problems of its committed shards behind it.
+func TestAnOpenEvaluationCountsItsProblems(t *testing.T) {
+	t.Parallel()
+	objects := mem.New()
+	writer := commit.New(objects)
+	document := map[string]any{"steps": 1, "evaluation": map[string]any{"problems": 60, "samples": 4, "greedy": true}}
+	place := schema.AtInit("e", schema.StagePrepare)
+	m := schema.NewManifest(place, recordtest.Code, schema.Digest(nil))
+	info, err := commit.PutDocument(t.Context(), writer, place, document)
+	require.NoError(t, err)
+	m.Shards, m.Note = []schema.ShardInfo{info}, map[string]string{schema.NoteEvaluates: `{"digest":"d"}`}
+	_, _, _, err = writer.Commit(t.Context(), m)
+	require.NoError(t, err)
+	entry, err := schema.Canonical(map[string]any{"run": "e", "steps": 1})
+	require.NoError(t, err)
+	require.NoError(t, objects.PutIfAbsent(t.Context(), schema.CatalogueKey("e"), entry))
+	progress := func() string {
+		run, err := analysis.New(objects).Run(t.Context(), "e")
+		require.NoError(t, err)
+		require.True(t, run.Measures())
+		require.Equal(t, "–", run.SuccessWords())
+		return run.Progress()
+	}
+	require.Equal(t, "0/60 problems", progress())
+	for shard, stats := range []map[string]float64{{schema.StatRows: 40},
+		{schema.StatRows: 17, schema.StatExcluded: 3}} {
+		at := schema.At("e", 1, schema.StageEvaluate).WithShard(shard)
+		m := schema.NewManifest(at, recordtest.Code, schema.Digest(nil))
+		m.Stats = stats
+		_, _, _, err := writer.Commit(t.Context(), m)
+		require.NoError(t, err)
+	}
+	require.Equal(t, "12/60 problems", progress(), "three broken episodes have no row")
+
+	asked := analysis.New(objects).Queued(schema.Request{Workflow: "EvaluateRun",
+		CatalogueEntry: schema.CatalogueEntry{Run: "q", Steps: 1}})
+	require.Equal(t, "–", asked.Progress(), "what its recipe asks for is not resolved yet")
 }

@@ -38,32 +38,30 @@ func (r *Record) StepGeneration(ctx context.Context, run string, step, gen int) 
 		return nil, err
 	}
 	g := &StepGeneration{Gen: gen, From: map[string]int{}}
-	at := func(stage string) (schema.Manifest, bool, error) {
-		m, found, err := r.stageAt(ctx, schema.At(run, step, stage), gen, head.Generations[stage])
-		g.From[stage] = NoGeneration
-		if found {
-			g.From[stage] = m.Gen
+	for _, read := range []struct {
+		stage string
+		into  func(schema.Manifest) error
+	}{
+		{schema.StageReward, func(m schema.Manifest) (err error) {
+			g.Rewards, err = commit.Rows[schema.RewardRow](ctx, r.writer, m)
+			return err
+		}},
+		{schema.StageResample, func(m schema.Manifest) (err error) {
+			g.Selection, err = commit.Rows[schema.SelectionRow](ctx, r.writer, m)
+			return err
+		}},
+		{schema.StageAdvantage, func(m schema.Manifest) (err error) {
+			g.Batch, err = commit.Batch(ctx, r.writer, m)
+			return err
+		}},
+	} {
+		g.From[read.stage] = NoGeneration
+		m, found, err := r.stageAt(ctx, schema.At(run, step, read.stage), gen, head.Generations[read.stage])
+		if found && err == nil {
+			g.From[read.stage] = m.Gen
+			err = read.into(m)
 		}
-		return m, found, err
-	}
-	if m, found, err := at(schema.StageReward); err != nil {
-		return nil, err
-	} else if found {
-		if g.Rewards, err = commit.Rows[schema.RewardRow](ctx, r.writer, m); err != nil {
-			return nil, err
-		}
-	}
-	if m, found, err := at(schema.StageResample); err != nil {
-		return nil, err
-	} else if found {
-		if g.Selection, err = commit.Rows[schema.SelectionRow](ctx, r.writer, m); err != nil {
-			return nil, err
-		}
-	}
-	if m, found, err := at(schema.StageAdvantage); err != nil {
-		return nil, err
-	} else if found {
-		if g.Batch, err = commit.Batch(ctx, r.writer, m); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -98,18 +96,7 @@ func (r *Record) hasGeneration(ctx context.Context, run string, step, gen int) e
 		return fmt.Errorf("%w: step %d of run %s has committed nothing", ErrNoStep, step, run)
 	case !slices.Contains(gens, gen):
 		return fmt.Errorf("%w: step %d of run %s has no generation %d; it has %s", ErrNoGeneration, step, run, gen,
-			list(gens))
+			generationWords(gens))
 	}
 	return nil
-}
-
-func list(numbers []int) string {
-	text := ""
-	for i, n := range numbers {
-		if i > 0 {
-			text += ", "
-		}
-		text += strconv.Itoa(n)
-	}
-	return text
 }

@@ -1,8 +1,8 @@
 package analysis
 
 import (
-	"cmp"
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
@@ -20,31 +20,37 @@ type TokenRow struct {
 	Anchors               []string  // of each turn: the hash of what the policy saw before it
 }
 
-// TokenRows returns a finished step's trajectories, in canonical order.
+// TokenRows returns a finished step's trajectories, in canonical order, without those that were measured only.
 func (v *Visible) TokenRows(ctx context.Context, step int) ([]TokenRow, error) {
-	turns, err := sampled(ctx, v, step)
-	if err != nil {
+	var t stepTables
+	l := v.loader(ctx, step)
+	load(l, &t.turns)
+	load(l, &t.branches)
+	load(l, &t.outputs)
+	l.Go(func() (err error) {
+		t.batch, err = stepBatch(l.ctx, v, step)
+		return err
+	})
+	if err := l.Wait(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(turns, func(a, b schema.TurnRow) int {
-		return cmp.Or(cmp.Compare(a.TrajectoryID, b.TrajectoryID), cmp.Compare(a.Turn, b.Turn))
-	})
+	for i := range t.outputs {
+		t.outputs[i].Entropies = nil // those of the policy that wrote the tokens are wanted
+	}
+	apart := map[string]bool{}
+	for _, b := range t.branches {
+		apart[b.TrajectoryID] = apart[b.TrajectoryID] || b.Role == schema.RoleMonitor
+	}
+	t.turns = slices.DeleteFunc(t.turns, func(r schema.TurnRow) bool { return apart[r.TrajectoryID] })
+	t.turns = schema.Inherit(t.turns, t.branches)
+	for _, r := range t.turns { // each is of a trajectory
+		t.selection = append(t.selection, schema.SelectionRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID})
+	}
 	var out []TokenRow
-	all := map[string][]schema.TurnRow{} // by trajectory
-	for len(turns) > 0 {
-		n := 1
-		for n < len(turns) && turns[n].TrajectoryID == turns[0].TrajectoryID {
-			n++
-		}
-		out = append(out, sequence(turns[:n]))
-		all[turns[0].TrajectoryID] = turns[:n]
-		turns = turns[n:]
+	for _, c := range t.closeups() {
+		out = append(out, c.Tokens)
 	}
-	at := make(map[string]*TokenRow, len(out))
-	for i := range out {
-		at[out[i].TrajectoryID] = &out[i]
-	}
-	return out, v.addOutputs(ctx, step, at, all)
+	return out, nil
 }
 
 // sequence concatenates a trajectory's turns.
@@ -70,31 +76,18 @@ func (r TokenRow) whole(list []float32) []float32 {
 	return list
 }
 
-// addOutputs fills in the outputs of other models for the tokens, and the batch's advantages.
-func (v *Visible) addOutputs(ctx context.Context, step int, at map[string]*TokenRow,
-	turns map[string][]schema.TurnRow) error {
-	outputs, err := stepRows[schema.TokenOutputsRow](ctx, v, step)
-	if err != nil {
-		return err
-	}
-	for _, o := range outputs {
-		if r := at[o.TrajectoryID]; r != nil {
-			r.OldLogProbs, r.ReferenceLogProbs = r.whole(o.OldLogProbs), r.whole(o.ReferenceLogProbs)
+// byTrajectory yields the adjacent rows of each trajectory.
+func byTrajectory[R any](rows []R, id func(R) string) iter.Seq[[]R] {
+	return func(yield func([]R) bool) {
+		for len(rows) > 0 {
+			n := 1
+			for n < len(rows) && id(rows[n]) == id(rows[0]) {
+				n++
+			}
+			if !yield(rows[:n]) {
+				return
+			}
+			rows = rows[n:]
 		}
 	}
-	batch, err := stepBatch(ctx, v, step)
-	if err != nil {
-		return err
-	}
-	for len(batch) > 0 { // the rows of a trajectory are adjacent
-		n := 1
-		for n < len(batch) && batch[n].TrajectoryID == batch[0].TrajectoryID {
-			n++
-		}
-		if r := at[batch[0].TrajectoryID]; r != nil {
-			r.Advantages = r.whole(overlay(batch[:n], turns[batch[0].TrajectoryID]))
-		}
-		batch = batch[n:]
-	}
-	return nil
 }

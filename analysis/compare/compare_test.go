@@ -163,7 +163,7 @@ func TestFiguresOfSteps(t *testing.T) {
 		require.InDelta(t, 0.5, *c.Steps[i].Figures["tool_calls"][0], 1e-12, "2 of 4 samples call a tool once")
 	}
 	require.Nil(t, c.Steps[2].Figures["success"][1], "run b has no step 3")
-	for _, f := range compare.Figures {
+	for _, f := range analysis.StepFigures {
 		require.NotEmpty(t, f.Doc, f.Name)
 		require.Len(t, c.Steps[0].Figures[f.Name], 2, f.Name)
 	}

@@ -3,36 +3,33 @@ package compare
 import (
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
 // Write prints the comparison as text. Runs are called A, B, … in the order in which they were named.
 func (c *Comparison) Write(w io.Writer) error {
-	p := &page{}
+	p := page{terminal.NewPrinter(w)}
 	p.runs(c)
 	p.recipe(c)
 	p.made(c)
 	p.divergences(c)
 	p.evaluations(c)
 	p.steps(c)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.Close()
 }
 
-// page collects the text.
-type page struct{ strings.Builder }
-
-func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.Builder, format+"\n", args...) }
+// page prints the text.
+type page struct{ *terminal.Printer }
 
 // Letter is what texts call a run.
 func Letter(run int) string { return string(rune('A' + run)) }
 
-func (p *page) runs(c *Comparison) {
+func (p page) runs(c *Comparison) {
 	for i, r := range c.Runs {
-		p.line("%s  %s", Letter(i), r.Run)
-		p.line("   %s, seed %d, %d of %d steps, %s", r.Recipe, r.Seed, r.StepsDone, max(r.Steps, r.StepsDone),
+		p.Line("%s  %s", Letter(i), r.Run)
+		p.Line("   %s, seed %d, %d of %d steps, %s", r.Recipe, r.Seed, r.StepsDone, max(r.Steps, r.StepsDone),
 			r.State())
 	}
 }
@@ -43,25 +40,25 @@ const textColumns, nameWidth = 80, 12
 // absent stands for a value that is not there.
 const absent = "–"
 
-func (p *page) recipe(c *Comparison) {
-	p.line("\nrecipe       %s", c.Recipe.words())
-	rows := [][]string{{" ", "default"}}
+func (p page) recipe(c *Comparison) {
+	p.Line("\nrecipe       %s", c.Recipe.words())
+	head := []string{" ", "default"}
 	for i := range c.Runs {
-		rows[0] = append(rows[0], Letter(i))
+		head = append(head, Letter(i))
 	}
-	for _, f := range c.Recipe.Differ {
+	for i, f := range c.Recipe.Differ {
+		if i == 0 {
+			p.row(head)
+		}
 		row := []string{f.Path, recipes.Plain(f.Default)}
 		for _, v := range f.Values {
 			row = append(row, recipes.Plain(v))
 		}
-		rows = append(rows, row)
-	}
-	if len(rows) > 1 {
-		p.table(rows)
+		p.row(row)
 	}
 	for i := range c.Runs {
 		if words := c.Recipe.Amended(i); words != "" {
-			p.line("  %s was changed %s", Letter(i), words)
+			p.Line("  %s was changed %s", Letter(i), words)
 		}
 	}
 }
@@ -77,7 +74,7 @@ func (r Recipe) words() string {
 	return fmt.Sprintf("%d of %d fields differ", len(r.Differ), r.Fields)
 }
 
-func (p *page) made(c *Comparison) {
+func (p page) made(c *Comparison) {
 	var equal []string
 	var differ [][]string
 	for _, r := range c.Made {
@@ -94,11 +91,13 @@ func (p *page) made(c *Comparison) {
 		if i > 0 {
 			name = ""
 		}
-		p.line("%-*s %s", nameWidth, name, text)
+		p.Line("%-*s %s", nameWidth, name, text)
 	}
 	if len(differ) > 0 {
-		p.line("not the same")
-		p.table(differ)
+		p.Line("not the same")
+	}
+	for _, row := range differ {
+		p.row(row)
 	}
 }
 
@@ -115,21 +114,14 @@ func wrap(phrases []string, width int) []string {
 	return out
 }
 
-// table prints rows in columns.
-func (p *page) table(rows [][]string) {
-	widths := map[int]int{}
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len([]rune(shown(cell))))
-		}
+// row prints a row of a table.
+func (p page) row(row []string) {
+	cells := make([]any, len(row))
+	for i, cell := range row {
+		cells[i] = shown(cell)
 	}
-	for _, row := range rows {
-		var b strings.Builder
-		for i, cell := range row {
-			fmt.Fprintf(&b, "  %-*s", widths[i], shown(cell))
-		}
-		p.line("%s", strings.TrimRight(b.String(), " "))
-	}
+	cells[0] = "  " + shown(row[0])
+	p.Row(cells...)
 }
 
 func shown(cell string) string {
@@ -139,17 +131,17 @@ func shown(cell string) string {
 	return Short(cell)
 }
 
-func (p *page) divergences(c *Comparison) {
-	p.line("")
+func (p page) divergences(c *Comparison) {
+	p.Line("")
 	for i, d := range c.Divergences {
 		name := "records"
 		if i > 0 {
 			name = ""
 		}
-		p.line("%-*s %s", nameWidth, name, d.Words(i+1))
+		p.Line("%-*s %s", nameWidth, name, d.Words(i+1))
 		if d.Divergence != nil {
 			for _, text := range d.Divergence.Rows(i + 1) {
-				p.line("  %s", text)
+				p.Line("  %s", text)
 			}
 		}
 	}

@@ -6,16 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
 )
 
-func (p *page) evaluations(c *Comparison) {
+func (p page) evaluations(c *Comparison) {
 	if len(c.Evaluations) == 0 {
-		p.line("\nevaluation   no two runs were evaluated on the same problems")
+		p.Line("\nevaluation   no two runs were evaluated on the same problems")
 		return
 	}
-	p.line("\nsuccess on held-out problems; differences in percentage points, paired by problem")
-	p.line("evaluation    problems  runs      success           difference  95%% interval")
+	p.Line("\nsuccess on held-out problems; differences in percentage points, paired by problem")
+	p.Line("evaluation    problems  runs      success           difference  95%% interval")
 	for _, e := range c.Evaluations {
 		name := e.Name
 		for i, d := range e.Against {
@@ -32,8 +33,8 @@ func (p *page) evaluations(c *Comparison) {
 }
 
 // difference prints the difference of a run to the first one.
-func (p *page) difference(name string, run int, d evaluation.Difference) {
-	p.line("%-12s  %8d  A → %s  %5.1f%% → %5.1f%%  %10s  %s to %s", name, d.Problems, Letter(run), 100*d.Before,
+func (p page) difference(name string, run int, d evaluation.Difference) {
+	p.Line("%-12s  %8d  A → %s  %5.1f%% → %5.1f%%  %10s  %s to %s", name, d.Problems, Letter(run), 100*d.Before,
 		100*d.After, Points(d.Mean), Points(d.Low), Points(d.High))
 }
 
@@ -45,21 +46,21 @@ func Points(x float64) string {
 	return "+0.0"
 }
 
-// columnsShown are the figures that the text shows, with their widths and formats.
+// columnsShown are the figures that the text shows, with their widths.
 var columnsShown = []struct {
-	figure, title, format string
-	width                 int
-	factor                float64
+	analysis.StepFigure
+	width int
 }{
-	{"success", "success", "%.1f%%", 6, 100}, {"reward", "reward", "%.3f", 6, 1}, {"entropy", "entropy", "%.3f", 6, 1},
-	{"kl", "KL", "%.4f", 7, 1}, {"response_tokens", "tokens", "%.1f", 5, 1},
+	{analysis.StepFigureNamed("success"), 6}, {analysis.StepFigureNamed("reward"), 6},
+	{analysis.StepFigureNamed("entropy"), 6}, {analysis.StepFigureNamed("kl"), 7},
+	{analysis.StepFigureNamed("response_tokens"), 5},
 }
 
 // stepsShown bounds the steps that the text shows; JSON has all.
 const stepsShown = 20
 
 // steps prints the figures of the first two runs side by side; of more runs, the success and reward of each.
-func (p *page) steps(c *Comparison) {
+func (p page) steps(c *Comparison) {
 	if len(c.Steps) == 0 {
 		return
 	}
@@ -70,14 +71,14 @@ func (p *page) steps(c *Comparison) {
 	head, letters := "\nstep", "    "
 	for _, col := range columns {
 		width := (col.width + 1) * len(c.Runs)
-		head += " " + center(col.title, width)
+		head += " " + center(col.Title, width)
 		letters += " "
 		for i := range c.Runs {
 			letters += fmt.Sprintf(" %*s", col.width, Letter(i))
 		}
 	}
-	p.line("%s", strings.TrimRight(head, " "))
-	p.line("%s", letters)
+	p.Line("%s", strings.TrimRight(head, " "))
+	p.Line("%s", letters)
 	stride := (len(c.Steps) + stepsShown - 1) / stepsShown
 	for i, s := range c.Steps {
 		if i%stride != 0 && i != len(c.Steps)-1 {
@@ -86,18 +87,14 @@ func (p *page) steps(c *Comparison) {
 		text := fmt.Sprintf("%4d", s.Step)
 		for _, col := range columns {
 			text += " "
-			for _, v := range s.Figures[col.figure] {
-				cell := absent
-				if v != nil {
-					cell = fmt.Sprintf(col.format, col.factor**v)
-				}
-				text += fmt.Sprintf(" %*s", col.width, cell)
+			for _, v := range s.Figures[col.Name] {
+				text += fmt.Sprintf(" %*s", col.width, col.Text(v))
 			}
 		}
-		p.line("%s", text)
+		p.Line("%s", text)
 	}
 	if stride > 1 {
-		p.line("every %dth step and the last one; --json has all steps and further figures", stride)
+		p.Line("every %dth step and the last one; --json has all steps and further figures", stride)
 	}
 }
 

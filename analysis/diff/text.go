@@ -5,12 +5,14 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 // Write prints the differences as text.
 func (d Diff) Write(w io.Writer) error {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p := terminal.NewPrinter(w)
+	line := p.Line
 	line("run %s, step %d: generation %d → %d", d.Run, d.Step, d.Before, d.After)
 	for _, s := range d.Borrowed {
 		line("  %s", s.words())
@@ -46,8 +48,7 @@ func (d Diff) Write(w io.Writer) error {
 	line("  mean      %+.4f → %+.4f", shown(a.MeanBefore), shown(a.MeanAfter))
 	line("  std       %.4f → %.4f", a.StdBefore, a.StdAfter)
 	line("  correlation of those in both  %s", a.correlationWords())
-	_, err := io.WriteString(w, b.String())
-	return err
+	return p.Close()
 }
 
 // shown rounds a figure to four digits; a figure that rounds to zero has no sign.

@@ -2,15 +2,15 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"unicode"
 
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -19,63 +19,39 @@ const longest = 120
 
 // WriteText prints the file's contents as text.
 func (f File) WriteText(w io.Writer) error {
-	p := &printer{w: w}
-	p.line("file     %s", f.Name)
-	p.line("kind     %s", f.Kind)
-	p.line("bytes    %d", f.Bytes)
-	p.line("digest   %s", f.Digest)
+	p := terminal.NewPrinter(w)
+	p.Line("file     %s", f.Name)
+	p.Line("kind     %s", f.Kind)
+	p.Line("bytes    %d", f.Bytes)
+	p.Line("digest   %s", f.Digest)
 	switch {
 	case f.Shard != nil:
-		p.shard(*f.Shard)
+		printShard(p, *f.Shard)
 	case f.Manifest != nil:
-		p.manifest(*f.Manifest)
+		printManifest(p, *f.Manifest)
 	case f.Head != nil:
-		p.head(*f.Head)
+		printHead(p, *f.Head)
 	case f.Tensors != nil:
-		p.tensors(*f.Tensors)
+		printTensors(p, *f.Tensors)
 	case f.List != nil:
-		p.line("items    %d", f.List.Items)
+		p.Line("items    %d", f.List.Items)
 		for _, item := range f.List.First {
-			p.document(item)
+			printDocument(p, item)
 		}
 	default:
-		p.document(f.Document)
+		printDocument(p, f.Document)
 	}
-	return p.err
+	return p.Close()
 }
 
-// printer writes lines until one fails.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
-}
-
-// table prints rows in aligned columns.
-func (p *printer) table(rows [][]string) {
-	if p.err != nil {
-		return
-	}
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	p.err = t.Flush()
-}
-
-func (p *printer) shard(d schema.Description) {
-	p.line("format   %s, table %s, schema version %d%s", d.Format, d.Table, d.SchemaVersion, writer(d.Writer))
-	p.line("rows     %d in %d groups", d.Rows, len(d.Groups))
+func printShard(p *terminal.Printer, d schema.Description) {
+	p.Line("format   %s, table %s, schema version %d%s", d.Format, d.Table, d.SchemaVersion, writer(d.Writer))
+	p.Line("rows     %d in %d groups", d.Rows, len(d.Groups))
 	for i, g := range d.Groups {
-		p.line("  group %d: %d rows, %d bytes uncompressed", i, g.Rows, g.Bytes)
+		p.Line("  group %d: %d rows, %d bytes uncompressed", i, g.Rows, g.Bytes)
 	}
-	p.line("")
-	rows := [][]string{{"column", "type", "null", "values", "nulls", "bytes", "of", "encodings", "min", "max"}}
+	p.Line("")
+	p.Row("column", "type", "null", "values", "nulls", "bytes", "of", "encodings", "min", "max")
 	for _, c := range d.Columns {
 		stored, null := "–", "no"
 		if c.Compressed > 0 {
@@ -88,14 +64,13 @@ func (p *printer) shard(d schema.Description) {
 		if c.Bloom {
 			encodings += " bloom"
 		}
-		rows = append(rows, []string{c.Name, c.Type, null, fmt.Sprint(c.Values), fmt.Sprint(c.Nulls), stored,
-			fmt.Sprint(c.Uncompressed), orDash(encodings), bound(c.Min), bound(c.Max)})
+		p.Row(c.Name, c.Type, null, c.Values, c.Nulls, stored, c.Uncompressed, cmp.Or(encodings, "–"), bound(c.Min),
+			bound(c.Max))
 	}
-	p.table(rows)
 	for i, row := range d.First {
-		p.line("\nrow %d", i)
+		p.Line("\nrow %d", i)
 		for _, f := range row {
-			p.line("  %-24s %s", f.Name, value(f.Value))
+			p.Line("  %-24s %s", f.Name, value(f.Value))
 		}
 	}
 }
@@ -104,14 +79,7 @@ func writer(name string) string {
 	if name == "" {
 		return ""
 	}
-	return ", written by " + printable(name)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
+	return ", written by " + terminal.Line(name)
 }
 
 // widestBound is how many characters of a smallest or largest value the table shows.
@@ -121,7 +89,7 @@ func bound(s *string) string {
 	if s == nil {
 		return "–"
 	}
-	return cut(printable(*s), widestBound)
+	return cut(terminal.Line(*s), widestBound)
 }
 
 // value writes a value as JSON, which quotes texts, on one line.
@@ -132,7 +100,7 @@ func value(v any) string {
 	if err := e.Encode(v); err != nil {
 		return fmt.Sprint(v)
 	}
-	return cut(printable(strings.TrimSpace(b.String())), longest)
+	return cut(terminal.Line(strings.TrimSpace(b.String())), longest)
 }
 
 func cut(s string, n int) string {
@@ -142,72 +110,59 @@ func cut(s string, n int) string {
 	return s
 }
 
-// printable replaces control characters, so that a file's contents cannot control a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '�'
-		}
-		return r
-	}, s)
-}
-
-func (p *printer) manifest(m schema.Manifest) {
-	p.line("place    %s", m.Place)
-	p.line("code     %s", m.Code)
-	p.line("config   %s", m.Config)
-	p.line("version  %d, of the schema %d", m.Version, m.SchemaVersion)
-	p.refs("input", m.Inputs)
-	p.refs("part", m.Parts)
+func printManifest(p *terminal.Printer, m schema.Manifest) {
+	p.Line("place    %s", m.Place)
+	p.Line("code     %s", m.Code)
+	p.Line("config   %s", m.Config)
+	p.Line("version  %d, of the schema %d", m.Version, m.SchemaVersion)
+	printRefs(p, "input", m.Inputs)
+	printRefs(p, "part", m.Parts)
 	for _, s := range m.Shards {
-		p.line("shard    %s  %d rows, %d bytes, digest %s", s.Key, s.Rows, s.Bytes, s.Digest)
+		p.Line("shard    %s  %d rows, %d bytes, digest %s", s.Key, s.Rows, s.Bytes, s.Digest)
 	}
 	for _, c := range m.Checkpoints() {
 		what := "checkpoint"
 		if c == m.Critic {
 			what = "critic"
 		}
-		p.line("%s %s  digest %s", what, c.Prefix, c.Digest)
+		p.Line("%s %s  digest %s", what, c.Prefix, c.Digest)
 		if c.Weights != "" {
-			p.line("  weights %s", c.Weights)
+			p.Line("  weights %s", c.Weights)
 		}
 		for _, f := range c.Files {
-			p.line("  %-24s %d bytes, digest %s", f.Name, f.Bytes, f.Digest)
+			p.Line("  %-24s %d bytes, digest %s", f.Name, f.Bytes, f.Digest)
 		}
 	}
-	p.line("stats    %s", value(m.Stats))
-	p.line("note     %s", value(m.Note))
+	p.Line("stats    %s", value(m.Stats))
+	p.Line("note     %s", value(m.Note))
 }
 
-func (p *printer) refs(what string, refs []schema.Ref) {
+func printRefs(p *terminal.Printer, what string, refs []schema.Ref) {
 	for _, r := range refs {
-		p.line("%-8s %s  digest %s", what, printable(r.Key), r.Digest)
+		p.Line("%-8s %s  digest %s", what, terminal.Line(r.Key), r.Digest)
 	}
 }
 
-func (p *printer) head(h schema.Head) {
-	p.line("run      %s, step %s", h.Run, h.Step)
-	rows := [][]string{{"stage", "generation", "manifest", "digest"}}
-	for _, stage := range sortedStages(h) {
+func printHead(p *terminal.Printer, h schema.Head) {
+	p.Line("run      %s, step %s", h.Run, h.Step)
+	p.Row("stage", "generation", "manifest", "digest")
+	for _, stage := range slices.Sorted(maps.Keys(h.Stages)) {
 		for _, r := range h.Stages[stage] {
-			rows = append(rows, []string{stage, fmt.Sprint(h.Generations[stage]), printable(r.Key), r.Digest})
+			p.Row(stage, h.Generations[stage], terminal.Line(r.Key), r.Digest)
 		}
 	}
-	p.table(rows)
 }
 
-func (p *printer) tensors(t Tensors) {
-	p.line("numbers  %d in %d tensors", t.Numbers, len(t.Tensors))
+func printTensors(p *terminal.Printer, t Tensors) {
+	p.Line("numbers  %d in %d tensors", t.Numbers, len(t.Tensors))
 	if len(t.Metadata) > 0 {
-		p.line("metadata %s", value(t.Metadata))
+		p.Line("metadata %s", value(t.Metadata))
 	}
-	p.line("")
-	rows := [][]string{{"tensor", "dtype", "shape", "bytes", "min", "max", "not finite"}}
+	p.Line("")
+	p.Row("tensor", "dtype", "shape", "bytes", "min", "max", "not finite")
 	for _, x := range t.Tensors {
-		rows = append(rows, []string{printable(x.Name), x.Dtype, shape(x.Shape), fmt.Sprint(x.Bytes), number(x.Min),
-			number(x.Max), fmt.Sprint(x.Odd)})
+		p.Row(terminal.Line(x.Name), x.Dtype, shape(x.Shape), x.Bytes, number(x.Min), number(x.Max), x.Odd)
 	}
-	p.table(rows)
 }
 
 func shape(dims []int) string {
@@ -226,16 +181,14 @@ func number(x *float32) string {
 }
 
 // document prints JSON indented.
-func (p *printer) document(raw json.RawMessage) {
+func printDocument(p *terminal.Printer, raw json.RawMessage) {
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		p.err = err
+		p.Line("%s", terminal.Line(string(raw))) // it has been parsed before
 		return
 	}
-	p.line("")
+	p.Line("")
 	for l := range strings.SplitSeq(strings.TrimSpace(b.String()), "\n") {
-		p.line("%s", printable(l))
+		p.Line("%s", terminal.Line(l))
 	}
 }
-
-func sortedStages(h schema.Head) []string { return slices.Sorted(maps.Keys(h.Stages)) }

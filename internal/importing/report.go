@@ -46,7 +46,10 @@ func NewReport(ctx context.Context, objects store.Store, r workflows.ReprocessRe
 		if err != nil {
 			return out, err
 		}
-		out.Tasks, out.passes = len(trials), analysis.PassHatK(trials)
+		out.Tasks = len(trials)
+		if out.passes, err = analysis.PassHatK(trials); err != nil {
+			return out, err
+		}
 	}
 	out.PassHatK = make(map[string]float64, len(out.passes))
 	for i, p := range out.passes {

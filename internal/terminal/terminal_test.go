@@ -3,6 +3,7 @@ package terminal
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,3 +51,25 @@ func TestUnfinishedCharacter(t *testing.T) {
 	require.NoError(t, w.Flush())
 	require.Equal(t, "a\uFFFD", b.String())
 }
+
+// A table's columns are as wide as its own cells; a line ends it.
+func TestPrinter(t *testing.T) {
+	var out bytes.Buffer
+	p := NewPrinter(&out)
+	p.Row("run", "steps")
+	p.Row("quickstart", 3)
+	p.Line("%d runs", 1)
+	p.Row("a", "b")
+	require.NoError(t, p.Close())
+	require.Equal(t, "run         steps\nquickstart  3\n1 runs\na  b\n", out.String())
+
+	p = NewPrinter(failing{})
+	p.Row("lost")
+	p.Line("lost too")
+	require.ErrorIs(t, p.Close(), io.ErrClosedPipe)
+}
+
+// failing refuses every write.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -31,7 +31,8 @@ const heard = (next) => {
   by("workflow").href = next.workflow;
   by("workflow").hidden = next.workflow === "";
   const planned = Math.max(run.steps_planned, run.steps_done);
-  const done = `step ${run.steps_done}${planned > run.steps_done ? " of " + planned : ""}`;
+  const done = run.evaluating ? `${run.evaluating.measured} of ${plural(run.evaluating.asked, "problem")}`
+    : `step ${run.steps_done}${planned > run.steps_done ? " of " + planned : ""}`;
   const failure = run.failure_kind ? ` (${run.failure_kind})` : "";
   const parts = [run.status.replaceAll("_", " ") + failure, done, plural(next.rows, "trajectory")];
   if (next.waiting > 0) parts.push(`reading ${plural(next.waiting, "more step")}`);
