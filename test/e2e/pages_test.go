@@ -45,7 +45,7 @@ func sessions(t *testing.T, page string) (all []session) {
 			continue
 		}
 		for at, line := range lines[begin+1 : i] {
-			if command, ok := strings.CutPrefix(line, "$ "); ok {
+			if command, ok := strings.CutPrefix(line, "$ "); ok || ranByCI[bare(line)] != "" {
 				all = append(all, session{page: filepath.Base(page), line: begin + at + 2, command: command})
 				continue
 			}
@@ -109,11 +109,16 @@ var taken = regexp.MustCompile(`(?m)^port .* is taken: .*\n`)
 // ranByCI names the file of each command that .ci/run runs, because it takes too long here or builds the program again.
 var ranByCI = map[string]string{"make run": "tools/short-run.sh", "make test": ".ci/run"}
 
+// bare is a command without its comment.
+func bare(command string) string {
+	command, _, _ = strings.Cut(command, "#")
+	return strings.TrimSpace(command)
+}
+
 // leftToCI reports whether .ci/run runs a command instead of TestPages.
 func leftToCI(t *testing.T, s session) bool {
 	t.Helper()
-	command, _, _ := strings.Cut(s.command, "#")
-	command = strings.TrimSpace(command)
+	command := bare(s.command)
 	file, ok := ranByCI[command]
 	if ok {
 		text, err := os.ReadFile(filepath.Join(root(), file))
