@@ -74,5 +74,6 @@ func (e Episode) judgedLine() string {
 	if j.Excluded != nil {
 		return fmt.Sprintf("judged     no verdict by %s: %s", terminal.Line(j.Model), terminal.Line(*j.Excluded))
 	}
-	return fmt.Sprintf("judged     %s: %s, by %s (%d requests)", j.Criterion, j.Verdict, terminal.Line(j.Model), j.Attempts)
+	return fmt.Sprintf("judged     %s: %s, by %s (%d requests)", j.Criterion, j.Verdict, terminal.Line(j.Model),
+		j.Attempts)
 }
