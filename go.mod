@@ -3,7 +3,6 @@ module github.com/ropewalk/ropewalk
 go 1.26.0
 
 require (
-	github.com/DataDog/zstd v1.5.7
 	github.com/NVIDIA/go-nvml v0.13.0-1
 	github.com/apache/arrow/go/v17 v17.0.0
 	github.com/blevesearch/bleve/v2 v2.6.3

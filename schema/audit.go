@@ -56,7 +56,7 @@ func auditAs(table Table, data []byte) (int, error) {
 	return 0, table.Valid()
 }
 
-func auditRows[R Row](data []byte) (int, error) {
+func (k *rowsOf[R, F]) audit(data []byte) (int, error) {
 	rows, err := Decode[R](data)
 	if err != nil {
 		return 0, err

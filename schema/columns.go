@@ -30,7 +30,6 @@ type field struct {
 	text     bool // string or *string
 	optional bool // a pointer
 	read     reading
-	kind     reflect.Type
 	holes    holes
 }
 
@@ -104,7 +103,7 @@ func planOf[R Row]() []field {
 		f := t.Field(i)
 		plan[i] = field{name: strings.Join(columns[i], "."), offset: f.Offset, size: int(f.Type.Size()),
 			text: f.Type.Kind() == reflect.String, optional: f.Type.Kind() == reflect.Pointer, read: readingOf(f.Type),
-			kind: f.Type, holes: holesOf(t, f)}
+			holes: holesOf(t, f)}
 		switch f.Type.Kind() {
 		case reflect.Slice:
 			plan[i].element = int(f.Type.Elem().Size())

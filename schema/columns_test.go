@@ -79,12 +79,13 @@ func TestColumnsReadAsRowByRow(t *testing.T) {
 // TestEveryFieldIsAColumn checks what planOf assumes: field i of a row is leaf column i.
 func TestEveryFieldIsAColumn(t *testing.T) {
 	for _, k := range kinds {
-		columns := parquet.SchemaOf(reflect.New(k.row).Interface()).Columns()
-		require.Len(t, columns, k.row.NumField(), k.table)
+		row := k.row()
+		columns := parquet.SchemaOf(reflect.New(row).Interface()).Columns()
+		require.Len(t, columns, row.NumField(), k.table())
 		for i, path := range columns {
-			tag, _, _ := bytes.Cut([]byte(k.row.Field(i).Tag.Get("parquet")), []byte(","))
-			require.Equal(t, string(tag), path[0], "table %s column %d", k.table, i)
-			require.NotNil(t, readingOf(k.row.Field(i).Type))
+			tag, _, _ := bytes.Cut([]byte(row.Field(i).Tag.Get("parquet")), []byte(","))
+			require.Equal(t, string(tag), path[0], "table %s column %d", k.table(), i)
+			require.NotNil(t, readingOf(row.Field(i).Type))
 		}
 	}
 }
@@ -160,8 +161,8 @@ func TestGroupsRefuseDamage(t *testing.T) {
 	}
 }
 
-// TestPackedTables checks that token lists are packed, and that other tables are not.
-func TestPackedTables(t *testing.T) {
+// TestLevelsAreCompressed checks that pages have version 1, whose levels are compressed with the values.
+func TestLevelsAreCompressed(t *testing.T) {
 	for _, c := range tableCases() {
 		if c.table.Ext() != "parquet" {
 			continue
@@ -169,13 +170,9 @@ func TestPackedTables(t *testing.T) {
 		data := encodeFixture(c, 1, 100)
 		file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err)
-		kind := format.DataPageV2
-		if c.table.Packed() {
-			kind = format.DataPage
-		}
 		for _, s := range file.Metadata().RowGroups[0].Columns[0].MetaData.EncodingStats {
 			if s.PageType != format.DictionaryPage {
-				require.Equal(t, kind, s.PageType, c.table)
+				require.Equal(t, format.DataPage, s.PageType, c.table)
 			}
 		}
 	}

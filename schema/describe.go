@@ -149,7 +149,7 @@ func firstRows(table Table, data []byte, n int) ([][]Field, error) {
 	return nil, errors.Join(table.Valid(), fmt.Errorf("the file's metadata %s says %q", metaTable, table))
 }
 
-func fields[R Row](data []byte, n int) ([][]Field, error) {
+func (k *rowsOf[R, F]) first(data []byte, n int) ([][]Field, error) {
 	rows, err := Decode[R](data)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 const rowGroupBytes = 64 << 20
 
 // Sizes of split-block filters. A filter of bloomBitsPerValue for each value gives about 1% false positives. Filters
-// are sized by rows, so a table of turns, with two rows or more for most trajectories, needs half of it.
+// are sized by rows, so a table with a row for each turn, two or more for most trajectories, needs half of it.
 const (
 	bloomBitsPerValue = 10
 	bloomBitsPerTurn  = 5
@@ -36,12 +35,8 @@ func encode[R Row](rows []R, groupBytes int) ([]byte, error) {
 		return nil, err
 	}
 	table := TableOf[R]()
-	rows = wellFormed(rows)
-	write := encodeByLibrary[R]
-	if table.Packed() {
-		write = encodePacked[R]
-	}
-	data, err := write(rows, groupBytes)
+	k, _ := kindOf(table)
+	data, err := k.(fileWriter[R]).write(wellFormed(rows), groupBytes)
 	if err == nil {
 		err = seal(data)
 	}
@@ -51,34 +46,14 @@ func encode[R Row](rows []R, groupBytes int) ([]byte, error) {
 	return data, nil
 }
 
-// encodeByLibrary writes rows with parquet-go's own writer.
-func encodeByLibrary[R Row](rows []R, groupBytes int) ([]byte, error) {
-	var out bytes.Buffer
-	w := parquet.NewGenericWriter[R](&out, writerOptions[R](TableOf[R]())...)
-	for start := 0; start < len(rows); {
-		end, _ := groupEnd(rows, start, groupBytes)
-		if _, err := w.Write(rows[start:end]); err != nil {
-			return nil, fmt.Errorf("rows %d–%d: %w", start, end-1, err)
-		}
-		if err := w.Flush(); err != nil {
-			return nil, fmt.Errorf("rows %d–%d: %w", start, end-1, err)
-		}
-		start = end
-	}
-	err := w.Close()
-	return out.Bytes(), err
-}
-
 func writerOptions[R Row](table Table) []parquet.WriterOption {
 	options := []parquet.WriterOption{
 		parquet.CreatedBy("ropewalk", strconv.Itoa(versionOf(table)), "record"),
-		parquet.Compression(&parquet.Zstd),
+		// Pages of version 1 have their levels compressed too. The page index and the footer have the statistics.
+		parquet.Compression(&parquet.Zstd), parquet.DataPageVersion(1), parquet.DataPageStatistics(false),
 		parquet.KeyValueMetadata(metaTable, string(table)),
 		parquet.KeyValueMetadata(metaVersion, strconv.Itoa(versionOf(table))),
 		parquet.KeyValueMetadata(metaSeal, sealMark+sealDigits),
-	}
-	if table.Packed() {
-		options = append(options, packing()...)
 	}
 	columns := parquet.SchemaOf(new(R))
 	has := func(name string) bool {
@@ -87,12 +62,13 @@ func writerOptions[R Row](table Table) []parquet.WriterOption {
 	}
 	for _, name := range longTexts {
 		if has(name) {
-			options = append(options, parquet.SkipPageBounds(name), parquet.SkipPageStatistics(name))
+			options = append(options, parquet.SkipPageBounds(name))
 		}
 	}
-	if has("trajectory_id") {
+	// The library keeps the length of a filter for the next row group, which may have no value to filter.
+	if leaf, ok := columns.Lookup("trajectory_id"); ok && !leaf.Node.Optional() {
 		bits := uint(bloomBitsPerValue)
-		if table.Packed() && has("turn") {
+		if has("turn") {
 			bits = bloomBitsPerTurn
 		}
 		options = append(options, parquet.BloomFilters(parquet.SplitBlockFilter(bits, "trajectory_id")))
@@ -119,10 +95,10 @@ func sortingColumns(has func(string) bool) []parquet.SortingColumn {
 }
 
 // groupEnd returns the end of the row group that begins at start, after at least one row and before the row that would
-// exceed the bound, and the group's raw size.
-func groupEnd[R Row](rows []R, start, bound int) (end, size int) {
+// exceed the bound.
+func groupEnd[R Row](rows []R, start, bound int) (end int) {
 	plan := planOf[R]()
-	size = rawBytes(&rows[start], plan)
+	size := rawBytes(&rows[start], plan)
 	for end = start + 1; end < len(rows); end++ {
 		more := rawBytes(&rows[end], plan)
 		if size+more > bound {
@@ -130,7 +106,7 @@ func groupEnd[R Row](rows []R, start, bound int) (end, size int) {
 		}
 		size += more
 	}
-	return end, size
+	return end
 }
 
 // rawBytes returns a row's size before encoding and compression.

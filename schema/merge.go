@@ -26,7 +26,7 @@ func CheckMerged(table Table, merged []byte, shards [][]byte) error {
 	return k.equal(merged, shards)
 }
 
-func merge[R Row](shards [][]byte) ([]byte, int, error) {
+func (k *rowsOf[R, F]) merge(shards [][]byte) ([]byte, int, error) {
 	rows, err := joined[R](shards)
 	if err != nil {
 		return nil, 0, err
@@ -48,7 +48,7 @@ func joined[R Row](shards [][]byte) ([]R, error) {
 	return rows, nil
 }
 
-func equal[R Row](merged []byte, shards [][]byte) error {
+func (k *rowsOf[R, F]) equal(merged []byte, shards [][]byte) error {
 	want, err := joined[R](shards)
 	if err != nil {
 		return err

@@ -9,7 +9,8 @@ package schema
 //
 // In the parquet tags, dict selects a dictionary (for few distinct values, or ids that repeat) and split selects
 // byte-stream-split (floats only). The tag doc describes the column, unit its unit, and since the format's minor
-// version that added it, if that is not the table's first (docs.go). README.md is made of them.
+// version that added it, if that is not the table's first (docs.go). README.md is made of them. N is the type of the
+// elements of lists that can be null in a file (element).
 
 // PromptRow is one prompt of a step (table prompts).
 type PromptRow struct {
@@ -23,29 +24,32 @@ type PromptRow struct {
 	Part       *string `parquet:"part,optional,dict" since:"8" doc:"the part of a mix of environments that the problem comes from; null elsewhere"`
 }
 
-// TurnRow is one turn (table turns): its context (the prompt at turn 0, the rendered tool responses later) followed by
+// TurnRow is one turn (table turns); its fields are those of turn.
+type TurnRow turn[float32]
+
+// turn is the row of a turn: its context (the prompt at turn 0, the rendered tool responses later) followed by
 // the response. The token lists have equal lengths. The turn at which the engine broke has only a context.
-type TurnRow struct {
-	GroupID       string    `parquet:"group_id,dict" doc:"the trajectory's group"`
-	TrajectoryID  string    `parquet:"trajectory_id" doc:"group and number of the sample in it"`
-	Turn          int32     `parquet:"turn" doc:"number of the turn, from 0"`
-	ContextTokens int32     `parquet:"context_tokens" unit:"tokens" doc:"how many of token_ids, from the first, are context"`
-	TokenIDs      []int32   `parquet:"token_ids,list" parquet-element:",dict" doc:"context and response; the token lists of a row have equal lengths"`
-	LossMask      []int32   `parquet:"loss_mask,list" parquet-element:",dict" doc:"1 for tokens that the policy produced, else 0"`
-	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"log-probability of each token when it was sampled; null for context; null as a whole for imported rows, and where the sampler gives none"`
-	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"entropy of the distribution that each token was sampled from; null for context; null as a whole where logprobs is, and where the sampler gives none"`
-	Observation   string    `parquet:"observation" doc:"text of the context: the tool responses, or what the environment showed; at turn 0 only what this trajectory alone was asked, else empty"`
-	Response      string    `parquet:"response" doc:"text of the response; bytes that are not UTF-8 are U+FFFD, and token_ids hold the exact bytes"`
-	Finish        string    `parquet:"finish,dict" doc:"stop or length: why the response ended; empty if there is none (excluded)"`
-	ToolCalls     int32     `parquet:"tool_calls" doc:"closed blocks of calls in the response, parsed or not; 1 in an environment with one action per turn"`
-	Answered      bool      `parquet:"answered" doc:"the response closes an answer"`
-	AnchorHash    string    `parquet:"anchor_hash,dict" doc:"identifies what the policy saw before this turn (see Anchor states)"`
-	PolicyVersion string    `parquet:"policy_version,dict" doc:"checkpoint digest of the policy that wrote the response; empty for imported rows"`
-	Excluded      *string   `parquet:"excluded,optional" since:"2" doc:"why there is no response, in one line; null if there is one"`
-	ParsedCalls   *int32    `parquet:"parsed_calls,optional" since:"3" doc:"those of tool_calls that could be parsed; null for imported rows"`
-	Wrapped       *bool     `parquet:"wrapped,optional" since:"3" doc:"no text of the response is outside the protocol's tags; null for imported rows"`
-	Summary       *bool     `parquet:"summary,optional" since:"8" doc:"true for a turn in which the policy wrote a summary of its episode instead of acting (rollout.summary); else null"`
-	Lag           *int32    `parquet:"lag,optional" since:"9" unit:"updates" doc:"updates between the policy that wrote the response and the one that the step updates; null where no response was written, and for imported rows and evaluations"`
+type turn[N element] struct {
+	GroupID       string  `parquet:"group_id,dict" doc:"the trajectory's group"`
+	TrajectoryID  string  `parquet:"trajectory_id" doc:"group and number of the sample in it"`
+	Turn          int32   `parquet:"turn" doc:"number of the turn, from 0"`
+	ContextTokens int32   `parquet:"context_tokens" unit:"tokens" doc:"how many of token_ids, from the first, are context"`
+	TokenIDs      []int32 `parquet:"token_ids,list" parquet-element:",dict" doc:"context and response; the token lists of a row have equal lengths"`
+	LossMask      []int32 `parquet:"loss_mask,list" parquet-element:",dict" doc:"1 for tokens that the policy produced, else 0"`
+	LogProbs      []N     `parquet:"logprobs,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"log-probability of each token when it was sampled; null for context; null as a whole for imported rows, and where the sampler gives none"`
+	Entropies     []N     `parquet:"entropies,list,optional" parquet-element:",split,optional" holes:"context_tokens" unit:"nats" doc:"entropy of the distribution that each token was sampled from; null for context; null as a whole where logprobs is, and where the sampler gives none"`
+	Observation   string  `parquet:"observation" doc:"text of the context: the tool responses, or what the environment showed; at turn 0 only what this trajectory alone was asked, else empty"`
+	Response      string  `parquet:"response" doc:"text of the response; bytes that are not UTF-8 are U+FFFD, and token_ids hold the exact bytes"`
+	Finish        string  `parquet:"finish,dict" doc:"stop or length: why the response ended; empty if there is none (excluded)"`
+	ToolCalls     int32   `parquet:"tool_calls" doc:"closed blocks of calls in the response, parsed or not; 1 in an environment with one action per turn"`
+	Answered      bool    `parquet:"answered" doc:"the response closes an answer"`
+	AnchorHash    string  `parquet:"anchor_hash,dict" doc:"identifies what the policy saw before this turn (see Anchor states)"`
+	PolicyVersion string  `parquet:"policy_version,dict" doc:"checkpoint digest of the policy that wrote the response; empty for imported rows"`
+	Excluded      *string `parquet:"excluded,optional" since:"2" doc:"why there is no response, in one line; null if there is one"`
+	ParsedCalls   *int32  `parquet:"parsed_calls,optional" since:"3" doc:"those of tool_calls that could be parsed; null for imported rows"`
+	Wrapped       *bool   `parquet:"wrapped,optional" since:"3" doc:"no text of the response is outside the protocol's tags; null for imported rows"`
+	Summary       *bool   `parquet:"summary,optional" since:"8" doc:"true for a turn in which the policy wrote a summary of its episode instead of acting (rollout.summary); else null"`
+	Lag           *int32  `parquet:"lag,optional" since:"9" unit:"updates" doc:"updates between the policy that wrote the response and the one that the step updates; null where no response was written, and for imported rows and evaluations"`
 }
 
 // IsSummary reports whether the turn is a summary of its episode.

@@ -61,22 +61,25 @@ type SelectionRow struct {
 // ReasonExcluded is the reason in selection for a trajectory that something broke, so that it was not judged.
 const ReasonExcluded = "excluded"
 
-// TokenOutputsRow holds what models compute for the tokens of a kept trajectory (table token_outputs), if the recipe
+// TokenOutputsRow is a row of the table token_outputs; its fields are those of tokenOutputs.
+type TokenOutputsRow tokenOutputs[float32]
+
+// tokenOutputs holds what models compute for the tokens of a kept trajectory (table token_outputs), if the recipe
 // needs it: the policy itself once more, the reference, the critic. A masked trajectory has no row, because nothing is
 // learnt from its tokens. The lists cover the trajectory's tokens, one turn after the other. In a file their elements
 // are null outside the loss mask, in a row 0. A list that was not asked for is null, and the digest of its checkpoint
 // is then empty.
-type TokenOutputsRow struct {
-	GroupID           string    `parquet:"group_id,dict" doc:"the trajectory's group"`
-	TrajectoryID      string    `parquet:"trajectory_id" doc:"the trajectory; the lists cover its tokens, one turn after the other, and their elements are null outside the loss mask (0 until minor version 8)"`
-	OldLogProbs       []float32 `parquet:"old_logprobs,list,optional" parquet-element:",split,optional" holes:"loss_mask" unit:"nats" doc:"log-probabilities under the policy before the update; null if not asked for"`
-	Entropies         []float32 `parquet:"entropies,list,optional" parquet-element:",split,optional" holes:"loss_mask" unit:"nats" doc:"entropies of the same policy; null if not asked for"`
-	ReferenceLogProbs []float32 `parquet:"reference_logprobs,list,optional" parquet-element:",split,optional" holes:"loss_mask" unit:"nats" doc:"log-probabilities under the reference policy; null if not asked for"`
-	Values            []float32 `parquet:"values,list,optional" parquet-element:",split,optional" holes:"loss_mask" doc:"the return that the critic expected before the token; null if not asked for"`
-	PolicyVersion     string    `parquet:"policy_version,dict" doc:"checkpoint digest behind old_logprobs and entropies; empty if both are null"`
-	ReferenceVersion  string    `parquet:"reference_version,dict" doc:"checkpoint digest behind reference_logprobs; empty if they are null"`
-	CriticVersion     string    `parquet:"critic_version,dict" doc:"checkpoint digest behind values; empty if they are null"`
-	LossMask          []int32   `parquet:"loss_mask,list,optional" parquet-element:",dict" since:"9" doc:"1 for tokens that are learnt from, else 0"`
+type tokenOutputs[N element] struct {
+	GroupID           string  `parquet:"group_id,dict" doc:"the trajectory's group"`
+	TrajectoryID      string  `parquet:"trajectory_id" doc:"the trajectory; the lists cover its tokens, one turn after the other, and their elements are null outside the loss mask (0 until minor version 8)"`
+	OldLogProbs       []N     `parquet:"old_logprobs,list,optional" parquet-element:",split,optional" holes:"loss_mask" unit:"nats" doc:"log-probabilities under the policy before the update; null if not asked for"`
+	Entropies         []N     `parquet:"entropies,list,optional" parquet-element:",split,optional" holes:"loss_mask" unit:"nats" doc:"entropies of the same policy; null if not asked for"`
+	ReferenceLogProbs []N     `parquet:"reference_logprobs,list,optional" parquet-element:",split,optional" holes:"loss_mask" unit:"nats" doc:"log-probabilities under the reference policy; null if not asked for"`
+	Values            []N     `parquet:"values,list,optional" parquet-element:",split,optional" holes:"loss_mask" doc:"the return that the critic expected before the token; null if not asked for"`
+	PolicyVersion     string  `parquet:"policy_version,dict" doc:"checkpoint digest behind old_logprobs and entropies; empty if both are null"`
+	ReferenceVersion  string  `parquet:"reference_version,dict" doc:"checkpoint digest behind reference_logprobs; empty if they are null"`
+	CriticVersion     string  `parquet:"critic_version,dict" doc:"checkpoint digest behind values; empty if they are null"`
+	LossMask          []int32 `parquet:"loss_mask,list,optional" parquet-element:",dict" since:"9" doc:"1 for tokens that are learnt from, else 0"`
 }
 
 // BatchRow is one trajectory of the training batch (Arrow IPC, table batch). In layout turns it is one turn of a

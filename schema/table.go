@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 )
 
 // Table names a kind of shard.
@@ -47,43 +48,49 @@ const (
 // Documents are shards that hold one JSON document instead of rows (a resolved recipe, a ledger).
 const Documents Table = "documents"
 
-// kind is what there is to do with the rows of a Parquet table whichever it is.
-type kind struct {
-	table Table
-	row   reflect.Type
-	empty func() ([]byte, error)                      // a shard without rows
-	audit func(data []byte) (int, error)              // checks a shard and counts its rows
-	first func(data []byte, n int) ([][]Field, error) // a shard's first rows, as fields
-	merge func(shards [][]byte) ([]byte, int, error)
-	equal func(merged []byte, shards [][]byte) error
+// kind is what there is to do with the shards of a Parquet table, whichever rows it has.
+type kind interface {
+	table() Table
+	row() reflect.Type
+	empty() ([]byte, error)                      // a shard without rows
+	audit(data []byte) (int, error)              // checks a shard and counts its rows
+	first(data []byte, n int) ([][]Field, error) // a shard's first rows, as fields
+	merge(shards [][]byte) ([]byte, int, error)
+	equal(merged []byte, shards [][]byte) error
 }
 
-func rowsOf[R Row]() kind {
-	return kind{
-		table: TableOf[R](), row: reflect.TypeFor[R](), audit: auditRows[R], first: fields[R],
-		empty: func() ([]byte, error) { return Encode[R](nil) }, merge: merge[R], equal: equal[R],
-	}
-}
+// rowsOf is the kind of the table with rows of type R. F is R, or R with pointers as the elements of its lists with
+// holes.
+type rowsOf[R Row, F any] struct{ writers sync.Pool }
+
+func (k *rowsOf[R, F]) table() Table           { return TableOf[R]() }
+func (k *rowsOf[R, F]) row() reflect.Type      { return reflect.TypeFor[R]() }
+func (k *rowsOf[R, F]) empty() ([]byte, error) { return Encode[R](nil) }
 
 // kinds lists the Parquet tables in the order in which a step fills them. A table is its constant, its rows (rows.go),
 // and a line here and in Row.
 var kinds = []kind{
-	rowsOf[PromptRow](), rowsOf[TurnRow](), rowsOf[ToolCallRow](), rowsOf[TransitionRow](), rowsOf[TrajectoryRow](),
-	rowsOf[GradingRow](), rowsOf[RewardRow](), rowsOf[SelectionRow](), rowsOf[TokenOutputsRow](), rowsOf[ReplayRow](),
-	rowsOf[BaselineRow](),
-	rowsOf[UpdateRow](), rowsOf[EvaluationRow](), rowsOf[TimingRow](), rowsOf[TaskRow](), rowsOf[ImportedRow](),
-	rowsOf[TaskAnswerRow](), rowsOf[EvaluationPromptRow](), rowsOf[EvaluationTurnRow](), rowsOf[EvaluationCallRow](),
-	rowsOf[EvaluationTransitionRow](), rowsOf[EvaluationTrajectoryRow](), rowsOf[JudgementRow](),
-	rowsOf[EvaluationJudgementRow](), rowsOf[EvaluationDebateRow](),
-	rowsOf[FunctionScoreRow](), rowsOf[BranchRow](), rowsOf[BehaviourRow](),
+	&rowsOf[PromptRow, PromptRow]{}, &rowsOf[TurnRow, turn[*float32]]{}, &rowsOf[ToolCallRow, ToolCallRow]{},
+	&rowsOf[TransitionRow, TransitionRow]{}, &rowsOf[TrajectoryRow, TrajectoryRow]{},
+	&rowsOf[GradingRow, GradingRow]{}, &rowsOf[RewardRow, RewardRow]{}, &rowsOf[SelectionRow, SelectionRow]{},
+	&rowsOf[TokenOutputsRow, tokenOutputs[*float32]]{}, &rowsOf[ReplayRow, ReplayRow]{},
+	&rowsOf[BaselineRow, BaselineRow]{}, &rowsOf[UpdateRow, UpdateRow]{}, &rowsOf[EvaluationRow, EvaluationRow]{},
+	&rowsOf[TimingRow, TimingRow]{}, &rowsOf[TaskRow, TaskRow]{}, &rowsOf[ImportedRow, ImportedRow]{},
+	&rowsOf[TaskAnswerRow, TaskAnswerRow]{}, &rowsOf[EvaluationPromptRow, EvaluationPromptRow]{},
+	&rowsOf[EvaluationTurnRow, turn[*float32]]{}, &rowsOf[EvaluationCallRow, EvaluationCallRow]{},
+	&rowsOf[EvaluationTransitionRow, EvaluationTransitionRow]{},
+	&rowsOf[EvaluationTrajectoryRow, EvaluationTrajectoryRow]{}, &rowsOf[JudgementRow, JudgementRow]{},
+	&rowsOf[EvaluationJudgementRow, EvaluationJudgementRow]{}, &rowsOf[EvaluationDebateRow, EvaluationDebateRow]{},
+	&rowsOf[FunctionScoreRow, FunctionScoreRow]{}, &rowsOf[BranchRow, BranchRow]{},
+	&rowsOf[BehaviourRow, behaviour[*float32]]{},
 }
 
 // kindOf returns what there is to do with a table's rows; ok is false for a table that is not Parquet, or that is not
 // one of the record's.
 func kindOf(t Table) (k kind, ok bool) {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.table == t })
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.table() == t })
 	if i < 0 {
-		return kind{}, false
+		return nil, false
 	}
 	return kinds[i], true
 }
@@ -92,15 +99,17 @@ func kindOf(t Table) (k kind, ok bool) {
 func Tables() []Table {
 	out := make([]Table, len(kinds))
 	for i, k := range kinds {
-		out[i] = k.table
+		out[i] = k.table()
 	}
 	return out
 }
 
 // RowType is the type of a Parquet table's rows; nil of any other.
 func RowType(t Table) reflect.Type {
-	k, _ := kindOf(t)
-	return k.row
+	if k, ok := kindOf(t); ok {
+		return k.row()
+	}
+	return nil
 }
 
 // EncodeEmpty returns a shard of a Parquet table that has no rows.

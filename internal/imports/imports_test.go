@@ -19,7 +19,6 @@ const module = "github.com/ropewalk/ropewalk"
 const (
 	parquet   = "github.com/parquet-go/parquet-go"
 	arrow     = "github.com/apache/arrow/go/v17"
-	libzstd   = "github.com/DataDog/zstd"
 	unpackers = "github.com/klauspost/compress"
 	minio     = "github.com/minio/minio-go/v7"
 	mcpSDK    = "github.com/modelcontextprotocol/go-sdk"
@@ -44,7 +43,7 @@ const (
 // mayImport lists, for closed rooms, everything that they may import.
 var mayImport = map[string][]string{
 	"rl":     {stdlib, thisRoom, "internal/rescue"},
-	"schema": {stdlib, thisRoom, parquet, arrow, libzstd, unpackers},
+	"schema": {stdlib, thisRoom, parquet, arrow, unpackers},
 	// the scheduler's core decides within the workflow, and is as pure as a workflow must be
 	"workflows": {stdlib, thisRoom, workflow, temporals, "internal/step/api", "schema", "internal/badinput",
 		"internal/machine", "rl/scheduler"},
@@ -89,7 +88,6 @@ var neverReaches = map[string][]string{
 var onlyIn = map[string][]string{
 	parquet:   {"schema"},
 	arrow:     {"schema"},
-	libzstd:   {"schema"},
 	minio:     {"store/s3"},
 	mcpSDK:    {"tool/mcp"},
 	websocket: {"env/remote"},
@@ -119,7 +117,7 @@ var onlyIn = map[string][]string{
 }
 
 // binding are the modules that the program must be built with.
-var binding = []string{parquet, arrow, libzstd, minio, "go.temporal.io/sdk", "go.temporal.io/sdk/contrib/envconfig",
+var binding = []string{parquet, arrow, minio, "go.temporal.io/sdk", "go.temporal.io/sdk/contrib/envconfig",
 	duckdb,
 	cobra, nvml}
 

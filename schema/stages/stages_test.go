@@ -199,13 +199,3 @@ func joined(tables []schema.Table, words string) string {
 	}
 	return text + words
 }
-
-// TestPureStagesKeepTheirBytes checks that no table of a pure stage is packed: a check of a run that another build has
-// made makes it again and compares digests.
-func TestPureStagesKeepTheirBytes(t *testing.T) {
-	for _, s := range All() {
-		for _, table := range s.Writes {
-			require.False(t, s.Pure && table.Packed(), "stage %s writes table %s", s.Name, table)
-		}
-	}
-}
