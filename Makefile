@@ -289,19 +289,14 @@ bench-smollm2: build tools ## train the published model of recipes/smollm2.yaml 
 # llama-server is compiled once (minutes); the model must be there: `make models`. vLLM is measured, too, where
 # tools/vllm.sh has installed it (about 6 GB).
 bench-serve: build ## compare `ropewalk serve` with llama.cpp's server and vLLM at 1, 4 and 16 streams (minutes)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/serve -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
-		-vllm "$${ROPEWALK_VLLM:-.tools/vllm/bin/vllm}" \
-		-out .ropewalk/bench/serve.json
+	@go run ./internal/bench/cases serve -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
+		-vllm "$${ROPEWALK_VLLM:-.tools/vllm/bin/vllm}"
 
 bench-fleet: build ## kill one of three servers and slow another in mid-rollout, next to a static split (minutes)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/fleet -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
-		-out .ropewalk/bench/fleet.json
+	@go run ./internal/bench/cases fleet -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}"
 
 bench-rollout: build tools ## compare rollouts with the limit of the machine, interleaved and staged (minutes)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/rollout -out .ropewalk/bench/rollout.json
+	@go run ./internal/bench/cases rollout
 
 # SEEDS and CELLS choose; a trial that is done is not repeated.
 SEEDS ?= 1,2,3
@@ -321,24 +316,20 @@ bench-pipelined: build tools ## compare pipelined training with training step by
 # LOADS chooses: RUNSxSHARDSxSECONDS, separated by commas.
 bench-temporal: tools ## measure how many runs a Temporal server carries, on PostgreSQL and on SQLite (ten minutes)
 	@tools/build.sh temporal-server temporal-sql-tool
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/temporal $(if $(LOADS),-loads $(LOADS)) -out .ropewalk/bench/temporal.json
+	@go run ./internal/bench/cases temporal $(if $(LOADS),-loads $(LOADS))
 
 # One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
 bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)
-	@tools/sandbox-python.sh || echo "going on without numpy and sympy"
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/sandbox -out .ropewalk/bench/sandbox.json
+	@tools/sandbox-python.sh
+	@go run ./internal/bench/cases sandbox
 
 SOAK ?= 30m
 soak: ## load the sandbox with good and bad programs for SOAK (30m); fails if anything that it holds grows
 	@tools/sandbox-python.sh || echo "going on without numpy and sympy"
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/soak -for $(SOAK) -out .ropewalk/bench/soak.json
+	@go run ./internal/bench/cases soak -for $(SOAK)
 
-bench-%: ## run one benchmark: bench-engine, bench-record, -rl, -simulate, -tax, -view
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
+bench-%: ## run one benchmark: bench-engine, bench-record, -rl, -simulate, -view
+	@go run ./internal/bench/cases $*
 
 tools: ## use the local servers on PATH; where they are missing, build pinned ones once into .tools/
 	@tools/build.sh temporal versitygw

@@ -36,6 +36,7 @@ func (p Program) Start(ctx context.Context, ready *regexp.Regexp, args ...string
 	s := &Started{cmd, make(chan error, 1)}
 	go func() {
 		s.done <- cmd.Wait()
+		close(s.done)
 		write.Close()
 	}()
 	if ready == nil {
@@ -65,3 +66,12 @@ func (s *Started) Stop() error {
 	}
 	return nil
 }
+
+// Kill ends the program at once, and waits for its end.
+func (s *Started) Kill() {
+	_ = s.cmd.Process.Kill() // it may have ended by itself
+	<-s.done
+}
+
+// PID is the number of the program's process.
+func (s *Started) PID() int { return s.cmd.Process.Pid }

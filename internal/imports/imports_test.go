@@ -111,7 +111,7 @@ var onlyIn = map[string][]string{
 	"env/household": {"env/environments"},
 	"env/shop":      {"env/environments"},
 	"env/sokoban":   {"env/environments"},
-	"workflows": {"cmd", "internal/bench/history", "internal/importing", "internal/monitor", "internal/pipelinetest",
+	"workflows": {"cmd", "internal/bench", "internal/importing", "internal/monitor", "internal/pipelinetest",
 		"internal/runs"},
 	"cmd": {},
 }

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -10,52 +10,48 @@ import (
 // leastTurns is the least number of turns of each side.
 const leastTurns = 5
 
-// measure returns both sides' rates at one size. Without an interpreter it measures only ours.
-func measure(ctx context.Context, interpreter string, j job, least time.Duration) (row, error) {
-	r := row{Params: j.Shape.Params()}
+// measure returns both sides' figures at one size. Without an interpreter it measures only ours.
+func measure(ctx context.Context, interpreter string, j job, least time.Duration) (out []bench.Figure, err error) {
 	self, err := startSelf(ctx, j)
 	if err != nil {
-		return row{}, err
+		return nil, err
 	}
 	defer self.Kill()
-	peers := []*bench.Peer{self}
+	peers, names := []*bench.Peer{self}, []string{"", "PyTorch: "}
 	if interpreter != "" {
 		peer, err := startPeer(ctx, interpreter, j)
 		if err != nil {
-			return row{}, err
+			return nil, err
 		}
 		defer peer.Kill()
 		peers = append(peers, peer)
 	}
 	train, err := compare(ctx, peers, commandTrain, j.Train[0]*j.Train[1], least)
 	if err != nil {
-		return row{}, err
+		return nil, err
 	}
 	generate, err := compare(ctx, peers, commandGenerate, j.Generate[0]*j.Generate[2], least)
 	if err != nil {
-		return row{}, err
+		return nil, err
 	}
-	r.Turns = train.turns
-	r.Train, r.TrainCPU, r.Generate, r.GenerateCPU = train.rate[0], train.cpu[0], generate.rate[0], generate.cpu[0]
-	if r.Peak, err = peakOf(self); err != nil || interpreter == "" {
-		return r, err
+	for i, p := range peers {
+		peak, err := p.Close()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, bench.Of(names[i]+"train tok/s", train.rate[i]), bench.Of("CPU µs/tok", train.cpu[i]),
+			bench.Of(names[i]+"generate tok/s", generate.rate[i]), bench.Of("CPU µs/tok", generate.cpu[i]),
+			bench.Of(names[i]+"peak MB", float64(peak)/1e6)) // of 10⁶ bytes
 	}
-	r.TorchTrain, r.TorchTrainCPU, r.TrainRatio = train.rate[1], train.cpu[1], train.ratio
-	r.HFGenerate, r.HFGenerateCPU, r.GenerateRatio = generate.rate[1], generate.cpu[1], generate.ratio
-	r.TorchPeak, err = peakOf(peers[1])
-	return r, err
-}
-
-// peakOf ends a peer and returns the most memory that was resident in it, in MB of 10⁶ bytes.
-func peakOf(p *bench.Peer) (float64, error) {
-	bytes, err := p.Close()
-	return float64(bytes) / 1e6, err
+	if len(peers) == 2 {
+		out = append(out, bench.Of("train ÷ PyTorch", train.ratio), bench.Of("generate ÷ transformers", generate.ratio))
+	}
+	return out, nil
 }
 
 // comparison has, by side, the medians of tokens per second and of processor microseconds per token, and the median of
 // the ratios of the first side's rate to the second's.
 type comparison struct {
-	turns     int
 	rate, cpu []float64
 	ratio     float64
 }
@@ -78,7 +74,7 @@ func compare(ctx context.Context, peers []*bench.Peer, command string, tokens in
 	if err != nil {
 		return comparison{}, err
 	}
-	out := comparison{turns: len(costs[0])}
+	var out comparison
 	var rates [][]float64
 	for _, of := range costs {
 		rate := bench.Column(of, func(c cost) float64 { return float64(tokens) / c.Seconds })

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func startSelf(ctx context.Context, j job) (*bench.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bench.StartPeer(ctx, "the CPU engine's side", exec.Command(self, "-side", string(text)))
+	return bench.StartPeer(ctx, "the CPU engine's side", exec.Command(self, name, "-side", string(text)))
 }
 
 func startPeer(ctx context.Context, interpreter string, j job) (*bench.Peer, error) {

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"context"
@@ -117,15 +117,4 @@ func TestRealLlamaServersOneKilledOneSlowed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, turns, split.Turns)
 	t.Logf("%.2f s by the scheduler, %.2f s by a static split; %+v", got.Seconds, split.Seconds, got.Stats)
-}
-
-func TestTable(t *testing.T) {
-	seeded := outcome{Seconds: 2, Digest: "a", Seeds: true}
-	slow := seeded
-	slow.Seconds = 5
-	require.Contains(t, table([]measured{{"ropewalk", seeded, slow, seeded}}), "2.50")
-	require.Equal(t, "yes", measured{"ropewalk", seeded, slow, seeded}.equal())
-	slow.Digest = "b"
-	require.Equal(t, "no", measured{"ropewalk", seeded, slow, seeded}.equal())
-	require.Equal(t, "-", measured{Kind: "llama"}.equal())
 }

@@ -1,107 +1,79 @@
-// Command fleet measures what the rollout scheduler makes of servers that fail. It starts three servers of one kind,
+// Package fleet measures what the rollout scheduler makes of servers that fail. It starts three servers of one kind,
 // each a process with one thread, and generates the same episodes in two ways: all servers behind one sampler, whose
 // scheduler decides which server is asked for which turn, and a *static split*, in which every server has a third of
 // the episodes. In mid-rollout one server is killed, and another one is slowed to a tenth: it is stopped for nine of
-// ten moments. The static split gives what the killed server has not finished to the other two at once, in equal
-// parts.
+// ten moments. The static split gives what the killed server has not finished to the other two at once, in equal parts.
 //
 // An *episode* is a few turns with the results of tools between them. The *makespan* is the time until the last episode
 // has ended.
-package main
+package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
-	"text/tabwriter"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-func main() { bench.Main("fleet", run) }
+// Case measures the scheduler.
+var Case = bench.Case{Name: "fleet", Doc: "inference servers of which one is killed and one is slow", New: newCase}
 
-// measured is one round of one kind of server.
-type measured struct {
-	Kind      string  `json:"kind"`
-	Scheduler outcome `json:"scheduler"`
-	Static    outcome `json:"static"`
-	// Undisturbed is the scheduler's outcome without a kill and without a slow server.
-	Undisturbed outcome `json:"undisturbed"`
-}
-
-func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
-	out := flags.String("out", ".ropewalk/bench/fleet.json", "file for the JSON object")
+func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 	binary := flags.String("binary", "bin/ropewalk", "the program")
 	llama := flags.String("llama", "", "llama-server; empty leaves it out")
 	episodes := flags.Int("episodes", 120, "episodes of a rollout")
 	rounds := flags.Int("rounds", 3, "rollouts of each way")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *episodes < 3 || *rounds < 1 {
-		return errors.New("at least 3 episodes and 1 round")
-	}
-	dir, err := os.MkdirTemp("", "ropewalk-fleet-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	m, err := writeModel(dir, benchShape)
-	if err != nil {
-		return err
-	}
-	kinds := []program{ropewalkServe(*binary)}
-	if *llama != "" {
-		kinds = append(kinds, llamaServer(*llama))
-	}
-	work := workload(*episodes, benchShape.Vocab)
-	var all []measured
-	for _, k := range kinds {
-		for range *rounds {
-			one := measured{Kind: k.kind}
-			for _, way := range []struct {
-				into          *outcome
-				static, fault bool
-			}{{&one.Undisturbed, false, false}, {&one.Scheduler, false, true}, {&one.Static, true, true}} {
-				if *way.into, err = rollOut(ctx, k, m, work, way.static, way.fault); err != nil {
+	return func(ctx context.Context, r *bench.Report) error {
+		if *episodes < 3 || *rounds < 1 {
+			return errors.New("at least 3 episodes and 1 round")
+		}
+		dir, err := os.MkdirTemp("", "ropewalk-fleet-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		m, err := writeModel(dir, benchShape)
+		if err != nil {
+			return err
+		}
+		kinds := []program{ropewalkServe(*binary)}
+		if *llama != "" {
+			kinds = append(kinds, llamaServer(*llama))
+		}
+		work := workload(*episodes, benchShape.Vocab)
+		for _, k := range kinds {
+			for range *rounds {
+				if err := compare(ctx, r, k, m, work); err != nil {
 					return fmt.Errorf("%s: %w", k.kind, err)
 				}
 			}
-			all = append(all, one)
-			fmt.Fprintf(os.Stderr, "%s: %.1f s undisturbed, %.1f s by the scheduler, %.1f s by a static split\n",
-				k.kind, one.Undisturbed.Seconds, one.Scheduler.Seconds, one.Static.Seconds)
+		}
+		return nil
+	}
+}
+
+// compare makes one rollout in each way: undisturbed, by the scheduler, and by a static split.
+func compare(ctx context.Context, r *bench.Report, k program, m model, work []episode) error {
+	var ways [3]outcome
+	for i := range ways {
+		var err error
+		if ways[i], err = rollOut(ctx, k, m, work, i == 2, i > 0); err != nil {
+			return err
 		}
 	}
-	fmt.Print(table(all))
-	return bench.Write(*out, map[string]any{"rounds": all, "cores": runtime.NumCPU(), "episodes": *episodes})
-}
-
-func table(all []measured) string {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "servers\tundisturbed\tscheduler\tstatic split\tstatic / scheduler\tmoved\trepeated\tequal")
-	for _, m := range all {
-		fmt.Fprintf(w, "%s\t%.1f s\t%.1f s\t%.1f s\t%.2f\t%d\t%d\t%s\n", m.Kind, m.Undisturbed.Seconds,
-			m.Scheduler.Seconds, m.Static.Seconds, m.Static.Seconds/m.Scheduler.Seconds, m.Scheduler.Stats.Moved,
-			m.Scheduler.Stats.Repeated, m.equal())
+	figures := []bench.Figure{bench.Of("undisturbed s", ways[0].Seconds), bench.Of("scheduler s", ways[1].Seconds),
+		bench.Of("static split s", ways[2].Seconds), bench.Of("static ÷ scheduler", ways[2].Seconds/ways[1].Seconds),
+		bench.Of("moved", float64(ways[1].Stats.Moved)), bench.Of("repeated", float64(ways[1].Stats.Repeated))}
+	if ways[0].Seeds { // else the draws depend on what else a server generates
+		equal := 0.0
+		if ways[0].Digest == ways[1].Digest && ways[0].Digest == ways[2].Digest {
+			equal = 1
+		}
+		figures = append(figures, bench.Of("equal tokens", equal).AtLeast(1))
 	}
-	w.Flush()
-	return b.String()
-}
-
-// equal says whether all ways have given the same tokens and log-probabilities. Servers whose draws depend on what else
-// they generate need not.
-func (m measured) equal() string {
-	switch {
-	case !m.Undisturbed.Seeds:
-		return "-"
-	case m.Undisturbed.Digest == m.Scheduler.Digest && m.Undisturbed.Digest == m.Static.Digest:
-		return "yes"
-	}
-	return "no"
+	r.Add(k.kind, figures...)
+	return nil
 }

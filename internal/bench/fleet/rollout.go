@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"context"
@@ -63,11 +63,11 @@ func workload(n, vocab int) []episode {
 
 // outcome is what a rollout has brought.
 type outcome struct {
-	Seconds float64         `json:"seconds"` // makespan
-	Stats   scheduler.Stats `json:"stats"`   // of the scheduler
-	Digest  string          `json:"digest"`  // of all tokens and log-probabilities
-	Seeds   bool            `json:"seeds"`   // the servers' tokens follow from the rows' seeds
-	Turns   int             `json:"turns"`   // responses that were taken
+	Seconds float64         // makespan
+	Stats   scheduler.Stats // of the scheduler
+	Digest  string          // of all tokens and log-probabilities
+	Seeds   bool            // the servers' tokens follow from the rows' seeds
+	Turns   int             // responses that were taken
 }
 
 // answer is a finished turn.

@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"context"
@@ -8,9 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/python"
@@ -41,18 +38,18 @@ type answer struct {
 }
 
 // compare measures both sides over one set.
-func (s set) compare(ctx context.Context, dir string, p *bench.Peer, rounds int) ([]line, error) {
+func (s set) compare(ctx context.Context, r *bench.Report, dir string, p *bench.Peer, rounds int) error {
 	var names []string
 	size := 0
 	for i, rows := range s.files {
 		data, err := schema.Encode(rows)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		size += len(data)
 		names = append(names, fmt.Sprintf("%s-%d.parquet", s.name, i))
 		if err := os.WriteFile(filepath.Join(dir, names[i]), data, 0o600); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	peer := func(does string) bench.Side[answer] {
@@ -64,53 +61,41 @@ func (s set) compare(ctx context.Context, dir string, p *bench.Peer, rounds int)
 	found, err := bench.TakeTurns(ctx, bench.Rounds(rounds), ours("read", func() error { return readAll(dir, names) }),
 		peer("rows"), peer("table"), ours("write", s.writeAll), peer("default"), peer("same"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	sized := func(peer string, a answer, limit float64) line {
-		ratio := float64(size) / a.Bytes
-		return line{Set: s.name, Does: "size", Peer: peer, Ours: float64(size), Other: a.Bytes, Ratio: ratio,
-			Limit: limit, Meets: limit == 0 || ratio <= limit}
-	}
-	return []line{
-		s.timed("read", "read_table to_pylist", found[0], found[1], 1),
-		s.timed("read", "read_table", found[0], found[2], 0.6),
-		s.timed("write", "default", found[3], found[4], 1),
-		s.timed("write", "same", found[3], found[5], 1),
-		sized("default", found[4][0], 0), sized("same", found[5][0], 1),
-	}, nil
-}
-
-func (s set) timed(does, peer string, ours, other []answer, limit float64) line {
 	seconds := func(a answer) float64 { return a.Seconds }
-	a, b := bench.Column(ours, seconds), bench.Column(other, seconds)
-	ratio := bench.Ratio(b, a)
-	return line{Set: s.name, Does: does, Peer: peer, Ours: bench.Median(a), Other: bench.Median(b), Ratio: ratio,
-		Limit: limit, Meets: ratio >= limit}
+	for _, t := range []struct {
+		does, peer   string
+		ours, theirs int // index of the side
+		ratioAtLeast float64
+	}{
+		{"read", "read_table to_pylist", 0, 1, 1}, {"read", "read_table", 0, 2, 0.6}, {"write", "default", 3, 4, 1},
+		{"write", "same", 3, 5, 1},
+	} {
+		a, b := bench.Column(found[t.ours], seconds), bench.Column(found[t.theirs], seconds)
+		r.Add(fmt.Sprintf("%s: %s, %s", s.name, t.does, t.peer), bench.Of("Go ms", 1e3*bench.Median(a)),
+			bench.Of("pyarrow ms", 1e3*bench.Median(b)), bench.Of("ratio", bench.Ratio(b, a)).AtLeast(t.ratioAtLeast))
+	}
+	for i, peer := range []string{"default", "same"} {
+		theirs := found[4+i][0].Bytes
+		ratio := bench.Of("ratio", float64(size)/theirs)
+		if peer == "same" {
+			ratio = ratio.AtMost(1)
+		}
+		r.Add(fmt.Sprintf("%s: size, %s", s.name, peer), bench.Of("Go KB", float64(size)/1e3),
+			bench.Of("pyarrow KB", theirs/1e3), ratio)
+	}
+	return nil
 }
 
 // ours is a side in this process. Garbage of other measurements is collected first; its own is part of its time.
 func ours(name string, once func() error) bench.Side[answer] {
 	return bench.Side[answer]{Name: name, Measure: func(context.Context) (answer, error) {
 		runtime.GC()
-		began, err := spent()
-		if err == nil {
-			err = once()
-		}
-		if err != nil {
-			return answer{}, err
-		}
-		ended, err := spent()
-		return answer{Seconds: (ended - began).Seconds()}, err
+		began := bench.ProcessorTime()
+		err := once()
+		return answer{Seconds: (bench.ProcessorTime() - began).Seconds()}, err
 	}}
-}
-
-// spent returns the processor time of this process.
-func spent() (time.Duration, error) {
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		return 0, fmt.Errorf("measure processor time: %w", err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
 func readAll(dir string, names []string) error {

@@ -1,14 +1,13 @@
-package main
+package record
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
+	"flag"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -20,20 +19,19 @@ func TestComparesBothSides(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 	bucket := t.TempDir()
 	recordtest.Unpack(t, objects, bucket)
-	out := filepath.Join(t.TempDir(), "record.json")
 	streamedBytes = 1 << 20
-	require.NoError(t, run(t.Context(), []string{"-bucket", bucket, "-run", "r", "-rounds", "1", "-out", out}))
-	text, err := os.ReadFile(out)
-	require.NoError(t, err)
-	var got result
-	require.NoError(t, json.Unmarshal(text, &got))
-	require.Equal(t, "r", got.Run)
-	require.Greater(t, got.Shards, 2)
-	require.Len(t, got.Lines, 12)
-	for _, l := range got.Lines {
-		require.Positive(t, l.Ours, l)
-		require.Positive(t, l.Other, l)
-		require.Positive(t, l.Ratio, l)
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	measure := Case.New(flags)
+	require.NoError(t, flags.Parse([]string{"-bucket", bucket, "-run", "r", "-rounds", "1"}))
+	r := &bench.Report{}
+	require.NoError(t, measure(t.Context(), r))
+	require.Len(t, r.Rows, 14)
+	require.Contains(t, r.Rows[0].Note, "of run r, ")
+	for _, row := range r.Rows[1:] {
+		for _, f := range row.Figures {
+			require.Positive(t, f.Value, row)
+		}
 	}
-	require.ErrorContains(t, run(t.Context(), []string{"-bucket", t.TempDir()}), "train one (make run)")
+	require.NoError(t, flags.Parse([]string{"-bucket", t.TempDir(), "-run", ""}))
+	require.ErrorContains(t, measure(t.Context(), r), "train one (make run)")
 }

@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"fmt"
@@ -15,9 +15,8 @@ var streamedBytes = 256 << 20
 
 // memory compares ways of reading one large file, in bytes that are live after a collection of garbage.
 type memory struct {
-	Groups        int   `json:"groups"`
-	StreamedBytes int64 `json:"streamed_bytes"` // the most while the row groups are read one by one
-	AllBytes      int64 `json:"all_bytes"`      // all rows together
+	groups        int
+	streamed, all float64 // streamed is the most while the row groups are read one by one
 }
 
 // stream makes a file of several row groups and reads it group by group.
@@ -31,12 +30,12 @@ func stream(rows []schema.TurnRow) (m memory, err error) {
 		if err != nil {
 			return m, err
 		}
-		m.Groups++
-		m.StreamedBytes = max(m.StreamedBytes, live()-base)
+		m.groups++
+		m.streamed = max(m.streamed, live()-base)
 		runtime.KeepAlive(group)
 	}
 	all, err := schema.Decode[schema.TurnRow](data)
-	m.AllBytes = live() - base
+	m.all = live() - base
 	runtime.KeepAlive(all)
 	runtime.KeepAlive(data)
 	return m, err
@@ -57,10 +56,10 @@ func large(rows []schema.TurnRow) ([]byte, error) {
 }
 
 // live returns the bytes in use on the heap.
-func live() int64 {
+func live() float64 {
 	runtime.GC()
 	runtime.GC() // a pool keeps what it holds for one collection
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
+	return float64(stats.HeapAlloc)
 }

@@ -1,4 +1,4 @@
-package main
+package rl
 
 import (
 	"context"
@@ -18,13 +18,14 @@ const goRepeats = 8
 type speed struct{ rate, allocs float64 } // tokens per second, allocations per evaluation
 
 // compare measures one loss on both sides in turn, and only on ours without a peer.
-func compare(ctx context.Context, c losstest.Case, b losstest.Batch[float32], p *peer, rounds int) (row, error) {
+func compare(ctx context.Context, c losstest.Case, b losstest.Batch[float32], p *peer, rounds int) (
+	out []bench.Figure, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	once, tokens, err := losstest.Once(c, b, new(loss.Evaluator[float32]))
 	if err != nil {
-		return row{}, err
+		return nil, err
 	}
-	sides := []bench.Side[speed]{ours("Go", once, tokens)}
+	sides := []bench.Side[speed]{side("Go", once, tokens)}
 	if p != nil {
 		sides = append(sides, bench.Side[speed]{Name: "PyTorch", Measure: func(ctx context.Context) (speed, error) {
 			seconds, err := p.measure(ctx, c, b)
@@ -33,21 +34,22 @@ func compare(ctx context.Context, c losstest.Case, b losstest.Batch[float32], p 
 	}
 	found, err := bench.TakeTurns(ctx, bench.Rounds(rounds), sides...)
 	if err != nil {
-		return row{}, err
+		return nil, err
 	}
-	r := row{Go: bench.Median(bench.Column(found[0], rate))}
-	r.Allocs = slices.Max(bench.Column(found[0], func(s speed) float64 { return s.allocs }))
+	ours := bench.Median(bench.Column(found[0], rate))
+	out = []bench.Figure{bench.Of("Go tok/s", ours)}
 	if p != nil {
-		r.Torch = bench.Median(bench.Column(found[1], rate))
-		r.Ratio = r.Go / r.Torch
+		theirs := bench.Median(bench.Column(found[1], rate))
+		out = append(out, bench.Of("PyTorch tok/s", theirs), bench.Of("Go ÷ PyTorch", ours/theirs))
 	}
-	return r, nil
+	allocs := slices.Max(bench.Column(found[0], func(s speed) float64 { return s.allocs }))
+	return append(out, bench.Of("allocations", allocs)), nil
 }
 
 func rate(s speed) float64 { return s.rate }
 
-// ours is a side that evaluates a loss in this process.
-func ours(name string, once func() error, tokens int64) bench.Side[speed] {
+// side is one that evaluates a loss in this process.
+func side(name string, once func() error, tokens int64) bench.Side[speed] {
 	return bench.Side[speed]{Name: name, Measure: func(context.Context) (speed, error) { return measure(once, tokens) }}
 }
 
@@ -80,8 +82,8 @@ func scale(ctx context.Context, b losstest.Batch[float32], rounds int) (float64,
 	if err != nil {
 		return 0, err
 	}
-	found, err := bench.TakeTurns(ctx, bench.Rounds(rounds), ours("one worker", one, tokens),
-		ours("two workers", two, tokens))
+	found, err := bench.TakeTurns(ctx, bench.Rounds(rounds), side("one worker", one, tokens),
+		side("two workers", two, tokens))
 	if err != nil {
 		return 0, err
 	}

@@ -1,13 +1,12 @@
-// Command rollout measures how well rollouts use the machine. It trains the quickstart for some steps, with interleaved
+// Package rollout measures how well rollouts use the machine. It trains the quickstart for some steps, with interleaved
 // and with staged shards by turns, and reports for each step the time from its first generated turn to its last tool
 // call, next to the processor seconds that the worker and its sandbox used in that time.
 //
 // Then it counts the Temporal events of the runs' steps in their histories, and compares a stage without work with a
 // bare activity on the same server, in a run with pipeline.max_staleness (package history).
 //
-// The *bound* of a step is its processor seconds divided by the cores: no order of the same work ends earlier. The
-// *ratio* is the step's time divided by its bound.
-package main
+// The *bound* of a step is its processor seconds divided by the cores: no order of the same work ends earlier.
+package rollout
 
 import (
 	"context"
@@ -26,85 +25,81 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench/history"
 )
 
-// modes are measured by turns, so that other load affects both alike.
+// modes are measured by turns, so that other load affects both alike. The first one has goals.
 var modes = []string{"interleaved", "staged"}
+
+// The goals of the main job on two quiet cores.
+const (
+	mostRatio         = 1.15 // of a rollout to its bound
+	mostOrchestration = 5    // percent of the RL time
+)
 
 // outcome is what `ropewalk run --json` prints, as far as this program reads it.
 type outcome struct {
 	Run           string  `json:"run_id"`
 	RLSeconds     float64 `json:"rl_seconds"`
 	Orchestration float64 `json:"orchestration_share"`
-	Digest        string  `json:"checkpoint_digest"`
 }
+
+// step is the rollout of one step: from its first generated turn to its last tool call.
+type step struct{ seconds, processor, tokens float64 }
 
 // measured is one run.
 type measured struct {
 	outcome
-	Mode  string         `json:"mode"`
-	Steps []step         `json:"steps"`
-	Ratio float64        `json:"ratio"` // median over the steps
-	Loads []history.Load `json:"loads"` // of every step
-	// Overlaps are those of the whole run, its start and its evaluations included.
-	Overlaps []history.Overlap `json:"overlaps"`
+	mode     string
+	steps    []step
+	loads    []history.Load    // of every step
+	overlaps []history.Overlap // of the whole run, its start and its evaluations included
 }
 
-func main() { bench.Main("rollout", run) }
+// Case measures rollouts.
+var Case = bench.Case{Name: "rollout", Doc: "rollouts next to the limit of the machine", New: newCase}
 
-func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("rollout", flag.ContinueOnError)
-	out := flags.String("out", ".ropewalk/bench/rollout.json", "file for the JSON object")
+func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 	binary := flags.String("binary", "bin/ropewalk", "the program")
 	recipe := flags.String("recipe", "recipes/quickstart.yaml", "the recipe")
 	steps := flags.Int("steps", 12, "steps of each run")
 	rounds := flags.Int("rounds", 3, "runs of each mode")
 	only := flags.String("mode", "", "measure this mode alone")
 	lagged := flags.Int("lagged-steps", 12, "steps of the run whose stage without work is timed")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *only != "" && !slices.Contains(modes, *only) {
-		return fmt.Errorf("-mode must be one of %v, got %q", modes, *only)
-	}
-	if *steps < 2 || *rounds < 1 || *lagged < 1 {
-		return errors.New("at least 2 steps, 1 round and 1 lagged step: the first step of a run is left out")
-	}
-	path, err := filepath.Abs(*binary)
-	if err != nil {
-		return err
-	}
-	program := bench.Program{Path: path, Progress: os.Stderr}
-	var all []measured
-	for range *rounds {
-		for _, mode := range modes {
-			if *only != "" && *only != mode {
-				continue
-			}
-			m, err := measure(ctx, program, *recipe, mode, *steps)
-			if err != nil {
-				return err
-			}
-			all = append(all, m)
+	return func(ctx context.Context, r *bench.Report) error {
+		if *only != "" && !slices.Contains(modes, *only) {
+			return fmt.Errorf("-mode must be one of %v, got %q", modes, *only)
 		}
+		if *steps < 2 || *rounds < 1 || *lagged < 1 {
+			return errors.New("at least 2 steps, 1 round and 1 lagged step: the first step of a run is left out")
+		}
+		path, err := filepath.Abs(*binary)
+		if err != nil {
+			return err
+		}
+		program := bench.Program{Path: path, Progress: os.Stderr}
+		var all []measured
+		for range *rounds {
+			for _, mode := range modes {
+				if *only != "" && *only != mode {
+					continue
+				}
+				m, err := measure(ctx, program, *recipe, mode, *steps)
+				if err != nil {
+					return err
+				}
+				all = append(all, m)
+			}
+		}
+		trips, err := histories(ctx, program, *recipe, *lagged, all)
+		if err != nil {
+			return err
+		}
+		report(r, all, trips)
+		return nil
 	}
-	trips, err := histories(ctx, program, *recipe, *lagged, all)
-	if err != nil {
-		return err
-	}
-	medians := summarise(all)
-	goals := goalsOf(medians, trips)
-	fmt.Print(table(medians), activities(all), goals)
-	missed := goals.missed()
-	err = bench.Write(*out, map[string]any{"runs": all, "medians": medians, "cores": runtime.NumCPU(),
-		"stage_without_work": trips, "failed": missed})
-	if len(missed) > 0 {
-		err = errors.Join(err, fmt.Errorf("%d goals missed", len(missed)))
-	}
-	return err
 }
 
 // measure trains with one mode.
 func measure(ctx context.Context, program bench.Program, recipe, mode string, steps int) (measured, error) {
-	m := measured{Mode: mode}
+	m := measured{mode: mode}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	meter := bench.Watch(watching, program.Path, "worker")
@@ -116,24 +111,19 @@ func measure(ctx context.Context, program bench.Program, recipe, mode string, st
 	var read struct {
 		Rows [][]float64 `json:"rows"`
 	}
-	query := fmt.Sprintf(`select step, min(start_micros)::double, max(coalesce(end_micros, start_micros))::double,
+	query := fmt.Sprintf(`select min(start_micros)::double, max(coalesce(end_micros, start_micros))::double,
 		sum(tokens)::double from timings where run = '%s' and kind = 'activity' and step > 1
 		and stage in ('rollout', 'sandbox') group by step order by step`, m.Run)
 	if err := program.Run(ctx, &read, "sql", "--json", query); err != nil {
 		return m, err
 	}
-	var ratios []float64
 	for _, row := range read.Rows {
-		from, to := time.UnixMicro(int64(row[1])), time.UnixMicro(int64(row[2]))
-		s := step{Step: int(row[0]), Seconds: to.Sub(from).Seconds(), Processor: meter.Used(from, to), Tokens: row[3]}
-		s.Ratio = s.Seconds / (s.Processor / float64(runtime.NumCPU()))
-		ratios = append(ratios, s.Ratio)
-		m.Steps = append(m.Steps, s)
+		from, to := time.UnixMicro(int64(row[0])), time.UnixMicro(int64(row[1]))
+		m.steps = append(m.steps, step{to.Sub(from).Seconds(), meter.Used(from, to), row[2]})
 	}
-	if len(ratios) == 0 {
+	if len(m.steps) == 0 {
 		return m, fmt.Errorf("run %s: its record has no times of rollouts", m.Run)
 	}
-	m.Ratio = bench.Median(ratios)
 	return m, nil
 }
 
@@ -159,12 +149,70 @@ func histories(ctx context.Context, program bench.Program, recipe string, steps 
 	}
 	defer c.Close()
 	for i := range all {
-		if all[i].Loads, err = history.StepLoads(ctx, c, all[i].Run); err != nil {
+		if all[i].loads, err = history.StepLoads(ctx, c, all[i].Run); err != nil {
 			return out, err
 		}
-		if all[i].Overlaps, err = history.Overlaps(ctx, c, all[i].Run); err != nil {
+		if all[i].overlaps, err = history.Overlaps(ctx, c, all[i].Run); err != nil {
 			return out, err
 		}
 	}
 	return history.Measure(ctx, c, lagged.Run)
+}
+
+// report adds the medians of both modes, what others hide of the activities of the last interleaved run, and the stage
+// without work.
+func report(r *bench.Report, all []measured, trips history.RoundTrips) {
+	for _, mode := range modes {
+		if found := medians(mode, all); found != nil {
+			r.Add(mode, found...)
+		}
+	}
+	for _, m := range slices.Backward(all) {
+		if m.mode != modes[0] {
+			continue
+		}
+		for _, o := range m.overlaps {
+			r.Add(o.Activity, bench.Of("activities", float64(o.Count)), bench.Of("s", o.Seconds),
+				bench.Of("while none of another type ran", o.Alone))
+		}
+		break
+	}
+	r.Add("a stage without work", bench.Of("ms", trips.Stage), bench.Of("ms of a bare activity", trips.Bare),
+		bench.Of("ratio", trips.Ratio()).AtMost(history.MostStage))
+}
+
+// medians are those of one mode: of all steps for a rollout, of all runs for the rest. The events are those of the step
+// with the most for each that it may have.
+func medians(mode string, all []measured) []bench.Figure {
+	var seconds, processor, ratio, rate, orchestration, rl []float64
+	var load history.Load
+	for _, m := range all {
+		if m.mode != mode {
+			continue
+		}
+		orchestration, rl = append(orchestration, 100*m.Orchestration), append(rl, m.RLSeconds)
+		for _, l := range m.loads {
+			if l.Over() > load.Over() {
+				load = l
+			}
+		}
+		for _, s := range m.steps {
+			seconds, processor = append(seconds, s.seconds), append(processor, s.processor)
+			ratio = append(ratio, s.seconds/(s.processor/float64(runtime.NumCPU())))
+			rate = append(rate, s.tokens/s.seconds)
+		}
+	}
+	if len(seconds) == 0 {
+		return nil
+	}
+	over := bench.Of("rollout ÷ bound", bench.Median(ratio))
+	share := bench.Of("orchestration %", bench.Median(orchestration))
+	events := bench.Of("events of a step", load.Events)
+	if mode == modes[0] {
+		over, share = over.AtMost(mostRatio), share.AtMost(mostOrchestration)
+		events = events.AtMost(float64(load.Limit()))
+	}
+	return []bench.Figure{bench.Of("rollout s", bench.Median(seconds)),
+		bench.Of("processor s", bench.Median(processor)), over, bench.Of("tokens/s", bench.Median(rate)), share,
+		bench.Of("RL s", bench.Median(rl)), events}
 }

@@ -1,11 +1,14 @@
-package main
+package sandbox
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 // caller runs one unit of work. It fails if the outcome is wrong.
@@ -41,4 +44,38 @@ func drive(ctx context.Context, call caller, inFlight int, least time.Duration) 
 		return load{}, err
 	}
 	return load{latencies: slices.Concat(workers...), spent: time.Since(start)}, nil
+}
+
+// quantiles returns the 50th and the 99th percentile in milliseconds. It sorts the latencies.
+func quantiles(latencies []time.Duration) (p50, p99 float64) {
+	slices.Sort(latencies)
+	return bench.Milliseconds(bench.Quantile(latencies, 0.50)), bench.Milliseconds(bench.Quantile(latencies, 0.99))
+}
+
+// latency measures with 2 and with 64 calls in flight.
+func (b *benchmark) latency(ctx context.Context) error {
+	for _, c := range []struct {
+		inFlight         int
+		mostP50, mostP99 float64 // goals; 0 = none
+	}{{2, 1.5, 5}, {64, 0, 110}} {
+		if _, err := drive(ctx, b.one, c.inFlight, b.round/10); err != nil {
+			return err
+		}
+		var p50, p99 []float64
+		for range b.rounds {
+			l, err := drive(ctx, b.one, c.inFlight, b.round)
+			if err != nil {
+				return err
+			}
+			middle, late := quantiles(l.latencies)
+			p50, p99 = append(p50, middle), append(p99, late)
+		}
+		middle := bench.Of("p50 ms", bench.Median(p50))
+		if c.mostP50 > 0 {
+			middle = middle.AtMost(c.mostP50)
+		}
+		b.report.Add(fmt.Sprintf("latency, %d in flight", c.inFlight), middle,
+			bench.Of("p99 ms", bench.Median(p99)).AtMost(c.mostP99))
+	}
+	return nil
 }

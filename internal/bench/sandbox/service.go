@@ -1,103 +1,215 @@
-package main
+package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"syscall"
+	"regexp"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/client"
 )
 
-// pythonVariable is the environment variable that names the service's interpreter.
-const pythonVariable = "ROPEWALK_SANDBOX_PYTHON"
+// plain is a call that needs no packages.
+var plain = sandbox.Call{Code: "print(1+2)", Packages: sandbox.PackagesBare}
 
-const (
-	servesWithin = 60 * time.Second // for a service that has just been started, on a loaded machine
-	stopsWithin  = 20 * time.Second
-)
+// listening is what the service writes once it takes calls.
+var listening = regexp.MustCompile(`listening on http://(\S+): `)
 
-// service is `ropewalk sandbox serve` in its own process.
-type service struct {
-	command *exec.Cmd
-	address string
-	said    bytes.Buffer // its standard error; read it after the process has ended
-	ended   chan struct{}
-}
-
-// serve starts the service at an address on this machine; "" chooses a free one. It does not wait until the service is
-// ready.
-func (b *benchmark) serve(ctx context.Context, address string) (*service, error) {
+// serve starts `ropewalk sandbox serve` at an address, and a client of it.
+func (b *benchmark) serve(ctx context.Context, address string) (*bench.Started, patient, error) {
 	if _, err := os.Stat(b.program); err != nil {
-		return nil, bench.Skip("%s is not there (make build)", b.program)
+		return nil, patient{}, bench.Skip("%s is not there (make build)", b.program)
 	}
-	if address == "" {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		address = free.Addr().String()
-		free.Close()
+	p := bench.Program{Path: b.program, Env: append(os.Environ(), "ROPEWALK_SANDBOX_PYTHON="+b.python)}
+	s, address, err := p.Start(ctx, listening, "sandbox", "serve", "--listen", address)
+	if err != nil {
+		return nil, patient{}, err
 	}
-	s := &service{address: address, ended: make(chan struct{})}
-	s.command = exec.CommandContext(ctx, b.program, serveArguments(address)...)
-	s.command.Env = append(os.Environ(), pythonVariable+"="+b.python)
-	s.command.Stderr = &s.said
-	if err := s.command.Start(); err != nil {
-		return nil, fmt.Errorf("start the service: %w", err)
+	c, err := client.Open(client.Options{Addresses: []string{address}})
+	if err != nil {
+		return nil, patient{}, errors.Join(err, s.Stop())
 	}
-	go func() {
-		defer close(s.ended)
-		_ = s.command.Wait() // it ends by a signal
-	}()
-	return s, nil
+	return s, patient{c, address}, nil
 }
 
-// kill ends the service's process at once, like an operator's SIGKILL, and waits until it has ended.
-func (s *service) kill() {
-	_ = s.command.Process.Kill()
-	<-s.ended
+// anywhere is an address with a free port.
+const anywhere = "127.0.0.1:0"
+
+// patient is a client whose calls may wait longer than any burst takes: no call may fail because it waited.
+type patient struct {
+	*client.Client
+	address string
 }
 
-// stop asks the service to end, and waits for that.
-func (s *service) stop() {
-	_ = s.command.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.ended:
-	case <-time.After(stopsWithin):
-		s.kill()
+// Run implements sandbox.Executor. Each call has its own key.
+func (p patient) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+	requests := make([]client.Request, len(calls))
+	for i, call := range calls {
+		requests[i] = client.Request{Call: call, QueueLife: 30 * time.Minute}
 	}
+	return p.Do(ctx, requests)
 }
 
-// await retries a call until the service answers, and checks the first verdict.
-func (s *service) await(ctx context.Context, call sandbox.Call, output string) error {
-	ctx, cancel := context.WithTimeout(ctx, servesWithin)
-	defer cancel()
-	client, err := dial(s.address)
+// once runs a call and checks its verdict.
+func once(ctx context.Context, e sandbox.Executor, call sandbox.Call, output string) error {
+	results, err := e.Run(ctx, []sandbox.Call{call})
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	for {
-		results, err := client.Run(ctx, []sandbox.Call{call})
-		if err == nil {
-			return check(results[0], output)
-		}
-		if errors.Is(err, sandbox.ErrBadCall) || bench.Skipped(err) {
+	return check(results[0], output)
+}
+
+// numbered runs the call, extended to print its own number. No two verdicts are the same.
+func (s *subject) numbered(ctx context.Context, e sandbox.Executor, i int) error {
+	call := s.call
+	call.Code = fmt.Sprintf("%s; print(%d)", call.Code, i)
+	return once(ctx, e, call, fmt.Sprintf("%s%d\n", s.output, i))
+}
+
+// cold measures the time from starting the service to its first verdict on a bare call, and on the call.
+func (b *benchmark) cold(ctx context.Context) error {
+	var bare, loaded []float64
+	for range b.rounds {
+		began := time.Now()
+		s, c, err := b.serve(ctx, anywhere)
+		if err != nil {
 			return err
 		}
-		select {
-		case <-s.ended:
-			return fmt.Errorf("the service ended: %w: %s", err, s.said.String())
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(2 * time.Millisecond):
+		err = once(ctx, c, plain, "3\n")
+		bare = append(bare, bench.Milliseconds(time.Since(began)))
+		if err == nil {
+			err = once(ctx, c, b.call, b.output)
+			loaded = append(loaded, bench.Milliseconds(time.Since(began)))
+		}
+		if err := errors.Join(err, c.Close(), s.Stop()); err != nil {
+			return err
 		}
 	}
+	b.report.Add("cold start", bench.Of("ms to a bare verdict", bench.Median(bare)).AtMost(1500),
+		bench.Of("ms to the call's", bench.Median(loaded)))
+	return nil
+}
+
+// burstThrough sends all calls to the service at once. Times count from sending the first.
+func (b *benchmark) burstThrough(ctx context.Context) (err error) {
+	s, c, err := b.serve(ctx, anywhere)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close(), s.Stop()) }()
+	if err := once(ctx, c, b.call, b.output); err != nil { // from here on numpy and sympy are loaded
+		return err
+	}
+	peak := watch(s.PID())
+	took, faults := make([]time.Duration, b.burst), make([]error, b.burst)
+	var wait sync.WaitGroup
+	began := time.Now()
+	for i := range took {
+		wait.Go(func() {
+			faults[i] = b.numbered(ctx, c, i)
+			took[i] = time.Since(began)
+		})
+	}
+	wait.Wait()
+	spent := time.Since(began)
+	most, err := peak()
+	if err != nil {
+		return err
+	}
+	p50, p99 := quantiles(took)
+	b.report.Add("burst", bench.Of("calls", float64(b.burst)), bench.Of("calls/s", float64(b.burst)/spent.Seconds()),
+		bench.Of("p50 ms", p50), bench.Of("p99 ms", p99), bench.Of("most MiB", float64(most)/(1<<20)))
+	return errors.Join(append(faults, ctx.Err())...)
+}
+
+// watch samples the memory of a process and all its children until the returned function is called, which returns the
+// highest number of bytes.
+func watch(pid int) func() (int64, error) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	var most int64
+	var fault error
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(200 * time.Millisecond); ; {
+			u, err := bench.Tree(pid)
+			if err != nil {
+				fault = err
+				return
+			}
+			most = max(most, u.Root+u.Others)
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() (int64, error) {
+		close(stop)
+		<-done
+		return most, fault
+	}
+}
+
+// underLoad is how many calls are in flight when the service is killed.
+const underLoad = 64
+
+// recover kills the service under load with SIGKILL, starts it again at the same address, and measures the time from
+// the kill to the first verdict of the new one. The client that made the load must get exactly one verdict on each
+// call, and the right one.
+func (b *benchmark) recover(ctx context.Context) error {
+	var took []float64
+	for range b.rounds {
+		ms, err := b.recoverOnce(ctx)
+		if err != nil {
+			return err
+		}
+		took = append(took, ms)
+	}
+	b.report.Add("recovery", bench.Of("ms", bench.Median(took)).AtMost(2000))
+	return nil
+}
+
+func (b *benchmark) recoverOnce(ctx context.Context) (ms float64, err error) {
+	s, loaded, err := b.serve(ctx, anywhere)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, loaded.Close(), s.Stop()) }()
+	if err := once(ctx, loaded, b.call, b.output); err != nil {
+		return 0, err
+	}
+	var stop atomic.Bool
+	var next atomic.Int64
+	var calls errgroup.Group
+	for range underLoad {
+		calls.Go(func() error {
+			for !stop.Load() {
+				if err := b.numbered(ctx, loaded, int(next.Add(1))); err != nil {
+					return fmt.Errorf("a call under way when the service was killed: %w", err)
+				}
+			}
+			return nil
+		})
+	}
+	time.Sleep(b.round)
+	began := time.Now()
+	s.Kill()
+	again, c, err := b.serve(ctx, loaded.address)
+	if err == nil {
+		s = again
+		err = errors.Join(once(ctx, c, plain, "3\n"), c.Close())
+		ms = bench.Milliseconds(time.Since(began))
+		time.Sleep(b.round)
+	}
+	stop.Store(true)
+	return ms, errors.Join(err, calls.Wait())
 }

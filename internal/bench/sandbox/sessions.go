@@ -1,4 +1,4 @@
-package main
+package sandbox
 
 import (
 	"context"
@@ -22,15 +22,16 @@ func (b *benchmark) sessions(ctx context.Context) (err error) {
 		return err
 	}
 	defer closeAfter(maker, &err)
-	for _, c := range []struct {
-		n    int
-		rate **float64
-	}{{manySessions, &b.result.Sessions}, {b.executor.Workers(), &b.result.WorkerSessions}, {1, &b.result.Session}} {
-		rate, err := b.cells(ctx, maker, c.n)
+	for _, n := range []int{manySessions, b.executor.Workers(), 1} {
+		rate, err := b.cells(ctx, maker, n)
 		if err != nil {
 			return err
 		}
-		*c.rate = &rate
+		figure := bench.Of("cells/s", rate)
+		if n == manySessions {
+			figure = figure.AtLeast(20000)
+		}
+		b.report.Add(fmt.Sprintf("%d sessions", n), figure)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package sandbox
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (b *benchmark) stuck(ctx context.Context) error {
 		}
 		losses = append(losses, 1-among/alone)
 	}
-	b.result.StuckLoss = pointer(bench.Median(losses))
+	b.report.Add("endless loops among good calls", bench.Of("share lost", bench.Median(losses)).AtMost(0.15))
 	return nil
 }
 
@@ -70,7 +70,7 @@ var errGoodDone = errors.New("the good calls are done")
 
 // loop runs an endless loop until it ends.
 func (b *benchmark) loop(ctx context.Context) error {
-	results, err := b.executor.Run(ctx, []sandbox.Call{{Code: endless, Packages: b.packages}})
+	results, err := b.executor.Run(ctx, []sandbox.Call{{Code: endless, Packages: b.call.Packages}})
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,8 @@
-package main
+package sandbox
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
@@ -14,25 +13,16 @@ import (
 // batchSize is how many calls are submitted at once when throughput is measured.
 const batchSize = 64
 
-// loaded is the call that is measured. plain replaces it if numpy and sympy are not installed.
-var (
-	loaded = program{code: "import numpy as np; print(int(np.arange(10).sum()))", output: "45\n"}
-	plain  = program{code: "print(1+2)", output: "3\n"}
-)
-
-// program is code and its expected output.
-type program struct{ code, output string }
-
 // subject is the sandbox that is measured, in this process, and the call.
 type subject struct {
 	executor *zygote.Executor
 	python   string // the executor's interpreter; "" if the executor finds one
-	packages string
 	call     sandbox.Call
 	output   string
-	versions map[string]string
-	unloaded error // why numpy and sympy are not loaded
 }
+
+// theCall needs numpy and sympy.
+var theCall = sandbox.Call{Code: "import numpy as np; print(int(np.arange(10).sum()))", Packages: sandbox.PackagesSympy}
 
 func openSubject(ctx context.Context) (subject, error) {
 	python := bench.SandboxPython()
@@ -40,54 +30,12 @@ func openSubject(ctx context.Context) (subject, error) {
 	if err != nil {
 		return subject{}, err
 	}
-	_, version := executor.Python()
-	s := subject{executor: executor, python: python, versions: map[string]string{"python": version}}
-	s.take(loaded, sandbox.PackagesSympy)
-	if s.unloaded = s.one(ctx); s.unloaded != nil {
-		s.take(plain, sandbox.PackagesBare)
-		if err := s.one(ctx); err != nil {
-			executor.Close()
-			return subject{}, err
-		}
-		return s, nil
-	}
-	versions, err := s.ask(ctx)
-	if err != nil {
+	s := subject{executor: executor, python: python, call: theCall, output: "45\n"}
+	if err := s.one(ctx); err != nil {
 		executor.Close()
-		return subject{}, err
+		return subject{}, fmt.Errorf("%w (tools/sandbox-python.sh makes a Python with numpy and sympy)", err)
 	}
-	maps.Copy(s.versions, versions)
 	return s, nil
-}
-
-func (s *subject) take(p program, packages string) {
-	s.packages, s.output = packages, p.output
-	s.call = sandbox.Call{Code: p.code, Packages: packages}
-}
-
-// ask returns the versions of the loaded packages.
-func (s *subject) ask(ctx context.Context) (map[string]string, error) {
-	call := s.call
-	call.Code = "import numpy, sympy; print(numpy.__version__, sympy.__version__)"
-	results, err := s.executor.Run(ctx, []sandbox.Call{call})
-	if err != nil {
-		return nil, err
-	}
-	words := strings.Fields(results[0].Stdout)
-	if len(words) != 2 {
-		return nil, fmt.Errorf("ask for versions: got %s, %q", results[0].Status, results[0].Stderr)
-	}
-	return map[string]string{"numpy": words[0], "sympy": words[1]}, nil
-}
-
-// absent returns the initial list of missing figures.
-func (s *subject) absent() map[string]string {
-	absent := map[string]string{}
-	if s.unloaded != nil {
-		absent["versions.numpy"] = "numpy and sympy are not loaded, so all figures are of a bare interpreter: " +
-			s.unloaded.Error()
-	}
-	return absent
 }
 
 // one runs the call by itself.

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 // fake answers as a server of the dialect does, with so many tokens.
@@ -58,9 +60,11 @@ func TestCompare(t *testing.T) {
 	}
 	rows, err := compare(t.Context(), []side{constant("ours", 30), constant("theirs", 20)}, 4, 3)
 	require.NoError(t, err)
-	require.Equal(t, []row{
-		{Side: "ours", Streams: 4, Rounds: 3, Throughput: 120, FirstP50: 250, FirstP99: 250},
-		{Side: "theirs", Streams: 4, Rounds: 3, Throughput: 80, Ratio: 1.5, FirstP50: 250, FirstP99: 250},
+	require.Equal(t, []bench.Row{
+		{What: "4 streams, ours", Figures: []bench.Figure{bench.Of("tokens/s", 120), bench.Of("ours ÷ it", 1),
+			bench.Of("first token p50 ms", 250), bench.Of("p99 ms", 250)}},
+		{What: "4 streams, theirs", Figures: []bench.Figure{bench.Of("tokens/s", 80), bench.Of("ours ÷ it", 1.5),
+			bench.Of("first token p50 ms", 250), bench.Of("p99 ms", 250)}},
 	}, rows)
 	_, err = numbers("1,x")
 	require.ErrorContains(t, err, `"x" is not a positive number`)

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -64,18 +64,16 @@ func words(folder string) ([][]int32, error) {
 	return out, nil
 }
 
-// places says where the programs are.
-type places struct{ binary, llama, vllm string }
-
 // contest is what is compared: sides that run at the same time and take turns.
 type contest struct {
-	m       model
-	w       load
-	at      places
-	threads int
-	streams int // at most
-	sides   []side
-	stops   []func()
+	m                           model
+	w                           load
+	binary, llamaPath, vllmPath string
+	threads, rounds             int
+	loads                       []int
+	streams                     int // at most
+	sides                       []side
+	stops                       []func()
 }
 
 // stop ends the servers.
@@ -101,7 +99,7 @@ func (c *contest) server(ctx context.Context, name string, d dialect, variables 
 // ropewalk adds our server.
 func (c *contest) ropewalk(ctx context.Context) error {
 	return c.server(ctx, "ropewalk serve", ropewalk, nil, func(port string) []string {
-		return []string{c.at.binary, "serve", c.m.folder, "--listen", "127.0.0.1:" + port, "--threads",
+		return []string{c.binary, "serve", c.m.folder, "--listen", "127.0.0.1:" + port, "--threads",
 			strconv.Itoa(c.threads), "--rows", strconv.Itoa(c.streams), "--name", "model"}
 	})
 }
@@ -110,7 +108,7 @@ func (c *contest) ropewalk(ctx context.Context) error {
 func (c *contest) llama(ctx context.Context, name, file string) error {
 	all := strconv.Itoa(c.streams * (c.w.prompt + c.w.tokens + 16)) // tokens of all slots together
 	return c.server(ctx, name, llama, nil, func(port string) []string {
-		return []string{c.at.llama, "-m", file, "--host", "127.0.0.1", "--port", port, "--threads",
+		return []string{c.llamaPath, "-m", file, "--host", "127.0.0.1", "--port", port, "--threads",
 			strconv.Itoa(c.threads), "--parallel", strconv.Itoa(c.streams), "-c", all, "--log-disable"}
 	})
 }
@@ -124,24 +122,19 @@ var vllmVariables = []string{"VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_B
 func (c *contest) vllm(ctx context.Context) error {
 	variables := append([]string{"OMP_NUM_THREADS=" + strconv.Itoa(c.threads)}, vllmVariables...)
 	return c.server(ctx, "vLLM, float32", vllm, variables, func(port string) []string {
-		return []string{c.at.vllm, "serve", c.m.folder, "--host", "127.0.0.1", "--port", port, "--dtype", "float32",
+		return []string{c.vllmPath, "serve", c.m.folder, "--host", "127.0.0.1", "--port", port, "--dtype", "float32",
 			"--served-model-name", "model", "--generation-config", "vllm", "--max-num-seqs", strconv.Itoa(c.streams),
 			"--max-model-len", strconv.Itoa(c.w.prompt + c.w.tokens + 16)}
 	})
 }
 
-// engine adds our engine, in this process.
-func (c *contest) engine(ctx context.Context) (policy.Engine, error) {
-	e, err := cpu.Open(cpu.Options{Threads: c.threads})
+// openEngine opens our engine with a model.
+func openEngine(ctx context.Context, threads int, folder string) (policy.Engine, error) {
+	e, err := cpu.Open(cpu.Options{Threads: threads})
 	if err != nil {
 		return nil, err
 	}
-	c.stops = append(c.stops, func() { _ = e.Close() }) // nothing is written
-	if err := e.Load(ctx, policy.RolePolicy, c.m.folder, false); err != nil {
-		return nil, err
-	}
-	c.sides = append(c.sides, c.w.direct(e))
-	return e, nil
+	return e, e.Load(ctx, policy.RolePolicy, folder, false)
 }
 
 // direct is our engine without a server: the streams are the rows of one batch.

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import "math"
 
@@ -12,7 +12,7 @@ type model struct {
 	prefill float64 // tokens a second
 }
 
-// seconds is how long k steps of n rows take that hold read tokens at the beginning, at speed 1. Each step adds n
+// seconds is how long k steps of n rows take that hold read tokens at the beginning. Each step adds n
 // tokens, so that the sum over the steps is a quadratic in k.
 func (m *model) seconds(k float64, n int, read float64) float64 {
 	return k*(m.base+m.row*float64(n)+m.context*read) + m.context*float64(n)*k*k/2
@@ -41,8 +41,6 @@ type keep struct{ rollout, stamp int }
 type engine struct {
 	model
 	id      int
-	speed   float64 // of now; 0 = lost
-	life    int     // raised when the engine is lost: its caches are void
 	now     float64
 	wakes   float64 // when it has something to report
 	done    float64 // decode steps
@@ -67,7 +65,6 @@ type flight struct {
 	prefix   int // tokens before those
 	attempt  int
 	engine   int
-	life     int
 	begun    float64 // count of steps at which its row began
 	place    place
 	cached   int // tokens, while kept
@@ -87,7 +84,7 @@ const (
 )
 
 func newEngine(id int, m model, flights []flight) *engine {
-	return &engine{model: m, id: id, speed: 1, wakes: math.Inf(1), flights: flights,
+	return &engine{model: m, id: id, wakes: math.Inf(1), flights: flights,
 		heap: heap[row]{less: func(a, b *row) bool {
 			return a.ends < b.ends || a.ends == b.ends && a.rollout < b.rollout
 		}}}
@@ -100,8 +97,8 @@ func (e *engine) advance(to float64) {
 	}
 	from := max(e.now, min(e.stall, to))
 	e.busy += from - e.now
-	if from < to && e.active > 0 && e.speed > 0 {
-		k := e.steps((to-from)*e.speed, e.active, e.read)
+	if from < to && e.active > 0 {
+		k := e.steps(to-from, e.active, e.read)
 		e.done += k
 		e.read += k * float64(e.active)
 		e.used += k * float64(e.active)
@@ -113,8 +110,6 @@ func (e *engine) advance(to float64) {
 // next is when the engine has something to report: the prefixes are computed, a turn ends, or the cache is full.
 func (e *engine) next() float64 {
 	switch {
-	case e.speed == 0:
-		return math.Inf(1)
 	case len(e.joining) > 0:
 		return max(e.stall, e.now)
 	case e.active == 0:
@@ -124,7 +119,7 @@ func (e *engine) next() float64 {
 	if room := float64(e.tokens) - e.used; room < k*float64(e.active) {
 		k = max(room, 0) / float64(e.active)
 	}
-	return max(e.stall, e.now) + e.seconds(k, e.active, e.read)/e.speed
+	return max(e.stall, e.now) + e.seconds(k, e.active, e.read)
 }
 
 // decodes reports whether a row is not void.
@@ -181,7 +176,7 @@ func (e *engine) ended() (rollout int, ok bool) {
 }
 
 // has reports whether a flight's tokens are on the engine.
-func (e *engine) has(f *flight) bool { return f.engine == e.id && f.life == e.life }
+func (e *engine) has(f *flight) bool { return f.engine == e.id }
 
 // start begins a flight's turn, whose first cached tokens are in the cache if the flight is there.
 func (e *engine) start(i, attempt int) {
@@ -191,10 +186,10 @@ func (e *engine) start(i, attempt int) {
 		e.drop(f)
 	}
 	f.stamp++
-	f.engine, f.life, f.attempt, f.place, f.cached = e.id, e.life, attempt, joining, 0
+	f.engine, f.attempt, f.place, f.cached = e.id, attempt, joining, 0
 	f.computes = f.prefix - have
 	e.used += float64(f.prefix)
-	e.stall = max(e.stall, e.now) + float64(f.computes)/e.prefill/e.speed
+	e.stall = max(e.stall, e.now) + float64(f.computes)/e.prefill
 	e.joining = append(e.joining, row{rollout: i, attempt: attempt})
 	e.shed()
 }
@@ -216,7 +211,7 @@ func (e *engine) drop(f *flight) (generated int) {
 		}
 	case joining: // an engine does not compute a prefix that no one waits for
 		e.used -= float64(f.prefix)
-		e.stall = max(e.now, e.stall-float64(f.computes)/e.prefill/e.speed)
+		e.stall = max(e.now, e.stall-float64(f.computes)/e.prefill)
 	case holding:
 		e.used -= float64(f.cached)
 	case kept:
@@ -258,21 +253,6 @@ func (e *engine) caches(f *flight) int {
 		return 0
 	}
 	return f.cached
-}
-
-// run changes the engine's speed; 0 loses it.
-func (e *engine) run(speed float64) {
-	if speed == 0 {
-		for _, r := range e.decoded() {
-			e.drop(&e.flights[r.rollout])
-		}
-		e.life++
-		e.active, e.read, e.used, e.keeps, e.stall = 0, 0, 0, 0, 0
-		e.joining, e.kept, e.heap.items = nil, nil, nil
-	} else if e.stall > e.now && e.speed > 0 {
-		e.stall = e.now + (e.stall-e.now)*e.speed/speed
-	}
-	e.speed = speed
 }
 
 // decoded returns the rows that decode.

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 // heap is a binary heap without interfaces: its less decides.
 type heap[T any] struct {

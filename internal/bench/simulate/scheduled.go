@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"fmt"
@@ -30,8 +30,9 @@ func schedule(j *job, settings scheduler.Settings) (*outcome, error) {
 	}
 	s := &scheduled{world: newWorld(j, stretch), beat: heartbeat}
 	var engines []scheduler.Engine
-	for _, m := range j.engines {
-		engines = append(engines, scheduler.Engine{Capacity: m.tokens, Rows: m.rows, Prefill: m.prefill})
+	for range j.engines {
+		engines = append(engines, scheduler.Engine{Capacity: j.engine.tokens, Rows: j.engine.rows,
+			Prefill: j.engine.prefill})
 	}
 	var err error
 	if s.core, err = scheduler.New(settings, engines); err != nil {
@@ -40,7 +41,7 @@ func schedule(j *job, settings scheduler.Settings) (*outcome, error) {
 	for i := range j.rollouts {
 		r := &j.rollouts[i]
 		s.tell(scheduler.Event{Kind: scheduler.Submit, Episode: i,
-			Spec: scheduler.Spec{Group: r.group, Class: r.class, Prompt: r.prompt, Most: r.most, Stretch: s.stretch}})
+			Spec: scheduler.Spec{Group: r.group, Prompt: r.prompt, Most: r.most, Stretch: s.stretch}})
 	}
 	if err := s.run(); err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (s *scheduled) run() error {
 			return nil
 		}
 		s.now = max(min(at, s.beat), s.now)
-		s.happen(s.report, s.hear, s.struck)
+		s.happen(s.report, s.hear)
 		s.rates()
 	}
 	return nil
@@ -129,15 +130,6 @@ func (s *scheduled) hear(c call) {
 		Cached: cached})
 }
 
-func (s *scheduled) struck(e *engine, x failure) {
-	switch x.speed {
-	case 0:
-		s.tell(scheduler.Event{Kind: scheduler.Lost, Engine: e.id})
-	case 1:
-		s.tell(scheduler.Event{Kind: scheduler.Joined, Engine: e.id})
-	}
-}
-
 // rates tells the core how fast the engines are, if it is time.
 func (s *scheduled) rates() {
 	if s.beat > s.now {
@@ -146,9 +138,9 @@ func (s *scheduled) rates() {
 	s.beat += heartbeat
 	for _, e := range s.engines {
 		e.advance(s.now)
-		if e.active > 0 && e.speed > 0 {
+		if e.active > 0 {
 			s.tell(scheduler.Event{Kind: scheduler.Rate, Engine: e.id,
-				PerToken: e.seconds(1, e.active, e.read) / e.speed})
+				PerToken: e.seconds(1, e.active, e.read)})
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"math"
@@ -38,16 +38,14 @@ func TestTheModel(t *testing.T) {
 			[]rollout{one(100, turn{tokens: 10, result: 50, tool: 0.25}, turn{tokens: 1})}, 2 + 10 + 0.25 + 1 + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &job{engines: []model{tt.engine}, rollouts: tt.rollouts}
+			j := &job{engines: 1, engine: tt.engine, rollouts: tt.rollouts}
 			out, err := schedule(j, worst)
 			require.NoError(t, err)
-			require.InDelta(t, tt.want, out.Makespan, 0.01)
+			require.InDelta(t, tt.want, out.makespan, 0.01)
 			require.InDelta(t, tt.want, bound(j), 0.01)
-			for _, together := range []bool{true, false} {
-				out, err := allocate(j, together)
-				require.NoError(t, err)
-				require.InDelta(t, tt.want, out.Makespan, 0.01)
-			}
+			out, err = allocate(j)
+			require.NoError(t, err)
+			require.InDelta(t, tt.want, out.makespan, 0.01)
 		})
 	}
 }
@@ -57,34 +55,31 @@ func TestTheModel(t *testing.T) {
 func TestStaticEvictsHalf(t *testing.T) {
 	m := plain
 	m.tokens = 100
-	j := &job{engines: []model{m}}
+	j := &job{engines: 1, engine: m}
 	for range 4 {
 		j.rollouts = append(j.rollouts, rollout{prompt: 10, most: 40, turns: []turn{{tokens: 30}}})
 	}
-	out, err := allocate(j, false)
+	out, err := allocate(j)
 	require.NoError(t, err)
 	// 4·25 tokens fill the cache after 15 steps; two end after 30, and the others have 15 left
-	require.InDelta(t, 45, out.Makespan, 0.01)
-	require.Equal(t, 2, out.Evictions)
+	require.InDelta(t, 45, out.makespan, 0.01)
+	require.Equal(t, 2, out.evictions)
 	out, err = schedule(j, worst)
 	require.NoError(t, err)
-	require.Zero(t, out.Evictions)
-	require.InDelta(t, 60, out.Makespan, 0.01)
+	require.Zero(t, out.evictions)
+	require.InDelta(t, 60, out.makespan, 0.01)
 	out, err = schedule(j, scheduler.Settings{Reserve: scheduler.Expected, Length: 20, Margin: 1})
 	require.NoError(t, err)
-	require.Positive(t, out.Evictions)
+	require.Positive(t, out.evictions)
 }
 
 // Together, calls wait until the turns of all rollouts have ended.
 func TestStaticWaitsForAll(t *testing.T) {
-	j := &job{engines: []model{plain}, rollouts: []rollout{
+	j := &job{engines: 1, engine: plain, rollouts: []rollout{
 		one(1, turn{tokens: 1, tool: 5, result: 1}, turn{tokens: 1}), one(1, turn{tokens: 10})}}
-	all, err := allocate(j, true)
+	all, err := allocate(j)
 	require.NoError(t, err)
-	require.InDelta(t, 16, all.Makespan, 0.01)
-	none, err := allocate(j, false)
-	require.NoError(t, err)
-	require.InDelta(t, 10, none.Makespan, 0.01)
+	require.InDelta(t, 16, all.makespan, 0.01)
 }
 
 // Every workload, cut to 1,500 rollouts: nothing is lost or evicted, no schedule beats the bound, and the same workload
@@ -93,38 +88,24 @@ func TestWorkloads(t *testing.T) {
 	for _, w := range workloads {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			w.rollouts, w.evaluated = min(w.rollouts, 1500), min(w.evaluated, 500)
+			w.rollouts = min(w.rollouts, 1500)
 			c, err := w.compare()
 			require.NoError(t, err)
-			for _, out := range []*outcome{c.Scheduler, c.Worst, c.Static, c.Asynchronous} {
-				require.GreaterOrEqual(t, out.Makespan, c.Bound*(1-1e-6))
-				require.True(t, out.Idle >= -1e-9 && out.Idle <= 1)
+			for _, out := range []*outcome{c.scheduler, c.static} {
+				require.GreaterOrEqual(t, out.makespan, c.bound*(1-1e-6))
+				require.True(t, out.idle >= -1e-9 && out.idle <= 1)
 			}
-			require.Zero(t, c.Scheduler.Evictions+c.Worst.Evictions)
+			require.Zero(t, c.scheduler.evictions)
 			j := w.drawn()
 			require.Len(t, j.rollouts, w.rollouts)
 			again, err := schedule(j, j.settings())
 			require.NoError(t, err)
-			require.Equal(t, c.Scheduler, again)
+			require.Equal(t, c.scheduler, again)
 			for _, r := range j.rollouts {
 				require.LessOrEqual(t, r.held(), r.most)
 			}
 		})
 	}
-}
-
-// A simulation whose engines are all lost ends with an error.
-func TestNothingIsLeft(t *testing.T) {
-	j := &job{engines: []model{plain}, rollouts: []rollout{one(1, turn{tokens: 10})}, failures: []failure{lost(2, 0)}}
-	_, err := schedule(j, scheduler.Default())
-	require.ErrorContains(t, err, "1 of 1 rollouts have not ended")
-	_, err = allocate(j, true)
-	require.Error(t, err)
-	j.failures = append(j.failures, back(5, 0))
-	out, err := schedule(j, scheduler.Default())
-	require.NoError(t, err)
-	require.InDelta(t, 15, out.Makespan, 0.01)
-	require.InDelta(t, 13, bound(j), 0.01, "work counts only while the engine is there")
 }
 
 // The time in which steps are done is the inverse of the steps that are done in a time.

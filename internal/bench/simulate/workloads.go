@@ -1,10 +1,8 @@
-package main
+package simulate
 
 import (
 	"math"
 	"math/rand/v2"
-
-	"github.com/ropewalk/ropewalk/rl/scheduler"
 )
 
 // distribution is a random number that is cut to least and most.
@@ -78,91 +76,44 @@ var (
 
 func (d distribution) atLeast(x float64) distribution { d.least = x; return d }
 
-// The change of a task: its tools, or its tokens.
-func (t task) tools(d distribution) task  { t.tool = d; return t }
-func (t task) length(d distribution) task { t.tokens = d; return t }
-func (t task) upTo(limit int) task        { t.limit = limit; return t }
-
 // Engines, estimated from published sizes and rates of hardware: a model in bfloat16, and the GPU's memory.
 var (
 	small1B  = model{940_000, 256, 0.005, 25e-6, 26e-9, 40_000}  // 1.5B, 40 GB
 	qwen7B   = model{860_000, 256, 0.0085, 38e-6, 24e-9, 26_000} // 7B, 80 GB
 	qwen7B40 = model{295_000, 256, 0.016, 122e-6, 53e-9, 8_000}  // 7B, 40 GB
-	l40s     = model{171_000, 128, 0.028, 110e-6, 218e-9, 9_000} // 7B, 48 GB
 	qwen14B  = model{760_000, 256, 0.010, 54e-6, 44e-9, 18_000}  // 14B, 192 GB
 	qwen32B  = model{760_000, 256, 0.011, 45e-6, 28e-9, 22_000}  // 32B, four of 80 GB as one engine
 )
 
-// workload is engines, rollouts in groups of one prompt, and what happens to the engines.
+// workload is engines, and rollouts in groups of one prompt.
 type workload struct {
-	name              string
-	engines           int
-	engine            model
-	rollouts, group   int
-	task              task
-	failures          []failure
-	others, evaluated int   // further engines, and the last rollouts, of the class evaluation in groups of one
-	other             model // what the further engines are
+	name            string
+	engines         int
+	engine          model
+	rollouts, group int
+	task            task
 }
-
-func lost(at float64, engine int) failure { return failure{at, engine, 0} }
-func back(at float64, engine int) failure { return failure{at, engine, 1} }
-func slow(at float64, engine int) failure { return failure{at, engine, 0.1} }
 
 // workloads are the rows of the table: up to 16 rollouts for each engine, then 64 to 1,024, then 4,096.
 var workloads = []workload{
-	{name: "cluster-256-few", engines: 256, engine: qwen14B, rollouts: 1024, group: 16, task: programs},
-	{name: "cluster-256-lost", engines: 256, engine: qwen14B, rollouts: 2048, group: 16, task: programs,
-		failures: []failure{lost(5, 17), lost(20, 101), lost(30, 102), lost(60, 200)}},
-	{name: "lost-few", engines: 16, engine: qwen32B, rollouts: 128, group: 8, task: software,
-		failures: []failure{lost(60, 3)}},
-	{name: "math-few", engines: 64, engine: qwen7B, rollouts: 512, group: 8, task: mathematics},
-	{name: "reasoning-few", engines: 64, engine: qwen14B, rollouts: 512, group: 8,
-		task: reasoning.length(pareto(1500, 1.2, 30000))},
-	{name: "search-few", engines: 16, engine: qwen7B, rollouts: 128, group: 8, task: searching},
-	{name: "swe-few", engines: 16, engine: qwen32B, rollouts: 128, group: 8, task: software},
-	{name: "webshop-few", engines: 16, engine: qwen7B, rollouts: 128, group: 16, task: shopping},
-	{name: "alfworld-few", engines: 8, engine: small1B, rollouts: 128, group: 8, task: household},
-
-	{name: "cluster-256-small", engines: 256, engine: qwen14B, rollouts: 16384, group: 32,
-		task: rstar2.tools(lognormal(0.3, 1, 10))},
-	{name: "browse-30s", engines: 32, engine: qwen7B, rollouts: 4096, group: 8, task: browsing},
-	{name: "swe", engines: 16, engine: qwen32B, rollouts: 2048, group: 8, task: software},
-	{name: "alfworld", engines: 8, engine: small1B, rollouts: 2048, group: 8, task: household},
-	{name: "math-small", engines: 4, engine: qwen7B, rollouts: 1024, group: 16, task: mathematics},
-	{name: "reasoning-tail", engines: 16, engine: qwen14B, rollouts: 4096, group: 16, task: reasoning},
-	{name: "rstar2", engines: 64, engine: qwen14B, rollouts: 16384, group: 32, task: rstar2},
-	{name: "rstar2-12k", engines: 64, engine: qwen14B, rollouts: 16384, group: 32,
-		task: rstar2.length(lognormal(900, 0.8, endless)).upTo(14336)},
-	{name: "cluster-256", engines: 256, engine: qwen14B, rollouts: 131072, group: 32,
-		task: rstar2.tools(lognormal(0.3, 1, 10))},
-	{name: "l40s", engines: 16, engine: l40s, rollouts: 8192, group: 16, task: func() task {
-		t := mathematics.length(lognormal(300, 0.7, endless)).upTo(4096)
-		t.difficulty = 0.4
-		return t
-	}()},
-	{name: "math-memory", engines: 8, engine: qwen7B40, rollouts: 4096, group: 16,
-		task: mathematics.length(lognormal(700, 0.8, endless))},
-	{name: "mixed-gpus", engines: 8, engine: qwen7B, others: 8, other: qwen7B40, rollouts: 8192, group: 16,
-		task: mathematics},
-	{name: "search-slow", engines: 16, engine: qwen7B, rollouts: 8192, group: 8,
-		task: searching.tools(lognormal(8, 0.7, 30))},
-	{name: "webshop", engines: 16, engine: qwen7B, rollouts: 8192, group: 16, task: shopping},
-	{name: "slow-and-lost", engines: 4, engine: qwen7B, rollouts: 4096, group: 8,
-		task: searching.tools(lognormal(4, 0.7, 30)), failures: []failure{slow(1, 1), lost(60, 2)}},
-
-	{name: "alfworld-large", engines: 16, engine: small1B, rollouts: 65536, group: 8, task: household},
-	{name: "code-tests", engines: 32, engine: qwen14B, rollouts: 131072, group: 16, task: programs},
-	{name: "evaluation-too", engines: 8, engine: qwen7B, rollouts: 32768, group: 16, task: mathematics,
-		evaluated: 8192},
-	{name: "lost-engines", engines: 16, engine: qwen7B, rollouts: 65536, group: 16, task: mathematics,
-		failures: []failure{lost(40, 3), lost(70, 4), lost(90, 9), back(120, 4)}},
-	{name: "math-1.5b", engines: 4, engine: small1B, rollouts: 16384, group: 16, task: mathematics},
-	{name: "math-large", engines: 32, engine: qwen7B, rollouts: 131072, group: 16, task: mathematics},
-	{name: "math-offpolicy", engines: 8, engine: qwen7B, rollouts: 32768, group: 8, task: mathematics},
-	{name: "search", engines: 16, engine: qwen7B, rollouts: 65536, group: 8, task: searching},
-	{name: "slow-engine", engines: 8, engine: qwen7B, rollouts: 32768, group: 16, task: mathematics,
-		failures: []failure{slow(40, 2)}},
+	{"cluster-256-few", 256, qwen14B, 1024, 16, programs},
+	{"math-few", 64, qwen7B, 512, 8, mathematics},
+	{"reasoning-few", 64, qwen14B, 512, 8, reasoning},
+	{"search-few", 16, qwen7B, 128, 8, searching},
+	{"webshop-few", 16, qwen7B, 128, 16, shopping},
+	{"browse-30s", 32, qwen7B, 4096, 8, browsing},
+	{"swe", 16, qwen32B, 2048, 8, software},
+	{"alfworld", 8, small1B, 2048, 8, household},
+	{"reasoning-tail", 16, qwen14B, 4096, 16, reasoning},
+	{"rstar2", 64, qwen14B, 16384, 32, rstar2},
+	{"cluster-256", 256, qwen14B, 131072, 32, rstar2},
+	{"math-memory", 8, qwen7B40, 4096, 16, mathematics},
+	{"webshop", 16, qwen7B, 8192, 16, shopping},
+	{"alfworld-large", 16, small1B, 65536, 8, household},
+	{"code-tests", 32, qwen14B, 131072, 16, programs},
+	{"math-1.5b", 4, small1B, 16384, 16, mathematics},
+	{"math-large", 32, qwen7B, 131072, 16, mathematics},
+	{"search", 16, qwen7B, 65536, 8, searching},
 }
 
 // turn is one turn of a rollout.
@@ -175,7 +126,6 @@ type turn struct {
 // rollout is an episode with the lengths that it turns out to have.
 type rollout struct {
 	group, prompt, most int // most: tokens that it may come to hold
-	class               scheduler.Class
 	turns               []turn
 }
 
@@ -188,18 +138,11 @@ func (r *rollout) held() int {
 	return n
 }
 
-// failure is a change of an engine's speed; 0 loses it, 1 is its own.
-type failure struct {
-	at     float64
-	engine int
-	speed  float64
-}
-
 // job is a drawn workload: all that a simulation needs.
 type job struct {
-	engines  []model
+	engines  int
+	engine   model
 	rollouts []rollout
-	failures []failure // in the order of time
 }
 
 // seed is that of every workload.
@@ -207,23 +150,13 @@ const seed = 1
 
 // drawn draws the lengths and times. Every rollout has a stream of its own.
 func (w *workload) drawn() *job {
-	j := &job{failures: w.failures}
-	for range w.engines {
-		j.engines = append(j.engines, w.engine)
-	}
-	for range w.others {
-		j.engines = append(j.engines, w.other)
-	}
-	trained := w.rollouts - w.evaluated
+	j := &job{engines: w.engines, engine: w.engine}
 	for i := range w.rollouts {
-		group, class := i/w.group, scheduler.Class(0)
-		if i >= trained {
-			group, class = (trained+w.group-1)/w.group+i-trained, scheduler.Evaluation
-		}
+		group := i / w.group
 		shared := rand.New(rand.NewPCG(seed, uint64(group)<<1|1))
 		factor := lognormal(1, w.task.difficulty, endless).of(shared)
 		r := w.task.rollout(rand.New(rand.NewPCG(seed, uint64(i)<<1)), factor)
-		r.group, r.class = group, class
+		r.group = group
 		j.rollouts = append(j.rollouts, r)
 	}
 	return j
@@ -238,7 +171,8 @@ func (t *task) rollout(rng *rand.Rand, factor float64) rollout {
 		room -= int(next.tokens)
 		result, seconds := int(t.result.of(rng)), t.tool.of(rng)
 		if k+1 == turns || room-result < 1 { // the answer; or the result does not fit any more
-			return rollout{r.group, r.prompt, r.most, r.class, append(r.turns, next)}
+			r.turns = append(r.turns, next)
+			return r
 		}
 		room -= result
 		next.result, next.tool = int32(result), float32(seconds)

@@ -1,11 +1,11 @@
-package main
+package simulate
 
 import (
 	"fmt"
 	"math"
 )
 
-// world is what both drivers share: engines, tool calls, failures and the clock.
+// world is what both drivers share: engines, tool calls and the clock.
 type world struct {
 	job       *job
 	now       float64
@@ -13,11 +13,10 @@ type world struct {
 	stretch   int // tokens after which engines stop a turn; 0 = never
 	flights   []flight
 	calls     heap[call]
-	count     int       // of calls so far
-	failures  []failure // still to come
-	ended     int       // rollouts
-	evictions int       // rows that an engine dropped because its cache was full
-	last      float64   // when the last rollout ended
+	count     int     // of calls so far
+	ended     int     // rollouts
+	evictions int     // rows that an engine dropped because its cache was full
+	last      float64 // when the last rollout ended
 }
 
 // call is a tool call that runs.
@@ -28,10 +27,10 @@ type call struct {
 }
 
 func newWorld(j *job, stretch int) *world {
-	w := &world{job: j, stretch: stretch, flights: make([]flight, len(j.rollouts)), failures: j.failures,
+	w := &world{job: j, stretch: stretch, flights: make([]flight, len(j.rollouts)),
 		calls: heap[call]{less: func(a, b *call) bool { return a.at < b.at || a.at == b.at && a.order < b.order }}}
-	for i, m := range j.engines {
-		w.engines = append(w.engines, newEngine(i, m, w.flights))
+	for i := range j.engines {
+		w.engines = append(w.engines, newEngine(i, j.engine, w.flights))
 	}
 	for i := range w.flights {
 		r := &j.rollouts[i]
@@ -58,14 +57,11 @@ func (w *world) next() float64 {
 	if len(w.calls.items) > 0 {
 		at = min(at, w.calls.items[0].at)
 	}
-	if len(w.failures) > 0 {
-		at = min(at, w.failures[0].at)
-	}
 	return at
 }
 
-// happen tells report of the engines whose moment has come, hear of calls that are answered, and struck of failures.
-func (w *world) happen(report func(*engine), hear func(call), struck func(*engine, failure)) {
+// happen tells report of the engines whose moment has come, and hear of calls that are answered.
+func (w *world) happen(report func(*engine), hear func(call)) {
 	for _, e := range w.engines {
 		if e.wakes <= w.now {
 			e.advance(w.now)
@@ -76,15 +72,6 @@ func (w *world) happen(report func(*engine), hear func(call), struck func(*engin
 	}
 	for len(w.calls.items) > 0 && w.calls.items[0].at <= w.now {
 		hear(w.calls.pop())
-	}
-	for len(w.failures) > 0 && w.failures[0].at <= w.now {
-		x := w.failures[0]
-		w.failures = w.failures[1:]
-		e := w.engines[x.engine]
-		e.advance(w.now)
-		e.run(x.speed)
-		w.set(e)
-		struck(e, x)
 	}
 }
 
@@ -145,9 +132,9 @@ func (w *world) answer(i int) {
 
 // outcome is what a simulation has measured.
 type outcome struct {
-	Makespan  float64 `json:"makespan_seconds"`
-	Idle      float64 `json:"idle"` // mean share of the makespan in which an engine does nothing
-	Evictions int     `json:"evictions"`
+	makespan  float64 // seconds
+	idle      float64 // mean share of the makespan in which an engine does nothing
+	evictions int
 }
 
 // outcome is what has been measured, or an error if not all rollouts have ended.
@@ -156,9 +143,9 @@ func (w *world) outcome() (*outcome, error) {
 		return nil, fmt.Errorf("after %.1f s nothing happens any more, and %d of %d rollouts have not ended", w.now,
 			len(w.flights)-w.ended, len(w.flights))
 	}
-	out := &outcome{Makespan: w.last, Evictions: w.evictions, Idle: 1}
+	out := &outcome{makespan: w.last, evictions: w.evictions, idle: 1}
 	for _, e := range w.engines {
-		out.Idle -= e.busy / w.last / float64(len(w.engines))
+		out.idle -= e.busy / w.last / float64(len(w.engines))
 	}
 	return out, nil
 }

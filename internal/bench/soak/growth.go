@@ -1,20 +1,10 @@
-package main
+package soak
 
 import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
-
-// growth is how much a quantity grew during the second half.
-type growth struct {
-	What   string  `json:"what"`
-	Middle float64 `json:"median"` // of the second half
-	By     float64 `json:"growth"` // slope times the length of the half
-	Bound  float64 `json:"bound"`
-}
-
-func (g growth) grows() bool { return g.By > g.Bound }
 
 // quantity is a resource in use, and how much it may grow during the second half: by an absolute bound above the
 // samples' noise, or by a share of its median.
@@ -37,8 +27,8 @@ func quantities() []quantity {
 	}
 }
 
-// grown fits the second half of the samples.
-func grown(samples []sample, length time.Duration) []growth {
+// grown returns how much each quantity grew during the second half, which its bound limits.
+func grown(samples []sample, length time.Duration) (all []bench.Row) {
 	half := length / 2
 	var x []float64
 	var second []sample
@@ -50,15 +40,14 @@ func grown(samples []sample, length time.Duration) []growth {
 	if len(second) == 0 {
 		return nil
 	}
-	var all []growth
 	for _, q := range quantities() {
 		var y []float64
 		for _, s := range second {
 			y = append(y, q.of(s.Usage))
 		}
 		middle := bench.Median(y)
-		all = append(all, growth{What: q.what, Middle: middle, By: bench.Slope(x, y) * half.Seconds(),
-			Bound: max(q.bound, q.share*middle)})
+		growth := bench.Of("growth", bench.Slope(x, y)*half.Seconds()).AtMost(max(q.bound, q.share*middle))
+		all = append(all, bench.Row{What: q.what, Figures: []bench.Figure{bench.Of("median", middle), growth}})
 	}
 	return all
 }

@@ -1,22 +1,24 @@
-package main
+package soak
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 // cellsOf is how many cells a session runs before it is closed.
 const cellsOf = 20
 
-// mostNoted is how many faults of each sort are kept with their full text.
+// mostNoted is how many faults are kept with their full text.
 const mostNoted = 20
 
 // load runs programs and sessions and counts their verdicts.
@@ -28,8 +30,7 @@ type load struct {
 
 	mu       sync.Mutex
 	verdicts map[string]map[string]int
-	wrong    []string
-	broken   []string
+	faults   []string // wrong verdicts and broken calls
 }
 
 func newLoad(ctx context.Context, e sandbox.Executor, s sandbox.Sessions) *load {
@@ -58,13 +59,13 @@ func (l *load) program(ctx context.Context, k kind) {
 		return // the soak has ended
 	}
 	if err != nil {
-		l.note(&l.broken, fmt.Sprintf("%s: %v", k.name, err))
+		l.note("broken: " + fmt.Sprintf("%s: %v", k.name, err))
 		return
 	}
 	r := results[0]
 	l.count(k.name, r.Status)
 	if fault := k.fault(i, r); fault != nil {
-		l.note(&l.wrong, fault.Error())
+		l.note("wrong: " + fault.Error())
 	}
 }
 
@@ -86,7 +87,7 @@ func (l *load) session(ctx context.Context) {
 		err = errors.Join(l.cells(ctx, s), s.Close())
 	}
 	if err != nil && ctx.Err() == nil {
-		l.note(&l.broken, "session: "+err.Error())
+		l.note("broken: " + "session: " + err.Error())
 	}
 }
 
@@ -103,7 +104,7 @@ func (l *load) cells(ctx context.Context, s sandbox.Session) error {
 		}
 		l.count("cell", r.Status)
 		if want := printed(int64(cell)); r.Status != sandbox.StatusOK || r.Stdout != want {
-			l.note(&l.wrong, fmt.Sprintf("cell %d ended as %s and printed %q, want %q", cell, r.Status, r.Stdout, want))
+			l.note(fmt.Sprintf("wrong: cell %d ended as %s and printed %q, want %q", cell, r.Status, r.Stdout, want))
 		}
 	}
 	return nil
@@ -118,17 +119,17 @@ func (l *load) count(name string, s sandbox.Status) {
 	l.verdicts[name][string(s)]++
 }
 
-func (l *load) note(into *[]string, line string) {
+func (l *load) note(fault string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(*into) < mostNoted {
-		*into = append(*into, line)
+	if len(l.faults) < mostNoted {
+		l.faults = append(l.faults, fault)
 	}
 }
 
-// soak runs the load for a time and fills in the result.
-func soak(ctx context.Context, e sandbox.Executor, s sandbox.Sessions, r *result, length time.Duration, inFlight int,
-	seed uint64) error {
+// soak runs the load for a time and adds what it has found.
+func soak(ctx context.Context, e sandbox.Executor, s sandbox.Sessions, r *bench.Report, length time.Duration,
+	inFlight int, seed uint64) error {
 	l := newLoad(ctx, e, s)
 	began := time.Now()
 	under, end := context.WithTimeout(ctx, length)
@@ -146,9 +147,17 @@ func soak(ctx context.Context, e sandbox.Executor, s sandbox.Sessions, r *result
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	r.Seconds, r.Calls = time.Since(began).Seconds(), l.calls.Load()
-	r.CallsPerS = float64(r.Calls) / r.Seconds
-	r.Verdicts, r.Wrong, r.Broken = l.verdicts, l.wrong, l.broken
-	r.Growth, r.Samples = grown(samples, length), len(samples)
+	spent := time.Since(began).Seconds()
+	r.Add("all", bench.Of("calls", float64(l.calls.Load())), bench.Of("calls/s", float64(l.calls.Load())/spent),
+		bench.Of("samples", float64(len(samples))))
+	for _, name := range slices.Sorted(maps.Keys(l.verdicts)) {
+		r.Note("verdicts of "+name, "%v", l.verdicts[name])
+	}
+	for _, row := range grown(samples, length) {
+		r.Add(row.What, row.Figures...)
+	}
+	for _, fault := range l.faults {
+		r.Add(fault, bench.Of("faults", 1).AtMost(0))
+	}
 	return nil
 }

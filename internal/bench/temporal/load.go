@@ -1,4 +1,4 @@
-package main
+package temporal
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -17,39 +16,11 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/bench/idle"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/workflows"
 )
-
-// figures of one load.
-type figures struct {
-	load
-	Activities float64 `json:"activities_per_second"`
-	Beats      float64 `json:"heartbeats_per_second"` // at most: one for each open activity every five seconds
-	Steps      float64 `json:"steps_per_second"`
-	P50        float64 `json:"schedule_to_start_p50_ms"`
-	P99        float64 `json:"schedule_to_start_p99_ms"`
-	History    int     `json:"history_bytes_per_step"` // of the step's workflow
-	Events     int     `json:"history_events_per_step"`
-	Server     float64 `json:"server_cores"` // processor seconds a second
-	Database   float64 `json:"database_cores"`
-	Load       float64 `json:"load_cores"`   // of the workers that do no work
-	Others     float64 `json:"others_cores"` // of all that has nothing to do with the measurement
-}
-
-// each is the processor time of server and database for an activity, in ms. Workflow tasks, heartbeats and polls are
-// part of it.
-func (f figures) each() float64 { return 1000 * (f.Server + f.Database) / max(f.Activities, 0.001) }
-
-// String is a row for people.
-func (f figures) String() string {
-	return fmt.Sprintf("%3d × %2d × %4g s: %6.1f activities/s, %5.2f steps/s, schedule to start p50 %5.0f ms, "+
-		"p99 %6.0f ms, %.0f heartbeats/s, %d bytes and %d events a step; %.1f ms an activity; "+
-		"cores: server %.2f, database %.2f, load %.2f, others %.2f",
-		f.Runs, f.Shards, f.Seconds, f.Activities, f.Steps, f.P50, f.P99, f.Beats, f.History, f.Events, f.each(),
-		f.Server, f.Database, f.Load, f.Others)
-}
 
 // turnsOfShards is the number of turns of an episode; the history of a step does not depend on it.
 const turnsOfShards = 4
@@ -61,11 +32,11 @@ const beats = 2 * time.Second
 const endless = 1 << 20
 
 // load puts a load on the server and measures it.
-func (o options) load(ctx context.Context, c client.Client, s *server, l load) (f figures, err error) {
+func (o options) load(ctx context.Context, c client.Client, s *server, l load) (out []bench.Figure, err error) {
 	starts := &delays{}
 	stop, err := work(c, starts, l)
 	if err != nil {
-		return f, err
+		return nil, err
 	}
 	defer stop()
 	var ids []string
@@ -74,7 +45,7 @@ func (o options) load(ctx context.Context, c client.Client, s *server, l load) (
 		if _, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueCPU},
 			workflows.TrainRunName, workflows.TrainRunInput{Run: id,
 				RecipeYAML: fmt.Sprintf("%d %d %d", l.Shards, turnsOfShards, endless)}); err != nil {
-			return f, fmt.Errorf("start a run: %w", err)
+			return nil, fmt.Errorf("start a run: %w", err)
 		}
 		ids = append(ids, id)
 	}
@@ -85,28 +56,33 @@ func (o options) load(ctx context.Context, c client.Client, s *server, l load) (
 	}()
 	// Runs start one after the other and then step at different times.
 	if err := sleep(ctx, 5*time.Second+time.Duration(l.Seconds*float64(time.Second))); err != nil {
-		return f, err
+		return nil, err
 	}
 	starts.reset()
-	from, own, all := time.Now(), ownTime(), busyTime()
+	from, own, all := time.Now(), bench.ProcessorTime(), busyTime()
 	if err := sleep(ctx, o.window); err != nil {
-		return f, err
+		return nil, err
 	}
 	to := time.Now()
-	f = starts.figures(to.Sub(from))
-	f.load, f.Load = l, (ownTime()-own)/to.Sub(from).Seconds()
-	f.Server = s.server.Used(from, to) / to.Sub(from).Seconds()
-	if s.database != nil {
-		f.Database = s.database.Used(from, to) / to.Sub(from).Seconds()
+	cores := func(m *bench.Meter) float64 {
+		if m == nil {
+			return 0
+		}
+		return m.Used(from, to) / to.Sub(from).Seconds()
 	}
-	f.Others = max(0, (busyTime()-all)/to.Sub(from).Seconds()-f.Server-f.Database-f.Load)
+	server, database := cores(s.server), cores(s.database)
+	load := (bench.ProcessorTime() - own).Seconds() / to.Sub(from).Seconds()
+	others := max(0, (busyTime()-all)/to.Sub(from).Seconds()-server-database-load)
 	d, err := c.DescribeWorkflowExecution(ctx, workflows.StepWorkflowID(ids[0], 1), "")
 	if err != nil {
-		return f, fmt.Errorf("describe the first step, which the load should have finished: %w", err)
+		return nil, fmt.Errorf("describe the first step, which the load should have finished: %w", err)
 	}
-	f.History = int(d.WorkflowExecutionInfo.GetHistorySizeBytes())
-	f.Events = int(d.WorkflowExecutionInfo.GetHistoryLength())
-	return f, nil
+	info := d.WorkflowExecutionInfo
+	activities, figures := starts.figures(to.Sub(from))
+	return append(figures, bench.Of("ms an activity", 1000*(server+database)/max(activities, 0.001)),
+		bench.Of("server cores", server), bench.Of("database", database), bench.Of("load", load),
+		bench.Of("others", others), bench.Of("bytes a step", float64(info.GetHistorySizeBytes())),
+		bench.Of("events", float64(info.GetHistoryLength()))), nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -116,15 +92,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// ownTime is the processor time of this process, in seconds.
-func ownTime() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		fmt.Fprintln(os.Stderr, "bench temporal: read processor time:", err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // busyTime is the processor time of everything on this machine, in seconds: /proc/stat's first line without its idle
@@ -228,19 +195,19 @@ func (d *delays) reset() {
 	d.late, d.steps = nil, 0
 }
 
-func (d *delays) figures(took time.Duration) (f figures) {
+// figures are what has been counted in a time. Heartbeats are those that could have come.
+func (d *delays) figures(took time.Duration) (activities float64, out []bench.Figure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f.Activities = float64(len(d.late)) / took.Seconds()
-	f.Steps = float64(d.steps) / took.Seconds()
-	f.Beats = float64(d.open) / beats.Seconds()
-	if len(d.late) == 0 {
-		return f
-	}
+	activities = float64(len(d.late)) / took.Seconds()
 	slices.Sort(d.late)
 	at := func(share float64) float64 {
-		return float64(d.late[int(share*float64(len(d.late)-1))]) / float64(time.Millisecond)
+		if len(d.late) == 0 {
+			return 0
+		}
+		return bench.Milliseconds(bench.Quantile(d.late, share))
 	}
-	f.P50, f.P99 = at(0.5), at(0.99)
-	return f
+	return activities, []bench.Figure{bench.Of("activities/s", activities),
+		bench.Of("steps/s", float64(d.steps)/took.Seconds()), bench.Of("to start p50 ms", at(0.5)),
+		bench.Of("p99 ms", at(0.99)), bench.Of("heartbeats/s", float64(d.open)/beats.Seconds())}
 }

@@ -1,19 +1,18 @@
-// Command temporal measures how many runs one Temporal server carries on this machine before it lags: real workflows,
+// Package temporal measures how many runs one Temporal server carries on this machine before it lags: real workflows,
 // whose activities do no work but answer after a given time and heartbeat meanwhile.
 //
-// Glossary. *Schedule to start* is the time from an activity's scheduling until a worker has it: the lag that a run
-// feels. A *load* is a number of runs at once, each with the same number of shards, whose episodes take the same time.
-// Loads of *no time* show how much the server does at most. The processor times are those of the server and of its
-// database; the load itself takes processor time of the same machine, which the result names, too.
-package main
+// Glossary. *To start* is the time from an activity's scheduling until a worker has it: the lag that a run feels. A
+// *load* is a number of runs at once, each with the same number of shards, whose episodes take the same time. Loads of
+// *no time* show how much the server does at most. Cores are processor seconds a second: of the server, of its
+// database, of the load, and of all that has nothing to do with the measurement. *Ms an activity* is the processor time
+// of server and database; workflow tasks, heartbeats and polls are part of it.
+package temporal
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -23,116 +22,93 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// result is what is written.
-type result struct {
-	Cores   int      `json:"cores"`
-	Servers []served `json:"servers"`
-}
-
-// served are the figures of one kind of server.
-type served struct {
-	Server string    `json:"server"`
-	Loads  []figures `json:"loads"`
-}
-
 // load is what the runs ask for.
 type load struct {
-	Runs    int     `json:"runs"`
-	Shards  int     `json:"shards"`
-	Seconds float64 `json:"episode_seconds"` // how long a shard's episodes take
+	Runs, Shards int
+	Seconds      float64 // how long a shard's episodes take
 }
 
 type options struct {
-	servers []string
-	loads   []load
 	window  time.Duration
 	history int // shards of the server's history
 }
 
-func main() { bench.Main("temporal", run) }
+// Case measures Temporal.
+var Case = bench.Case{Name: "temporal", Doc: "how many runs a Temporal server carries", New: newCase}
 
-func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("temporal", flag.ContinueOnError)
-	out := flags.String("out", filepath.Join(".ropewalk", "bench", "temporal.json"), "file of the JSON result")
+func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
+	var o options
 	servers := flags.String("servers", "postgres,dev", "production server on PostgreSQL, development server on SQLite")
 	loads := flags.String("loads", "1x16x0,4x16x0,16x16x0,8x16x10,32x16x10,1x400x60",
 		"loads: RUNSxSHARDSxSECONDS, separated by commas")
-	window := flags.Duration("for", 30*time.Second, "how long each load is measured")
-	history := flags.Int("history-shards", 16, "shards of the production server's history")
-	if err := flags.Parse(args); err != nil {
+	flags.DurationVar(&o.window, "for", 30*time.Second, "how long each load is measured")
+	flags.IntVar(&o.history, "history-shards", 16, "shards of the production server's history")
+	return func(ctx context.Context, r *bench.Report) error {
+		var all []load
+		for text := range strings.SplitSeq(*loads, ",") {
+			l, err := parseLoad(text)
+			if err != nil {
+				return fmt.Errorf("-loads: %w", err)
+			}
+			all = append(all, l)
+		}
+		for kind := range strings.SplitSeq(*servers, ",") {
+			if starts[kind] == nil {
+				return fmt.Errorf("-servers: %q: want postgres or dev", kind)
+			}
+			if err := o.measure(ctx, r, kind, all); err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
+		}
+		return nil
+	}
+}
+
+func parseLoad(text string) (l load, err error) {
+	words := strings.Split(text, "x")
+	if len(words) != 3 {
+		return l, fmt.Errorf("%q: want RUNSxSHARDSxSECONDS", text)
+	}
+	if l.Runs, err = strconv.Atoi(words[0]); err == nil {
+		l.Shards, err = strconv.Atoi(words[1])
+	}
+	if err == nil {
+		l.Seconds, err = strconv.ParseFloat(words[2], 64)
+	}
+	if err != nil || l.Runs < 1 || l.Shards < 1 || l.Seconds < 0 {
+		return l, fmt.Errorf("%q: want RUNSxSHARDSxSECONDS", text)
+	}
+	return l, nil
+}
+
+// measure starts a server and puts all loads on it.
+func (o options) measure(ctx context.Context, r *bench.Report, kind string, loads []load) error {
+	folder, err := os.MkdirTemp("", "ropewalk-bench-temporal-")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o711); err != nil { // PostgreSQL has a user of its own
+		return fmt.Errorf("open the folder: %w", err)
+	}
+	s, err := starts[kind](ctx, folder, o)
+	if err != nil {
 		return err
 	}
-	o := options{window: *window, history: *history, servers: strings.Split(*servers, ",")}
-	for text := range strings.SplitSeq(*loads, ",") {
-		var l load
-		words := strings.Split(text, "x")
-		if len(words) != 3 {
-			return fmt.Errorf("-loads: %q: want RUNSxSHARDSxSECONDS", text)
-		}
-		var err error
-		if l.Runs, err = strconv.Atoi(words[0]); err == nil {
-			l.Shards, err = strconv.Atoi(words[1])
-		}
-		if err == nil {
-			l.Seconds, err = strconv.ParseFloat(words[2], 64)
-		}
-		if err != nil || l.Runs < 1 || l.Shards < 1 || l.Seconds < 0 {
-			return fmt.Errorf("-loads: %q: want RUNSxSHARDSxSECONDS", text)
-		}
-		o.loads = append(o.loads, l)
-	}
-	return o.measure(ctx, *out)
-}
-
-func (o options) measure(ctx context.Context, out string) error {
-	r := result{Cores: runtime.NumCPU()}
-	for _, kind := range o.servers {
-		start, ok := starts[kind]
-		if !ok {
-			return fmt.Errorf("-servers: %q: want postgres or dev", kind)
-		}
-		folder, err := os.MkdirTemp("", "ropewalk-bench-temporal-")
-		if err != nil {
-			return fmt.Errorf("make a folder: %w", err)
-		}
-		defer os.RemoveAll(folder)
-		if err := os.Chmod(folder, 0o711); err != nil { // PostgreSQL has a user of its own
-			return fmt.Errorf("open the folder: %w", err)
-		}
-		s, err := start(ctx, folder, o)
-		if err != nil {
-			return err
-		}
-		defer s.stop()
-		figures, err := o.loadAll(ctx, s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind, err)
-		}
-		r.Servers = append(r.Servers, served{kind, figures})
-		s.stop()
-		if err := bench.Write(out, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o options) loadAll(ctx context.Context, s *server) (all []figures, err error) {
+	defer s.stop()
 	c, err := s.dial(ctx, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the server: %w", err)
+		return fmt.Errorf("connect to the server: %w", err)
 	}
 	defer c.Close()
-	fmt.Printf("%s: runs × shards × seconds\n", s.name)
-	for _, l := range o.loads {
-		f, err := o.load(ctx, c, s, l)
+	for _, l := range loads {
+		found, err := o.load(ctx, c, s, l)
 		if err != nil {
-			return nil, fmt.Errorf("%d runs of %d shards of %g s: %w", l.Runs, l.Shards, l.Seconds, err)
+			return fmt.Errorf("%d runs of %d shards of %g s: %w", l.Runs, l.Shards, l.Seconds, err)
 		}
-		fmt.Println(" ", f)
-		all = append(all, f)
+		r.Add(fmt.Sprintf("%s, %d × %d × %g s", kind, l.Runs, l.Shards, l.Seconds), found...)
 	}
-	return all, nil
+	return nil
 }
 
 // dialer connects to a server.

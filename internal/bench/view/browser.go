@@ -1,11 +1,9 @@
-package main
+package view
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"time"
@@ -15,21 +13,12 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// jar keeps cookies.
-func jar() http.CookieJar {
-	out, err := cookiejar.New(nil)
-	if err != nil {
-		panic(err) // it fails for options alone
-	}
-	return out
-}
-
 // fields are what is typed into the page's filters.
 var fields = map[string]struct{ name, text string }{
-	"typed text":   {"q", "boxed{1"},
-	"typed SQL":    {"where", "turns > 1 and group_variance > 0.2"},
-	"typed steps":  {"step", "20-60"},
-	"typed reward": {"min", "0.5"},
+	"page: typed text":   {"q", "boxed{1"},
+	"page: typed SQL":    {"where", "turns > 1 and group_variance > 0.2"},
+	"page: typed steps":  {"step", "20-60"},
+	"page: typed reward": {"min", "0.5"},
 }
 
 // typed fills a field and resolves to the milliseconds until the list shows the answer.
@@ -53,7 +42,7 @@ const shows = `(() => {
 })()`
 
 // inBrowser measures the page itself: from the start of the viewer to rows on the page, and from a key to the answer.
-func inBrowser(ctx context.Context, root string, trajectories, rounds int) (map[string]float64, error) {
+func inBrowser(ctx context.Context, root string, trajectories, rounds int, found map[string][]float64) error {
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -62,11 +51,11 @@ func inBrowser(ctx context.Context, root string, trajectories, rounds int) (map[
 		}
 	}
 	if program == "" {
-		return nil, bench.Skip("there is no Chromium on PATH")
+		return bench.Skip("there is no Chromium on PATH")
 	}
 	profile, err := os.MkdirTemp("", "ropewalk-bench-profile-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(profile)
 	ctx, end := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
@@ -76,15 +65,14 @@ func inBrowser(ctx context.Context, root string, trajectories, rounds int) (map[
 	ctx, end = chromedp.NewContext(ctx)
 	defer end()
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		return nil, fmt.Errorf("start Chromium: %w", err)
+		return fmt.Errorf("start Chromium: %w", err)
 	}
-	found := map[string][]float64{}
 	for range rounds {
 		if err := visit(ctx, root, trajectories, found); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return medians(found), nil
+	return nil
 }
 
 // visit opens the page of a new viewer and types into its filters.
@@ -104,12 +92,12 @@ func visit(ctx context.Context, root string, trajectories int, found map[string]
 			return err
 		}
 		if total > 0 && have == 0 {
-			found["first rows"] = append(found["first rows"], bench.Milliseconds(time.Since(began)))
+			found["page: first rows"] = append(found["page: first rows"], bench.Milliseconds(time.Since(began)))
 		}
 		have = total
 		time.Sleep(20 * time.Millisecond) // each look takes processor time from what is measured
 	}
-	found["all rows"] = append(found["all rows"], bench.Milliseconds(time.Since(began)))
+	found["page: all rows"] = append(found["page: all rows"], bench.Milliseconds(time.Since(began)))
 	for name, f := range fields {
 		took, err := chromedp.Run(ctx, chromedp.Evaluate[float64](fmt.Sprintf(typed, f.name, f.text),
 			chromedp.EvalAwaitPromise))

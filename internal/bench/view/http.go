@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"time"
@@ -71,22 +72,9 @@ func serve(ctx context.Context, root string) (s *server, err error) {
 		}}, nil
 }
 
-// overHTTP measures opening and asking.
-func overHTTP(ctx context.Context, root string, steps, rounds int) (open, ask map[string]float64, err error) {
-	opened, asked := map[string][]float64{}, map[string][]float64{}
-	for range rounds {
-		if err := round(ctx, root, steps, opened, asked); err != nil {
-			return nil, nil, err
-		}
-	}
-	return medians(opened), medians(asked), nil
-}
-
-// processor names the time that all processors together spent on opening, which a busy machine changes little.
-const processor = "all rows, processor time"
-
-// round opens one viewer and asks it each question.
-func round(ctx context.Context, root string, steps int, opened, asked map[string][]float64) (err error) {
+// overHTTP opens one viewer and asks it each question.
+func overHTTP(ctx context.Context, root string, steps int, found map[string][]float64) (err error) {
+	note := func(name string, d time.Duration) { found[name] = append(found[name], bench.Milliseconds(d)) }
 	began, used := time.Now(), bench.ProcessorTime()
 	s, err := serve(ctx, root)
 	if err != nil {
@@ -107,26 +95,30 @@ func round(ctx context.Context, root string, steps int, opened, asked map[string
 			return err
 		}
 		if have < 0 {
-			opened["first rows"] = append(opened["first rows"], bench.Milliseconds(time.Since(began)))
+			note("open: first rows", time.Since(began))
 		}
 		have = len(state.Steps)
 	}
-	opened["all rows"] = append(opened["all rows"], bench.Milliseconds(time.Since(began)))
-	opened[processor] = append(opened[processor], bench.Milliseconds(bench.ProcessorTime()-used))
+	note("open: all rows", time.Since(began))
+	note("open: all rows, processor time of all processors", bench.ProcessorTime()-used)
 	for name, q := range questions {
 		took, err := get(ctx, client, s.api+"trajectories?"+q.Encode())
 		if err != nil {
 			return fmt.Errorf("ask for %s: %w", name, err)
 		}
-		asked[name] = append(asked[name], bench.Milliseconds(took))
+		note("ask: "+name, took)
 	}
 	return nil
 }
 
 // client returns a client that the server knows.
 func (s *server) client() (*http.Client, error) {
-	known := &http.Client{Jar: jar()}
-	_, err := get(context.Background(), known, s.link)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	known := &http.Client{Jar: jar}
+	_, err = get(context.Background(), known, s.link)
 	return known, err
 }
 
@@ -147,12 +139,4 @@ func get(ctx context.Context, client *http.Client, address string) (time.Duratio
 		err = fmt.Errorf("%s: %s", answer.Status, text)
 	}
 	return took, err
-}
-
-func medians(all map[string][]float64) map[string]float64 {
-	out := map[string]float64{}
-	for name, values := range all {
-		out[name] = bench.Median(values)
-	}
-	return out
 }
