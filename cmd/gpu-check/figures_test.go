@@ -9,7 +9,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/bench"
-	"github.com/ropewalk/ropewalk/recipes"
 )
 
 // Their authors count 0.6B, 1.7B and 4B parameters; these are the exact numbers of their published files.
@@ -43,12 +42,12 @@ func TestPaced(t *testing.T) {
 	l := &lab{o: options{device: torch.CUDA}, machine: hardware{GPUs: []string{"NVIDIA H200"}}}
 	s := qwen3[2]
 	p := l.paced(s, 9, []float64{3, 2, 4})
-	require.Equal(t, 3.0, p.StepSeconds)
-	require.Equal(t, 9.0, p.FirstSeconds)
-	require.InEpsilon(t, 4*8192/3.0, p.TokensPerSecond, 1e-12)
-	require.InEpsilon(t, 4*s.model().TrainFlops(8192)/3/989e12, p.MFU, 1e-12)
+	require.Equal(t, 3.0, p.step)
+	require.Equal(t, 9.0, p.first)
+	require.InEpsilon(t, 4*8192/3.0, p.tokens, 1e-12)
+	require.InEpsilon(t, 4*s.model().TrainFlops(8192)/3/989e12, p.mfu, 1e-12)
 	l.machine.GPUs = []string{"another"}
-	require.Zero(t, l.paced(s, 9, []float64{3}).MFU, "of a peak that is not known")
+	require.Zero(t, l.paced(s, 9, []float64{3}).mfu, "of a peak that is not known")
 }
 
 func TestApart(t *testing.T) {
@@ -76,16 +75,6 @@ func TestFurthest(t *testing.T) {
 	require.ErrorContains(t, err, "gradients of 1 parameters for 2")
 	_, _, err = furthest(want, map[string][]float32{"a": {3}, "b": {1}})
 	require.ErrorContains(t, err, "a: a gradient of 1 numbers for 2")
-}
-
-// What the quickstart is cut to is a recipe that can be had.
-func TestQuickstartSet(t *testing.T) {
-	for _, o := range []options{{device: torch.CUDA}, {device: torch.CUDA, short: true}, {device: torch.CPU}} {
-		r, err := recipes.Resolve("quickstart", "", quickstartSet(&lab{o: o}), nil, nil)
-		require.NoError(t, err)
-		require.Equal(t, recipes.EngineTorch, r.Recipe.Engine.Kind)
-		require.Equal(t, "rlimits", r.Recipe.Sandbox.MinTier)
-	}
 }
 
 func TestSizesAskedFor(t *testing.T) {

@@ -5,85 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// generateFigures compares the speed of sampling with transformers' generate, and its outputs with forward passes.
-type generateFigures struct {
-	Sizes []generateSize `json:"sizes"`
-}
+// The goals of sampling.
+const (
+	leastOverTransformers = 2
+	mostMeanDelta         = 2e-2
+)
 
-type generateSize struct {
-	Size            string  `json:"size"`
-	Batch           int     `json:"batch"`
-	Prompt          int     `json:"prompt_tokens"`
-	New             int     `json:"new_tokens"`
-	TokensPerSecond float64 `json:"tokens_per_s"` // new tokens; the time includes the prompts
-	Peer            float64 `json:"transformers_tokens_per_s,omitempty"`
-	PeerError       string  `json:"transformers_error,omitempty"`
-	Ratio           float64 `json:"ratio,omitempty"`
-
-	// The differences between Generate's and Forward's log-probabilities and entropies of the same tokens.
-	MeanDelta        float64 `json:"mean_logprob_delta"`
-	MaxDelta         float64 `json:"max_logprob_delta"`
-	MeanEntropyDelta float64 `json:"mean_entropy_delta"`
-	MaxEntropyDelta  float64 `json:"max_entropy_delta"`
-
-	// The same rows are generated together and in batches of a quarter. RowsFlipped counts the rows that differ.
-	// FlipRate is the share of tokens that rounding flipped, where a row counts up to its first flipped token.
-	RowsFlipped int     `json:"rows_flipped"`
-	FlipRate    float64 `json:"flip_rate"`
-}
-
-// generate measures sampling.
-func generate(ctx context.Context, l *lab) (figures, error) {
+// generate compares the speed of sampling with transformers' generate, and its outputs with forward passes.
+func generate(ctx context.Context, l *lab, r *bench.Report) error {
 	sizes, err := l.sizes("0.6B", "1.7B")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := &generateFigures{}
 	for _, s := range sizes {
-		found, err := l.generateOf(ctx, s)
-		if err != nil {
-			return out, fmt.Errorf("%s: %w", s.name, err)
+		if err := l.generateOf(ctx, r, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		out.Sizes = append(out.Sizes, found)
 	}
-	return out, nil
+	return nil
 }
 
-func (l *lab) generateOf(ctx context.Context, s size) (generateSize, error) {
-	out := generateSize{Size: s.name, Batch: s.batch, Prompt: s.prompt, New: s.fresh}
-	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: "on"})
+func (l *lab) generateOf(ctx context.Context, r *bench.Report, s size) error {
+	e, err := l.loaded(ctx, s, settings{dtype: l.dtype(), checkpointing: "on"})
 	if err != nil {
-		return out, err
-	}
-	dir, err := l.model(s)
-	if err != nil {
-		return out, err
-	}
-	if err := e.Load(ctx, policy.RolePolicy, dir, false); err != nil {
-		return out, err
+		return err
 	}
 	req := s.generation(s.batch)
 	got, seconds, err := l.timeGeneration(ctx, e, req)
 	if err != nil {
-		return out, err
+		return err
 	}
-	out.TokensPerSecond = float64(s.batch*s.fresh) / bench.Median(seconds)
-	if err := out.compareForward(ctx, e, req, got); err != nil {
-		return out, err
+	name := fmt.Sprintf("%s, %d × (%d + %d)", s.name, s.batch, s.prompt, s.fresh)
+	ours := float64(s.batch*s.fresh) / bench.Median(seconds) // new tokens; the time includes the prompts
+	r.Add(name, bench.Of("tokens/s", ours))
+	if err := compareForward(ctx, r, e, req, got); err != nil {
+		return err
 	}
-	if err := out.compareBatches(ctx, e, req, got); err != nil {
-		return out, err
+	if err := compareBatches(ctx, r, e, req, got); err != nil {
+		return err
 	}
 	if err := e.Unload(ctx, policy.RolePolicy); err != nil {
-		return out, err
+		return err
 	}
-	return out, l.peerGeneration(ctx, s, &out)
+	theirs, err := l.peerGeneration(ctx, s)
+	if errors.Is(err, errPeerMemory) {
+		r.Note("transformers", "%v", err)
+		return nil
+	}
+	r.Add("transformers", bench.Of("tokens/s", theirs),
+		bench.Of("engine ÷ it", ours/theirs).AtLeast(leastOverTransformers))
+	return err
 }
 
 // generation asks for the full budget of tokens in every row: there are no stop tokens.
@@ -122,49 +100,36 @@ func (l *lab) timeGeneration(
 	return got, all[0], nil
 }
 
-func (l *lab) peerGeneration(ctx context.Context, s size, out *generateSize) error {
+// peerGeneration is the peer's new tokens a second.
+func (l *lab) peerGeneration(ctx context.Context, s size) (float64, error) {
 	var a generatedIn
-	err := l.ask(
-		ctx,
-		generateJob{
-			Job: "generate", Shape: s.shape, Batch: s.batch, Prompt: s.prompt, New: s.fresh, Repeats: l.repeats(),
-		},
-		&a,
-	)
+	err := l.ask(ctx, generateJob{Job: "generate", Shape: s.shape, Batch: s.batch, Prompt: s.prompt, New: s.fresh,
+		Repeats: l.repeats()}, &a)
 	if err == nil {
 		err = failure(a.Error)
 	}
-	if errors.Is(err, errPeerMemory) {
-		out.PeerError = err.Error()
-		return nil
-	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	out.Peer = float64(s.batch*s.fresh) / bench.Median(a.Seconds)
-	out.Ratio = out.TokensPerSecond / out.Peer
-	return nil
+	return float64(s.batch*s.fresh) / bench.Median(a.Seconds), nil
 }
 
 // compareForward compares the generated rows with forward passes over the whole sequences.
-func (g *generateSize) compareForward(
-	ctx context.Context, e policy.Engine, req policy.GenerateRequest, got policy.Generated,
-) error {
+func compareForward(ctx context.Context, r *bench.Report, e policy.Engine, req policy.GenerateRequest,
+	got policy.Generated) error {
 	var whole [][]int32
 	for i, p := range req.Prefixes {
-		whole = append(whole, append(append([]int32{}, p...), got.Tokens[i]...))
+		whole = append(whole, slices.Concat(p, got.Tokens[i]))
 	}
-	out, err := e.Forward(
-		ctx,
-		policy.ForwardRequest{
-			Role: policy.RolePolicy, Sequences: whole, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy,
-		},
-	)
+	out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RolePolicy, Sequences: whole, Temperature: 1,
+		Outputs: policy.OutLogProb | policy.OutEntropy})
 	if err != nil {
 		return err
 	}
-	g.MeanDelta, g.MaxDelta = apart(req.Prefixes, got.LogProbs, out.LogProbs)
-	g.MeanEntropyDelta, g.MaxEntropyDelta = apart(req.Prefixes, got.Entropies, out.Entropies)
+	mean, most := apart(req.Prefixes, got.LogProbs, out.LogProbs)
+	r.Add("|Δ log p| against Forward", bench.Of("mean", mean).AtMost(mostMeanDelta), bench.Of("most", most))
+	mean, most = apart(req.Prefixes, got.Entropies, out.Entropies)
+	r.Add("|Δ entropy| against Forward", bench.Of("mean", mean), bench.Of("most", most))
 	return nil
 }
 
@@ -180,10 +145,9 @@ func apart(prefixes [][]int32, fresh, whole [][]float32) (mean, most float64) {
 	return sum / max(1, n), most
 }
 
-// compareBatches generates the same rows in four batches.
-func (g *generateSize) compareBatches(
-	ctx context.Context, e policy.Engine, req policy.GenerateRequest, together policy.Generated,
-) error {
+// compareBatches generates the same rows in four batches. A row counts up to its first token that rounding has flipped.
+func compareBatches(ctx context.Context, r *bench.Report, e policy.Engine, req policy.GenerateRequest,
+	together policy.Generated) error {
 	looked, flips, part := 0, 0, max(1, len(req.Prefixes)/4)
 	for from := 0; from < len(req.Prefixes); from += part {
 		to := min(from+part, len(req.Prefixes))
@@ -202,7 +166,8 @@ func (g *generateSize) compareBatches(
 			}
 		}
 	}
-	g.RowsFlipped, g.FlipRate = flips, float64(flips)/float64(max(1, looked))
+	r.Add("flipped by another batch", bench.Of("rows", float64(flips)),
+		bench.Of("share of tokens", float64(flips)/float64(max(1, looked))))
 	return nil
 }
 
@@ -214,29 +179,4 @@ func equalFor(a, b []int32) int {
 		}
 	}
 	return len(a)
-}
-
-func (f *generateFigures) rows() []row {
-	var out []row
-	for _, s := range f.Sizes {
-		name := fmt.Sprintf("%s, %d × (%d + %d)", s.Size, s.Batch, s.Prompt, s.New)
-		out = append(out, row{what: name + ": engine", value: fmt.Sprintf("%.0f tokens/s", s.TokensPerSecond)})
-		if s.Ratio > 0 {
-			out = append(out,
-				row{what: name + ": transformers", value: fmt.Sprintf("%.0f tokens/s", s.Peer)},
-				row{name + ": engine over transformers", fmt.Sprintf("%.2f ×", s.Ratio), "≥ 2 ×"})
-		}
-		out = append(out,
-			row{
-				name + ": |Δ log p| against Forward", fmt.Sprintf("mean %.2g, most %.2g", s.MeanDelta, s.MaxDelta),
-				"mean ≤ 2e-2",
-			},
-			row{
-				what:  name + ": |Δ entropy| against Forward",
-				value: fmt.Sprintf("mean %.2g, most %.2g", s.MeanEntropyDelta, s.MaxEntropyDelta),
-			},
-			row{what: name + ": samples flipped by another batch",
-				value: fmt.Sprintf("%.2g of tokens, %d of %d rows", s.FlipRate, s.RowsFlipped, s.Batch)})
-	}
-	return out
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,12 +28,9 @@ func TestInventory(t *testing.T) {
 	require.NoError(t, runParts(t.Context(), l, []part{{"inventory", inventory}}, r, &bytes.Buffer{}))
 
 	require.Equal(t, bench.StatusOK, r.parts["inventory"].Status, r.parts["inventory"].Why)
-	found := figuresOf[inventoryFigures](t, readReport(t, file), "inventory")
-	require.Len(t, found.Devices, 2)
-	require.Equal(t, device.Degraded, found.Health[1].State)
-	metrics := strings.Join(found.Metrics, "\n")
-	require.Contains(t, metrics, "ropewalk_gpu_devices 2")
-	require.Contains(t, metrics, "ropewalk_gpu_memory_total_bytes{")
+	h := readReport(t, file)
+	require.Positive(t, figure(t, h, "inventory", "device 1: memory", "GiB"))
+	require.Greater(t, figure(t, h, "inventory", "metrics", "series"), 10.0)
 	var table bytes.Buffer
 	r.print(&table)
 	require.Contains(t, table.String(), "device 1: health")

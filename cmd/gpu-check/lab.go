@@ -164,6 +164,24 @@ func (l *lab) withEngine(ctx context.Context, s settings) (*torch.Engine, error)
 	return e, nil
 }
 
+// loaded is withEngine with a size's model resident.
+func (l *lab) loaded(ctx context.Context, s size, with settings) (*torch.Engine, error) {
+	e, err := l.withEngine(ctx, with)
+	if err != nil {
+		return nil, err
+	}
+	return e, l.load(ctx, e, s, false)
+}
+
+// load makes a size's model resident in an engine.
+func (l *lab) load(ctx context.Context, e *torch.Engine, s size, trained bool) error {
+	dir, err := l.model(s)
+	if err != nil {
+		return err
+	}
+	return e.Load(ctx, policy.RolePolicy, dir, trained)
+}
+
 // release frees the devices after a part. On a processor the engine is emptied and kept for the next part.
 func (l *lab) release(ctx context.Context) error {
 	if l.engine == nil {

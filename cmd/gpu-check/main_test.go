@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +63,7 @@ func TestWithoutDriver(t *testing.T) {
 	for _, name := range partNames() {
 		p := held.part(t, name)
 		require.Equal(t, bench.StatusSkipped, p.Status)
-		require.Empty(t, p.Figures, "nothing is claimed")
+		require.Empty(t, p.Rows, "nothing is claimed")
 	}
 }
 
@@ -93,43 +92,29 @@ func TestMiniature(t *testing.T) {
 		}
 	}
 
-	tokens := figuresOf[tokensFigures](t, held, "tokens").Sizes[0]
-	require.Positive(t, tokens.Pace.TokensPerSecond)
-	require.Zero(t, tokens.Pace.MFU, "a processor's peak is not known")
-	require.Zero(t, tokens.Peak)
-	peer := figuresOf[againstFigures](t, held, "peer").Sizes[0]
-	require.InEpsilon(t, peer.Engine.TokensPerSecond/peer.Loops[0].Pace.TokensPerSecond, peer.Ratio, 1e-9)
-	tax := figuresOf[taxFigures](t, held, "tax")
-	require.Len(t, tax.Microbatches, taxRepeats)
-	require.Greater(t, tax.Median, 0.0)
-	require.Less(t, tax.Median, 1.0)
-	generate := figuresOf[generateFigures](t, held, "generate").Sizes[0]
-	require.Positive(t, generate.Ratio)
-	require.Less(t, generate.MaxDelta, 1e-5)
-	require.Zero(t, generate.RowsFlipped)
-	together := figuresOf[togetherFigures](t, held, "together").Sizes[0]
-	require.Empty(t, together.Error)
-	require.GreaterOrEqual(t, together.Steps, 2)
-	require.GreaterOrEqual(t, together.Generations, 1)
-	require.InEpsilon(t, together.TrainTogether/together.TrainAlone, together.TrainShare, 1e-9)
-	require.InEpsilon(t, together.SampleTogether/together.SampleAlone, together.SampleShare, 1e-9)
-	require.Positive(t, together.SecondsTogether)
-	require.Greater(t, together.TrainerBytes, int64(100<<20), "a process with torch in it")
-	require.Greater(t, together.SamplerBytes, int64(100<<20))
-	save := figuresOf[saveFigures](t, held, "save").Sizes[0]
-	require.True(t, save.Optimizer)
-	require.Greater(t, save.SavedBytes, 12*tokens.Params)
-	twice := figuresOf[deterministicFigures](t, held, "deterministic").Digests
-	killed := figuresOf[killFigures](t, held, "kill")
-	require.Equal(t, []string{twice[0], twice[0]}, killed.Digests)
-	require.Less(t, killed.Noticed, killed.Serving)
-	parity := figuresOf[parityFigures](t, held, "parity")
-	require.Positive(t, parity.MaxLogProb, "two engines do not round alike")
-	quickstart := figuresOf[quickstartFigures](t, held, "quickstart")
-	require.Equal(t, 1, quickstart.Steps)
-	require.Len(t, quickstart.Lines, 1)
-	require.Positive(t, quickstart.Lines[0].Trajectories)
-	require.Positive(t, quickstart.Usage.Trained)
+	const updates = "miniature, 2 × 64 tokens, checkpointing on"
+	require.Positive(t, figure(t, held, "tokens", updates, "tokens/s"))
+	ours, loop := figure(t, held, "peer", "miniature: engine", "tokens/s"), figure(t, held, "peer",
+		"miniature: plain loop, float32", "tokens/s")
+	require.InEpsilon(t, ours/loop, figure(t, held, "peer", "miniature: engine ÷ the faster loop", "ratio"), 1e-9)
+	share := held.part(t, "tax").Rows[0].Figures[1].Value
+	require.True(t, share > 0 && share < 1, share)
+	require.Positive(t, figure(t, held, "generate", "transformers", "engine ÷ it"))
+	require.Less(t, figure(t, held, "generate", "|Δ log p| against Forward", "most"), 1e-5)
+	require.Zero(t, figure(t, held, "generate", "flipped by another batch", "rows"))
+	for _, who := range []string{"miniature: training", "miniature: sampling"} {
+		require.InEpsilon(t, figure(t, held, "together", who, "together")/figure(t, held, "together", who,
+			"tokens/s alone"), figure(t, held, "together", who, "share"), 1e-9)
+		require.Greater(t, figure(t, held, "together", who, "GiB"), 0.1, "a process with torch in it")
+	}
+	require.Greater(t, figure(t, held, "save", "miniature, weights and optimiser", "GiB"),
+		gib(12*miniature.model().Params))
+	twice, killed := held.part(t, "deterministic").Rows[0], held.part(t, "kill").Rows
+	require.Equal(t, twice.Note, killed[1].Note, "all checkpoints are equal")
+	require.Less(t, figure(t, held, "kill", "miniature", "s to notice"),
+		figure(t, held, "kill", "miniature", "until a model is loaded again"))
+	require.Positive(t, figure(t, held, "parity", "greatest difference", "log-probability"),
+		"two engines do not round alike")
 }
 
 func TestArguments(t *testing.T) {
@@ -155,7 +140,7 @@ func TestArguments(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, run(t.Context(), []string{"--help"}, &stdout, &stderr))
-	require.Contains(t, stderr.String(), "quickstart")
+	require.Contains(t, stderr.String(), "parity")
 }
 
 // held is a report that was read.
@@ -181,10 +166,16 @@ func (h held) part(t *testing.T, name string) (out outcome) {
 	return out
 }
 
-func figuresOf[F any](t *testing.T, h held, part string) (out F) {
+// figure is a figure of a row of a part.
+func figure(t *testing.T, h held, part, row, name string) float64 {
 	t.Helper()
-	d := json.NewDecoder(strings.NewReader(string(h.part(t, part).Figures)))
-	d.DisallowUnknownFields()
-	require.NoError(t, d.Decode(&out))
-	return out
+	for _, r := range h.part(t, part).Rows {
+		for _, f := range r.Figures {
+			if r.What == row && f.Name == name {
+				return f.Value
+			}
+		}
+	}
+	require.Fail(t, "no such figure", "%s: %s: %s", part, row, name)
+	return 0
 }

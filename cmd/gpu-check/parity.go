@@ -9,21 +9,11 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 )
-
-// parityFigures are the differences between the engine in float32 and the CPU engine on one model.
-type parityFigures struct {
-	Params int64 `json:"params"`
-	// MaxLogProb and MaxEntropy are the greatest differences over all tokens.
-	MaxLogProb float64 `json:"max_logprob_delta"`
-	MaxEntropy float64 `json:"max_entropy_delta"`
-	// Gradient is the greatest relative L2 error of a parameter's gradient.
-	Gradient   float64 `json:"gradient_error"`
-	GradientOf string  `json:"gradient_error_of"`
-}
 
 // The bounds in float32.
 const (
@@ -36,52 +26,42 @@ var paritySize = size{shape: checkpoint.Shape{
 	NormEps: 1e-6, Pad: -1,
 }}
 
-// parity compares outputs and gradients of both engines.
-func parity(ctx context.Context, l *lab) (figures, error) {
+// parity compares outputs and gradients of the engine in float32 with those of the CPU engine on one model.
+func parity(ctx context.Context, l *lab, r *bench.Report) error {
 	dir := filepath.Join(l.dir, "parity")
 	defer os.RemoveAll(dir)
 	from := filepath.Join(dir, "model")
 	if err := checkpoint.Init(from, paritySize.shape, 5, nil); err != nil {
-		return nil, err
+		return err
 	}
 	theirs, err := l.withEngine(ctx, settings{dtype: torch.Float32, checkpointing: "on"})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ours, err := cpu.Open(cpu.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer ours.Close()
 	want, err := passOf(ctx, ours, from, filepath.Join(dir, "cpu"))
 	if err != nil {
-		return nil, fmt.Errorf("CPU engine: %w", err)
+		return fmt.Errorf("CPU engine: %w", err)
 	}
 	got, err := passOf(ctx, theirs, from, filepath.Join(dir, "torch"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := &parityFigures{Params: paritySize.shape.Params()}
 	none := make([][]int32, len(want.LogProbs))
-	_, out.MaxLogProb = apart(none, got.LogProbs, want.LogProbs)
-	_, out.MaxEntropy = apart(none, got.Entropies, want.Entropies)
-	if out.Gradient, out.GradientOf, err = furthest(want.gradients, got.gradients); err != nil {
-		return out, err
+	_, logProb := apart(none, got.LogProbs, want.LogProbs)
+	_, entropy := apart(none, got.Entropies, want.Entropies)
+	gradient, of, err := furthest(want.gradients, got.gradients)
+	if err != nil {
+		return err
 	}
-	// The conditions are negated so that a NaN fails too.
-	if !(out.MaxLogProb <= logProbBound && out.MaxEntropy <= logProbBound) {
-		return out, fmt.Errorf(
-			"log-probabilities differ by %.2g, entropies by %.2g; the bound is %.0e", out.MaxLogProb, out.MaxEntropy,
-			logProbBound,
-		)
-	}
-	if !(out.Gradient <= gradientBound) {
-		return out, fmt.Errorf(
-			"the gradient of %s has a relative error of %.2g; the bound is %.0e", out.GradientOf, out.Gradient,
-			gradientBound,
-		)
-	}
-	return out, nil
+	r.Add("greatest difference", bench.Of("log-probability", logProb).AtMost(logProbBound),
+		bench.Of("entropy", entropy).AtMost(logProbBound),
+		bench.Of("gradient of "+of+", relative L2", gradient).AtMost(gradientBound))
+	return r.Missed()
 }
 
 // pass is a forward and backward pass.
@@ -172,12 +152,4 @@ func furthest(want, got map[string][]float32) (worst float64, of string, err err
 		}
 	}
 	return worst, of, nil
-}
-
-func (f *parityFigures) rows() []row {
-	return []row{
-		{"float32: log-probabilities against the CPU engine", fmt.Sprintf("most %.2g", f.MaxLogProb), "≤ 1e-4"},
-		{"float32: entropies", fmt.Sprintf("most %.2g", f.MaxEntropy), "≤ 1e-4"},
-		{"float32: gradients, relative L2", fmt.Sprintf("most %.2g (%s)", f.Gradient, f.GradientOf), "≤ 1e-4"},
-	}
 }

@@ -11,21 +11,10 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// part is one measurement or check. If it fails, the figures that it has found so far still count.
+// part is one measurement or check. If it fails, the figures that it has added so far still count.
 type part struct {
 	name string
-	run  func(ctx context.Context, l *lab) (figures, error)
-}
-
-// figures are the results of a part. They are encoded as JSON.
-type figures interface {
-	rows() []row // for people
-}
-
-// row is a line of the table.
-type row struct {
-	what, value string
-	aim         string // the wanted value, or ""
+	run  func(ctx context.Context, l *lab, r *bench.Report) error
 }
 
 // parts run in this order. Parts that do not need the engine come first.
@@ -41,7 +30,6 @@ func parts() []part {
 		{"deterministic", deterministic},
 		{"kill", kill},
 		{"parity", parity},
-		{"quickstart", quickstart},
 	}
 }
 
@@ -80,22 +68,21 @@ func runParts(ctx context.Context, l *lab, all []part, r *report, stderr io.Writ
 
 func runPart(ctx context.Context, l *lab, p part) outcome {
 	out := newOutcome()
-	var found figures
-	out.Outcome, _ = bench.RunPart(ctx, l.o.limit, func(bounded context.Context) (err error) {
-		found, err = p.run(bounded, l)
+	found := &bench.Report{}
+	out.Outcome, _ = bench.RunPart(ctx, l.o.limit, func(bounded context.Context) error {
+		err := p.run(bounded, l, found)
 		if released := l.release(ctx); err == nil {
 			err = released
 		}
 		return err
 	})
-	if out.Status == bench.StatusSkipped || found == nil {
+	if out.Status == bench.StatusSkipped {
 		return out
 	}
-	text, err := json.Marshal(found)
-	if err != nil {
+	if _, err := json.Marshal(found); err != nil { // a figure that is no number
 		out.Status, out.Why = bench.StatusFailed, strings.TrimSpace(out.Why+" "+err.Error())
 		return out
 	}
-	out.Figures, out.rows = text, found.rows()
+	out.Rows = found.Rows
 	return out
 }

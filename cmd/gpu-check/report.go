@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
@@ -19,11 +18,9 @@ import (
 // outcome is the end of a part, with its figures.
 type outcome struct {
 	bench.Outcome
-	At      time.Time       `json:"at"`
-	Commit  string          `json:"commit"`
-	Figures json.RawMessage `json:"figures,omitempty"`
-
-	rows []row
+	At     time.Time   `json:"at"`
+	Commit string      `json:"commit"`
+	Rows   []bench.Row `json:"rows,omitempty"`
 }
 
 // newOutcome is the outcome of a part that begins now.
@@ -120,21 +117,13 @@ func (r *report) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "%s\n", r.head.Machine)
-	wanted := "wanted"
 	if r.head.Device == torch.CPU {
 		fmt.Fprintln(w, "In miniature on the processor: these figures say nothing about a GPU.")
-		wanted = "wanted of a GPU"
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "part\tfigure\tvalue\t%s\n", wanted)
 	for _, name := range r.ran {
 		p := r.parts[name]
-		fmt.Fprintf(t, "%s\t\t%s\t\n", name, inCell(p.String()))
-		for _, x := range p.rows {
-			fmt.Fprintf(t, "\t%s\t%s\t%s\n", x.what, x.value, x.aim)
-		}
+		fmt.Fprintf(w, "\n%s: %s\n%s", name, inCell(p.String()), &bench.Report{Rows: p.Rows})
 	}
-	t.Flush()
 	fmt.Fprintf(w, "%s holds it all.\n", r.file)
 }
 

@@ -16,15 +16,14 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// counted are figures of a part that tests make up.
-type counted struct {
-	N int `json:"n"`
-}
-
-func (c counted) rows() []row { return []row{{"count", "many", "some"}} }
-
-func fixed(name string, f figures, err error) part {
-	return part{name, func(context.Context, *lab) (figures, error) { return f, err }}
+// fixed is a part that finds one figure and ends.
+func fixed(name string, n float64, err error) part {
+	return part{name, func(_ context.Context, _ *lab, r *bench.Report) error {
+		if n > 0 {
+			r.Add("count", bench.Of("n", n))
+		}
+		return err
+	}}
 }
 
 func testLab(t *testing.T, file string) (*lab, *report) {
@@ -49,24 +48,21 @@ func TestPartFails(t *testing.T) {
 	l, r := testLab(t, file)
 	var stderr bytes.Buffer
 	require.NoError(t, runParts(t.Context(), l, []part{
-		fixed("tokens", counted{3}, errors.New("no more")), fixed("tax", counted{4}, nil), fixed(
-			"peer", nil, bench.Skip("not here"),
-		),
+		fixed("tokens", 3, errors.New("no more")), fixed("tax", 4, nil), fixed("peer", 0, bench.Skip("not here")),
 	}, r, &stderr))
 	require.True(t, r.failed())
 	h := readReport(t, file)
 	require.Equal(t, bench.StatusFailed, h.part(t, "tokens").Status)
 	require.Equal(t, "no more", h.part(t, "tokens").Why)
-	require.Equal(t, counted{3}, figuresOf[counted](t, h, "tokens"))
+	require.Equal(t, 3.0, figure(t, h, "tokens", "count", "n"))
 	require.Equal(t, bench.StatusOK, h.part(t, "tax").Status)
 	require.Equal(t, bench.StatusSkipped, h.part(t, "peer").Status)
 	require.Contains(t, stderr.String(), "tokens: failed after 0 s: no more")
 
 	var table bytes.Buffer
 	r.print(&table)
-	require.Regexp(t, `(?m)^tokens +failed after 0 s: no more`, table.String())
-	require.Regexp(t, `(?m)^ +count +many +some$`, table.String())
-	require.Contains(t, table.String(), "wanted of a GPU")
+	require.Contains(t, table.String(), "\ntokens: failed after 0 s: no more\n       n\ncount  3\n")
+	require.Contains(t, table.String(), "say nothing about a GPU")
 }
 
 // The file is written after each part, keeps the parts of other runs, and is never there by half.
@@ -75,19 +71,18 @@ func TestFileOfSeveralRuns(t *testing.T) {
 	file := filepath.Join(dir, "out.json")
 	l, r := testLab(t, file)
 	require.NoError(t, runParts(t.Context(), l, []part{
-		fixed("tax", counted{1}, nil), {"tokens", func(context.Context, *lab) (figures, error) {
-			require.Equal(
-				t, counted{1}, figuresOf[counted](t, readReport(t, file), "tax"), "written before the next part",
-			)
-			return counted{2}, nil
+		fixed("tax", 1, nil), {"tokens", func(_ context.Context, _ *lab, r *bench.Report) error {
+			require.Equal(t, 1.0, figure(t, readReport(t, file), "tax", "count", "n"), "written before the next part")
+			r.Add("count", bench.Of("n", 2))
+			return nil
 		}},
 	}, r, &bytes.Buffer{}))
 	l, r = testLab(t, file)
-	require.NoError(t, runParts(t.Context(), l, []part{fixed("tax", counted{9}, nil)}, r, &bytes.Buffer{}))
+	require.NoError(t, runParts(t.Context(), l, []part{fixed("tax", 9, nil)}, r, &bytes.Buffer{}))
 	require.False(t, r.failed())
 	h := readReport(t, file)
-	require.Equal(t, counted{9}, figuresOf[counted](t, h, "tax"))
-	require.Equal(t, counted{2}, figuresOf[counted](t, h, "tokens"))
+	require.Equal(t, 9.0, figure(t, h, "tax", "count", "n"))
+	require.Equal(t, 2.0, figure(t, h, "tokens", "count", "n"))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Less(
@@ -102,19 +97,20 @@ func TestFileOfSeveralRuns(t *testing.T) {
 	require.NoError(
 		t,
 		runParts(
-			t.Context(), l, []part{fixed("tax", counted{0}, nil), fixed("peer", counted{5}, nil)}, r, &bytes.Buffer{},
+			t.Context(), l, []part{fixed("tax", 0, nil), fixed("peer", 5, nil)}, r, &bytes.Buffer{},
 		),
 	)
-	require.Equal(t, counted{9}, figuresOf[counted](t, readReport(t, file), "tax"), "not asked for")
+	require.Equal(t, 9.0, figure(t, readReport(t, file), "tax", "count", "n"), "not asked for")
 }
 
 func TestPartTakesTooLong(t *testing.T) {
 	l, r := testLab(t, filepath.Join(t.TempDir(), "out.json"))
 	l.o.limit = 10 * time.Millisecond
-	require.NoError(t, runParts(t.Context(), l, []part{{"tax", func(ctx context.Context, _ *lab) (figures, error) {
+	slow := part{"tax", func(ctx context.Context, _ *lab, _ *bench.Report) error {
 		<-ctx.Done()
-		return counted{1}, ctx.Err()
-	}}}, r, &bytes.Buffer{}))
+		return ctx.Err()
+	}}
+	require.NoError(t, runParts(t.Context(), l, []part{slow}, r, &bytes.Buffer{}))
 	require.Equal(t, bench.StatusFailed, r.parts["tax"].Status)
 	require.Contains(t, r.parts["tax"].Why, "it took longer than 10ms")
 }
@@ -126,12 +122,12 @@ func TestDriverOutOfOrder(t *testing.T) {
 	l.o.device = torch.CUDA
 	require.NoError(
 		t,
-		runParts(t.Context(), l, []part{{"inventory", inventory}, fixed("tax", counted{1}, nil)}, r, &bytes.Buffer{}),
+		runParts(t.Context(), l, []part{{"inventory", inventory}, fixed("tax", 1, nil)}, r, &bytes.Buffer{}),
 	)
 	require.Equal(t, "two versions", r.parts["inventory"].Why)
 	require.Equal(t, bench.StatusOK, r.parts["tax"].Status)
 	l.hostErr = nil
-	require.NoError(t, runParts(t.Context(), l, []part{fixed("tax", counted{1}, nil)}, r, &bytes.Buffer{}))
+	require.NoError(t, runParts(t.Context(), l, []part{fixed("tax", 1, nil)}, r, &bytes.Buffer{}))
 	require.Equal(t, bench.StatusSkipped, r.parts["tax"].Status)
 	require.Equal(t, noDriver, r.parts["tax"].Why)
 }

@@ -8,54 +8,37 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/bench/work"
-	"github.com/ropewalk/ropewalk/policy"
 )
-
-// taxFigures are the cost of the protocol: the share of the time of Forward(keep) and Backward that is spent outside
-// the models' own work.
-type taxFigures struct {
-	Size         string    `json:"size"`
-	Tokens       int       `json:"microbatch_tokens"`
-	Microbatch   float64   `json:"microbatch_seconds"` // median
-	Median       float64   `json:"tax"`
-	Microbatches []float64 `json:"tax_of_each"`
-}
 
 const (
 	taxRepeats = 20
-	taxLeast   = 0.1 // seconds of a micro-batch
+	taxLeast   = 0.1  // seconds of a micro-batch
+	mostTax    = 0.02 // of its time
 )
 
-// tax measures 20 micro-batches, made so large that one takes 100 ms.
-func tax(ctx context.Context, l *lab) (figures, error) {
+// tax measures the cost of the protocol: the share of the time of Forward(keep) and Backward that is spent outside the
+// models' own work, over micro-batches so large that one takes 100 ms.
+func tax(ctx context.Context, l *lab, r *bench.Report) error {
 	s, err := l.smallest()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: "on"})
+	e, err := l.loaded(ctx, s, settings{dtype: l.dtype(), checkpointing: "on"})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	dir, err := l.model(s)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.Load(ctx, policy.RolePolicy, dir, false); err != nil {
-		return nil, err
-	}
-	out := &taxFigures{Size: s.name}
 	count, err := largeEnough(ctx, e, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out.Tokens = count * s.row
 	costs, err := bench.TakeTurns(ctx, bench.Rounds(taxRepeats), taxed(e, s, count))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out.Microbatches = bench.Column(costs[0], work.Cost.Tax)
-	out.Microbatch, out.Median = bench.Median(bench.Column(costs[0], seconds)), bench.Median(out.Microbatches)
-	return out, nil
+	r.Add(fmt.Sprintf("%s, micro-batch of %d tokens", s.name, count*s.row),
+		bench.Of("ms", 1000*bench.Median(bench.Column(costs[0], seconds))),
+		bench.Of("share outside the models", bench.Median(bench.Column(costs[0], work.Cost.Tax))).AtMost(mostTax))
+	return nil
 }
 
 // largeEnough is how many rows a micro-batch needs to take 100 ms. The first ones also warm the device up.
@@ -82,10 +65,3 @@ func taxed(e *torch.Engine, s size, count int) bench.Side[work.Cost] {
 }
 
 func seconds(c work.Cost) float64 { return c.Seconds }
-
-func (f *taxFigures) rows() []row {
-	return []row{
-		{what: "micro-batch", value: fmt.Sprintf("%s, %d tokens, %.0f ms", f.Size, f.Tokens, 1000*f.Microbatch)},
-		{"protocol tax, median of 20", fmt.Sprintf("%.2f%%", 100*f.Median), "≤ 2%"},
-	}
-}

@@ -10,19 +10,25 @@ import (
 
 // pace is the speed of updates.
 type pace struct {
-	TokensPerSecond float64 `json:"tokens_per_s"`
-	MFU             float64 `json:"mfu,omitempty"`
-	StepSeconds     float64 `json:"step_seconds"` // median, of all micro-batches and the optimiser's step
-	Steps           int     `json:"steps"`
-	FirstSeconds    float64 `json:"first_step_seconds"` // kernels are chosen and compiled in it
+	tokens, mfu float64 // tokens a second; mfu is 0 if the device's peak is unknown
+	step, first float64 // seconds of a step (median) and of the first one, in which kernels are chosen and compiled
+}
+
+// figures are the pace's, tokens a second first.
+func (p pace) figures() []bench.Figure {
+	out := []bench.Figure{bench.Of("tokens/s", p.tokens)}
+	if p.mfu > 0 {
+		out = append(out, bench.Of("MFU", p.mfu))
+	}
+	return append(out, bench.Of("s a step", p.step), bench.Of("s of the first", p.first))
 }
 
 // paced makes a pace from the seconds of the first step and of the further steps.
 func (l *lab) paced(s size, first float64, steps []float64) pace {
-	p := pace{StepSeconds: bench.Median(steps), Steps: len(steps), FirstSeconds: first}
-	p.TokensPerSecond = float64(s.micro*s.row) / p.StepSeconds
+	p := pace{step: bench.Median(steps), first: first}
+	p.tokens = float64(s.micro*s.row) / p.step
 	if peak := l.peakFlops(); peak > 0 {
-		p.MFU = float64(s.micro) * s.model().TrainFlops(s.lengths()...) / p.StepSeconds / peak
+		p.mfu = float64(s.micro) * s.model().TrainFlops(s.lengths()...) / p.step / peak
 	}
 	return p
 }

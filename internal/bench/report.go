@@ -31,7 +31,7 @@ func (c Case) Run(ctx context.Context, args []string) error {
 	r := &Report{file: *out}
 	err := measure(ctx, r)
 	fmt.Print(r)
-	return errors.Join(err, r.failed, r.missed())
+	return errors.Join(err, r.failed, r.Missed())
 }
 
 // Figure is a number that was measured, and what it has to be.
@@ -91,8 +91,8 @@ func (r *Report) add(row Row) {
 	}
 }
 
-// missed is an error that names the goals that are missed.
-func (r *Report) missed() error {
+// Missed is an error that names the goals that are missed.
+func (r *Report) Missed() error {
 	var all []error
 	for _, row := range r.Rows {
 		for _, f := range row.Figures {

@@ -1,8 +1,7 @@
 // Package dashboards declares the dashboards of deploy/monitoring: what each panel asks Prometheus, once, for Grafana's
-// files, for the figures in docs and for the test that every panel has data.
+// files and for the test that every panel has data.
 //
 //	All → Dashboard.JSON (go test ./internal/dashboards -update writes deploy/monitoring/dashboards)
-//	    → draw (go run ./internal/dashboards/draw) → docs/monitoring/*.svg
 package dashboards
 
 import "strings"

@@ -274,7 +274,6 @@ var levels = []Level{
 			{"internal/bench/smollm2", "measures how a published model learns"},
 			{"internal/bench/trees", "compares trees of samples with independent ones"},
 			{"internal/bench/worlds", "trains each world by several methods and compares them"},
-			{"internal/dashboards/draw", "draws the panels of the dashboards from a Prometheus"},
 			{"test/cluster", "trains on a cluster in miniature while its parts fail; looks for tensors on a wire"},
 			{"test/e2e", "tests the program as a user runs it, with real servers"},
 		},

@@ -11,7 +11,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -107,13 +106,6 @@ func TestAlerts(t *testing.T) {
 	w.fires(t, "RopewalkWorkerMissing")
 	s.startWorker(t, h)
 	w.clears(t, "RopewalkWorkerMissing")
-	if *update {
-		draw := exec.Command("go", "run", "./internal/dashboards/draw", "-prometheus",
-			strings.TrimSuffix(w.api, "/api/v1/"), "-for", time.Since(began).String(), "-run", s.run)
-		draw.Dir = root()
-		out, err := draw.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
 	s.shown(t) // also what only faults bring about
 	done := h.record().heads(s.run)
 	eventually(t, func() bool { return h.record().heads(s.run) > done }, "the run to go on")
