@@ -144,6 +144,7 @@ var levels = []Level{
 			{"internal/compaction", "merges a step's small shards into one file for each table"},
 			{"internal/judge", "asks a language model to judge answers"},
 			{"internal/openai/openaitest", "serves chat completions by a script, for tests"},
+			{"internal/servertest", "runs servers of other programs in tests"},
 			{"internal/setup", "compares your Temporal and store with what is needed, and creates what is missing"},
 			{"internal/step/api", "the parameters and results of activities"},
 			{"policy/*", "one engine or sampler each"},
