@@ -12,7 +12,8 @@ import (
 // or fails if ROPEWALK_REQUIRE_VLLM is set.
 func FindVLLM(t testing.TB) string {
 	t.Helper()
-	return servertest.Find(t, "ROPEWALK_VLLM", "ROPEWALK_REQUIRE_VLLM", filepath.Join("vllm", "bin", "vllm"), "tools/vllm.sh")
+	return servertest.Find(t, "ROPEWALK_VLLM", "ROPEWALK_REQUIRE_VLLM", filepath.Join("vllm", "bin", "vllm"),
+		"tools/vllm.sh")
 }
 
 // vllmSettings are those of a tiny model on one core, with numbers that are as exact as ours. Requests that have a seed
