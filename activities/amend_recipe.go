@@ -23,10 +23,10 @@ type AmendRecipe struct{ *Deps }
 const noteTakenAs = "generation"
 
 // Execute validates the whole changed recipe; a refused change leaves the run as it is.
-func (a AmendRecipe) Execute(ctx context.Context, in api.AmendInput) (api.Amended, error) {
+func (a AmendRecipe) Execute(ctx context.Context, e *Env, in api.AmendInput) (api.Amended, error) {
 	out := api.Amended{}
 	timing := api.Timing{Stage: schema.StageAmend, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, atInit(in.Run), &timing, func(ctx context.Context, _ *progress) error {
+	err := a.tracked(ctx, e, atInit(in.Run), &timing, func(ctx context.Context, _ *progress) error {
 		return a.amend(ctx, in, &out)
 	})
 	out.Timing = timing

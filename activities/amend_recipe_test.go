@@ -265,7 +265,8 @@ func TestAWorkerThatMayNoteNothing(t *testing.T) {
 		Set: []string{"steps=7"}, Actor: "ada", At: 1})
 	require.NoError(t, err)
 	require.Equal(t, 7, out.Amendment.Plan.Steps)
-	_, err = NoteDeed{b.deps}.Execute(t.Context(), api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly"})
+	_, err = NoteDeed{b.deps}.Execute(t.Context(), &Env{},
+		api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly"})
 	var refused *temporal.ApplicationError
 	require.ErrorAs(t, err, &refused)
 	require.True(t, refused.NonRetryable())
@@ -277,7 +278,7 @@ func TestADeedIsNotedOnce(t *testing.T) {
 	in := api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly",
 		With: map[string]string{"recipe": "q"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()}
 	for range 2 { // another attempt, whose predecessor's answer was lost
-		_, err := NoteDeed{b.deps}.Execute(t.Context(), in)
+		_, err := NoteDeed{b.deps}.Execute(t.Context(), &Env{}, in)
 		require.NoError(t, err)
 	}
 	require.Equal(t, []schema.Deed{{Action: "start", Actor: "schedule nightly", Detail: `{"recipe":"q"}`,

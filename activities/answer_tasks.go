@@ -19,14 +19,14 @@ type AnswerTasks struct{ *Deps }
 
 // Execute runs whole episodes. An answer depends on the run's seed, the task's place and the answer's number, and not
 // on the shard.
-func (a AnswerTasks) Execute(ctx context.Context, in api.AnswersInput) (api.Answered, error) {
+func (a AnswerTasks) Execute(ctx context.Context, e *Env, in api.AnswersInput) (api.Answered, error) {
 	out := api.Answered{}
 	s := spec{scope: in.Scope, stage: api.StageAnswers, turn: -1, shard: in.Shard,
 		inputs: []schema.Ref{in.Candidates}}
 	if in.Model.Manifest != in.Candidates {
 		s.inputs = append(s.inputs, in.Model.Manifest)
 	}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func TestTasksAreJudgedByTheirDifficulty(t *testing.T) {
 	part, _, _, err := w.record.Lookup(t.Context(), schema.AtInit("r", schema.StageAnswers).WithShard(1))
 	require.NoError(t, err)
 	candidates := part.Inputs[1]
-	again, err := activities.AnswerTasks{Deps: w.deps}.Execute(t.Context(), api.AnswersInput{
+	again, err := activities.AnswerTasks{Deps: w.deps}.Execute(t.Context(), &activities.Env{}, api.AnswersInput{
 		Scope: api.Scope{Run: "r", Step: api.InitStep, Config: part.Inputs[0]}, Candidates: candidates, Shard: 1,
 		Shards: 4})
 	require.NoError(t, err)

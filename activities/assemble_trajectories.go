@@ -15,11 +15,11 @@ import (
 type AssembleTrajectories struct{ *Deps }
 
 // Execute commits one row for each episode.
-func (a AssembleTrajectories) Execute(ctx context.Context, in api.AssembleInput) (api.Done, error) {
+func (a AssembleTrajectories) Execute(ctx context.Context, e *Env, in api.AssembleInput) (api.Done, error) {
 	out := api.Done{}
 	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
 	s := spec{scope: in.Scope, stage: api.StageAssemble, turn: -1, shard: in.Shard, inputs: inputs}
-	err := execute(ctx, a.Deps, s, &out, &out, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err

@@ -15,43 +15,46 @@ type CallFunction struct{ *Deps }
 
 // Execute commits one row for each trajectory that is not excluded. A call that raises, hangs or returns no finite
 // number excludes its trajectory. If all calls break, the stage fails and can be tried again.
-func (a CallFunction) Execute(ctx context.Context, in api.FunctionInput) (api.Called, error) {
-	out := api.Called{}
-	s := spec{scope: in.Scope, stage: api.StageFunction, turn: -1, shard: in.Shard,
-		inputs: []schema.Ref{in.Trajectories, in.Prompts}}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
-		if err != nil {
-			return err
+func (a CallFunction) Execute(ctx context.Context, e *Env, in api.VerdictInput) (api.Verdicts, error) {
+	return a.answer(ctx, e, a, in)
+}
+
+func (CallFunction) stage() string                { return api.StageFunction }
+func (CallFunction) asked(r *recipes.Recipe) bool { return r.Reward.Called() }
+func (CallFunction) problems() bool               { return true }
+
+func (a CallFunction) ask(ctx context.Context, w *draft, q *questions, out *api.Verdicts) error {
+	g, err := a.grader(ctx, w, q.recipe, q.Step, q.Trajectories)
+	if err != nil {
+		return err
+	}
+	rows, err := a.called(ctx, w, q.Scope, q.recipe, g, q.trajectories, q.problems)
+	if err != nil {
+		return err
+	}
+	out.Asked, out.Questions, out.Edited = len(rows), len(rows), w.edited
+	for _, r := range rows {
+		switch {
+		case r.Excluded != nil:
+			out.Excluded++
+		case r.Success != nil && *r.Success:
+			out.Right++
 		}
-		trajectories, err := read[schema.TrajectoryRow](ctx, a.records, in.Trajectories)
-		if err != nil {
-			return err
-		}
-		problems, err := a.problems(ctx, in.Prompts)
-		if err != nil {
-			return err
-		}
-		g, err := a.grader(ctx, w, recipe, in.Step, in.Trajectories)
-		if err != nil {
-			return err
-		}
-		rows, err := a.called(ctx, w, in.Scope, recipe, g, trajectories, problems)
-		if err != nil {
-			return err
-		}
-		out.Edited = w.edited
-		for _, r := range rows {
-			if r.Excluded != nil {
-				out.Excluded++
-			} else {
-				out.Scored++
-			}
-		}
-		w.timing.Rows = int64(len(rows))
-		return put(ctx, w, rows)
-	})
-	return out, err
+	}
+	return put(ctx, w, rows)
+}
+
+func (a CallFunction) settle(ctx context.Context, g *grading.Grader, made schema.Ref,
+	trajectories []schema.TrajectoryRow) error {
+	rows, err := read[schema.FunctionScoreRow](ctx, a.records, made)
+	if err != nil {
+		return err
+	}
+	return g.SettleResults(rows, trajectories)
+}
+
+func (a CallFunction) find(ctx context.Context, r *replayed) error {
+	return PrepareReplay(a).findResults(ctx, r)
 }
 
 // called calls the function, returns its results and notes its code. It takes over results that the shard's verifier
@@ -73,7 +76,7 @@ func (d *Deps) called(ctx context.Context, w *draft, scope api.Scope, recipe *re
 	if len(rows) == 0 {
 		return rows, nil
 	}
-	early, began, err := verifierOf(ctx).scored(ctx, rows, arguments)
+	early, began, err := w.env.verdicts.scored(ctx, rows, arguments)
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,10 @@ import (
 type PrepareCheck struct{ *Deps }
 
 // Execute refuses a run that is not in the record, and a run without a finished step.
-func (a PrepareCheck) Execute(ctx context.Context, run string) (api.CheckPlan, error) {
+func (a PrepareCheck) Execute(ctx context.Context, e *Env, run string) (api.CheckPlan, error) {
 	out := api.CheckPlan{Code: a.Code}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, atInit(run), &timing, func(ctx context.Context, _ *progress) (err error) {
+	err := a.tracked(ctx, e, atInit(run), &timing, func(ctx context.Context, _ *progress) (err error) {
 		out.Steps, err = a.finishedSteps(ctx, run)
 		return err
 	})
@@ -61,11 +61,11 @@ func (r records) finishedSteps(ctx context.Context, run string) ([]int, error) {
 type CheckReplay struct{ *Deps }
 
 // Execute runs the real activities of the stages, over a store that is never written.
-func (a CheckReplay) Execute(ctx context.Context, in api.CheckInput) (api.Checked, error) {
+func (a CheckReplay) Execute(ctx context.Context, e *Env, in api.CheckInput) (api.Checked, error) {
 	out := api.Checked{}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
 	at := api.Scope{Run: in.Run, Step: in.Step}
-	err := a.tracked(ctx, at, &timing, func(ctx context.Context, p *progress) (err error) {
+	err := a.tracked(ctx, e, at, &timing, func(ctx context.Context, p *progress) (err error) {
 		out, err = a.checkStep(ctx, in, p)
 		return err
 	})

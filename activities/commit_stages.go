@@ -19,10 +19,10 @@ import (
 type CommitStages struct{ *Deps }
 
 // Execute commits each stage in turn; a stage that is already committed is adopted.
-func (a CommitStages) Execute(ctx context.Context, in api.CommitInput) (api.Committed, error) {
+func (a CommitStages) Execute(ctx context.Context, e *Env, in api.CommitInput) (api.Committed, error) {
 	out := api.Committed{}
 	timing := api.Timing{Stage: api.StageCommit, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		sharded, err := a.rolledOut(ctx, in.Rewards)
 		if err != nil {
 			return err
@@ -34,9 +34,7 @@ func (a CommitStages) Execute(ctx context.Context, in api.CommitInput) (api.Comm
 				return err
 			}
 			out.Refs = append(out.Refs, ref)
-			if len(in.Rewards) > 0 {
-				out.Stages = append(out.Stages, api.StageRef{Stage: stage.Stage, Ref: ref})
-			}
+			out.Stages = append(out.Stages, api.StageRef{Stage: stage.Stage, Ref: ref})
 			p.set(i+1, len(sharded))
 		}
 		if len(in.Head) > 0 {

@@ -13,10 +13,10 @@ import (
 type CompactStep struct{ *Deps }
 
 // Execute compacts the scope's step. A second attempt adopts what the first has committed.
-func (a CompactStep) Execute(ctx context.Context, in api.CompactInput) (api.Compacted, error) {
+func (a CompactStep) Execute(ctx context.Context, e *Env, in api.CompactInput) (api.Compacted, error) {
 	out := api.Compacted{}
 	timing := api.Timing{Stage: api.StageCompact, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, _ *progress) error {
+	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *progress) error {
 		r, err := compaction.Step(ctx, a.Record, in.Run, in.Step, a.Code)
 		if err != nil {
 			return fmt.Errorf("%s: %w", api.StageCompact, err)

@@ -12,10 +12,10 @@ import (
 type CompareReplay struct{ *Deps }
 
 // Execute reads only manifests: equal bytes have equal digests.
-func (a CompareReplay) Execute(ctx context.Context, in api.CompareInput) (api.Compared, error) {
+func (a CompareReplay) Execute(ctx context.Context, e *Env, in api.CompareInput) (api.Compared, error) {
 	out := api.Compared{}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		for i, pair := range in.Stages {
 			c, err := a.compare(ctx, pair)
 			if err != nil {

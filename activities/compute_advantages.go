@@ -15,14 +15,14 @@ import (
 type ComputeAdvantages struct{ *Deps }
 
 // Execute writes each kept row once, with its advantage multiplied by its weight.
-func (a ComputeAdvantages) Execute(ctx context.Context, in api.AdvantageInput) (api.Advantages, error) {
+func (a ComputeAdvantages) Execute(ctx context.Context, e *Env, in api.AdvantageInput) (api.Advantages, error) {
 	out := api.Advantages{}
 	inputs := append(slices.Clone(in.Turns), in.Rewards, in.Selection)
 	if in.Outputs != (schema.Ref{}) {
 		inputs = append(inputs, in.Outputs)
 	}
 	s := spec{scope: in.Scope, stage: api.StageAdvantage, turn: -1, shard: -1, inputs: inputs}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -128,28 +128,29 @@ func (a ComputeAdvantages) again(
 	if len(inputs) < 3 {
 		return schema.Ref{}, errOtherInputs
 	}
-	out, err := a.Execute(ctx, advantageInput(scope, inputs))
+	out, err := a.Execute(ctx, &Env{}, advantageInput(scope, inputs))
 	return out.Manifest, err
 }
 
 // sources are the step's turns, its selection and, if the step has them, its token outputs.
-func (a ComputeAdvantages) sources(_ context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
-	if out.Turns, err = p.Made.All(api.StageRollout, api.StageAdvantage); err != nil {
+func (a ComputeAdvantages) sources(_ context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
+	turns, err := p.Made.All(api.StageRollout, api.StageAdvantage)
+	if err != nil {
 		return err
 	}
-	p.Read(schema.Turns, out.Turns...)
-	if refs := p.Made.Refs[api.StageLogprobs]; len(refs) > 0 {
-		out.Outputs = refs[0]
-		p.Read(schema.TokenOutputs, out.Outputs)
+	for _, ref := range turns {
+		out.Made = append(out.Made, api.StageRef{Stage: api.StageRollout, Ref: ref})
+	}
+	p.Read(schema.Turns, turns...)
+	if len(p.Made.Refs[api.StageLogprobs]) > 0 {
+		if err := findOne(p, out, api.StageLogprobs, api.StageAdvantage); err != nil {
+			return err
+		}
 	}
 	if p.Has(api.StageResample) {
 		return nil
 	}
-	if out.Selection, err = p.Made.One(api.StageResample, api.StageAdvantage); err != nil {
-		return err
-	}
-	p.Read(schema.Selection, out.Selection)
-	return nil
+	return findOne(p, out, api.StageResample, api.StageAdvantage)
 }
 
 // advantageInput sorts a stage's inputs by the stages that made them. The activity finds its other inputs itself.

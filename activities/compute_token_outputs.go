@@ -19,10 +19,11 @@ type ComputeTokenOutputs struct{ *Deps }
 
 // Execute commits one row for each kept trajectory of the shard that is not masked; a shard without such trajectories
 // has no rows.
-func (a ComputeTokenOutputs) Execute(ctx context.Context, in api.TokenOutputsInput) (api.TokenOutputs, error) {
+func (a ComputeTokenOutputs) Execute(ctx context.Context, e *Env, in api.TokenOutputsInput) (api.TokenOutputs,
+	error) {
 	out := api.TokenOutputs{}
 	s := spec{scope: in.Scope, stage: api.StageLogprobs, turn: -1, shard: in.Shard}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		k, err := a.begin(ctx, w, in)
 		if err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/store/faults"
 )
 
@@ -65,7 +66,8 @@ func (b *scorerBench) asked() []string {
 
 func (b *scorerBench) run() (api.Episodes, error) {
 	return do(b.stepBench, RunEpisodes{b.deps}.Execute,
-		api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20, Function: true})
+		api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20,
+			Needs: stages.Needs{Function: true}})
 }
 
 // staged takes the shard to its rewards by the activities of mode staged.
@@ -73,13 +75,13 @@ func (b *scorerBench) staged() (called, scored schema.Ref, err error) {
 	b.t.Helper()
 	turns := &turnsBench{stepBench: b.stepBench}
 	assembled := turns.shard(0, func() {})
-	c, err := do(b.stepBench, CallFunction{b.deps}.Execute, api.FunctionInput{Scope: b.scope, Trajectories: assembled,
+	c, err := do(b.stepBench, CallFunction{b.deps}.Execute, api.VerdictInput{Scope: b.scope, Trajectories: assembled,
 		Prompts: b.prompts})
 	if err != nil {
 		return called, scored, err
 	}
 	s, err := do(b.stepBench, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled,
-		Results: c.Manifest})
+		Verdicts: []schema.Ref{c.Manifest}})
 	return c.Manifest, s.Manifest, err
 }
 

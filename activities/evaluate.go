@@ -28,8 +28,8 @@ const statSuccess = "success"
 
 // Execute commits one row for each episode, and the episodes' turns, and returns the summary. After the last evaluation
 // of a run it commits the run's end, so that a reader knows that nothing comes after it.
-func (a Evaluate) Execute(ctx context.Context, in api.EvaluateInput) (api.Evaluated, error) {
-	out, err := a.evaluate(ctx, in, api.StageEvaluate)
+func (a Evaluate) Execute(ctx context.Context, e *Env, in api.EvaluateInput) (api.Evaluated, error) {
+	out, err := a.evaluate(ctx, e, in, api.StageEvaluate)
 	if err == nil && in.Tag == api.TagFinal {
 		err = ownLimit(ctx, classify(a.commitEnd(ctx, in, out.Manifest)))
 	}
@@ -46,10 +46,10 @@ func (a Evaluate) commitEnd(ctx context.Context, in api.EvaluateInput, evaluated
 }
 
 // evaluate is the evaluation, as a stage of that name.
-func (a Evaluate) evaluate(ctx context.Context, in api.EvaluateInput, stage string) (api.Evaluated, error) {
+func (a Evaluate) evaluate(ctx context.Context, e *Env, in api.EvaluateInput, stage string) (api.Evaluated, error) {
 	out := api.Evaluated{}
 	s := spec{scope: in.Scope, stage: stage, turn: -1, shard: -1, inputs: []schema.Ref{in.Policy.Manifest}}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (d *Deps) solved(ctx context.Context, w *draft, in api.EvaluateInput, recip
 			return nil, err
 		}
 		gradings, pairs := g.Questions(rows)
-		graded, err := d.verdicts(ctx, w, recipe, g.Tested(), pairs)
+		graded, err := d.gradePairs(ctx, w, recipe, g.Tested(), pairs)
 		if err != nil {
 			return nil, err
 		}

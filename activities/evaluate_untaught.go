@@ -11,6 +11,6 @@ import (
 type EvaluateUntaught struct{ *Deps }
 
 // Execute commits one row for each episode, and the episodes' turns, and returns the summary.
-func (a EvaluateUntaught) Execute(ctx context.Context, in api.EvaluateInput) (api.Evaluated, error) {
-	return Evaluate(a).evaluate(ctx, in, api.StageUntaught)
+func (a EvaluateUntaught) Execute(ctx context.Context, e *Env, in api.EvaluateInput) (api.Evaluated, error) {
+	return Evaluate(a).evaluate(ctx, e, in, api.StageUntaught)
 }

@@ -20,12 +20,12 @@ import (
 type ExecuteToolCalls struct{ *Deps }
 
 // Execute commits one row for each call or action. The time that each took goes only to the timings table.
-func (a ExecuteToolCalls) Execute(ctx context.Context, in api.ToolsInput) (api.ToolsDone, error) {
+func (a ExecuteToolCalls) Execute(ctx context.Context, e *Env, in api.ToolsInput) (api.ToolsDone, error) {
 	out := api.ToolsDone{}
 	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
 	s := spec{scope: in.Scope, stage: api.StageSandbox, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var held []*rollout.Episode
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.isolatedRecipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -33,7 +33,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in api.ToolsInput) (api.T
 		if err := a.hasSessions(recipe); err != nil {
 			return err
 		}
-		defer func() { turnwiseOf(ctx).called(held) }()
+		defer func() { w.env.turnwise.called(held) }()
 		if recipe.Environment.Declaration().Interactive {
 			held, err = a.act(ctx, w, in, recipe, &out)
 			return err
@@ -50,7 +50,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in api.ToolsInput) (api.T
 		if err != nil {
 			return err
 		}
-		verifierOf(ctx).ended(rollout.Leaves(held)...)
+		w.env.verdicts.ended(rollout.Leaves(held)...)
 		out.Calls = len(rows)
 		out.Failed, out.Excluded = countCalls(rows)
 		w.timing.Rows = int64(len(rows))
@@ -61,6 +61,9 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in api.ToolsInput) (api.T
 		return put(ctx, w, rows)
 	})
 	a.hold(out.Done, err, held)
+	if err == nil && e.flow != nil {
+		e.flow.segments.committed(in.Turn+1, in.Turn+1)
+	}
 	return out, err
 }
 
@@ -72,8 +75,8 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 		return nil, err
 	}
 	acting := rollout.AwaitingResults(episodes)
-	turnwiseOf(ctx).calling(acting)
-	if f := aheadOf(ctx); f != nil {
+	w.env.turnwise.calling(acting)
+	if f := w.env.flow; f != nil {
 		if w.began, _, _, err = f.Results(ctx, episodes); err != nil {
 			return nil, err
 		}
@@ -139,12 +142,12 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 		return nil, nil, nil, err
 	}
 	calling := rollout.AwaitingResults(episodes)
-	turnwiseOf(ctx).calling(calling)
+	w.env.turnwise.calling(calling)
 	var measured []schema.TimingRow
 	run := func() ([]tool.Outcome, []rollout.CallRef, error) {
 		return loop.RunCalls(ctx, box, callScope(in.Scope), episodes, w.progress.set)
 	}
-	if f := aheadOf(ctx); f != nil {
+	if f := w.env.flow; f != nil {
 		var ran []rollout.RanCall
 		var verdicts map[string]bool
 		if w.began, ran, verdicts, err = f.Results(ctx, episodes); err != nil {

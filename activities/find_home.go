@@ -13,7 +13,7 @@ import (
 type FindHome struct{ *Deps }
 
 // Execute names this host.
-func (a FindHome) Execute(ctx context.Context, in api.HomeInput) (api.Home, error) {
+func (a FindHome) Execute(ctx context.Context, e *Env, in api.HomeInput) (api.Home, error) {
 	defer heartbeats(ctx, &progress{})() // looking for devices may take longer than the heartbeat timeout
 	recipe, err := a.recipe(ctx, in.Scope)
 	if err != nil {

@@ -17,15 +17,6 @@ import (
 	"github.com/ropewalk/ropewalk/tool"
 )
 
-// aheadKey is the context key of the flow that works ahead of the stages of a shard.
-type aheadKey struct{}
-
-// aheadOf returns the flow that works ahead of the stages under ctx, or nil.
-func aheadOf(ctx context.Context) *rollout.Flow {
-	f, _ := ctx.Value(aheadKey{}).(*rollout.Flow)
-	return f
-}
-
 // flow takes the episodes of a shard to their ends while the stages commit their turns.
 type flow struct {
 	*rollout.Flow
@@ -46,7 +37,7 @@ func flows(r *recipes.Recipe) bool {
 // ahead begins a flow of the shard's episodes, from what is committed and what earlier attempts have kept. It returns
 // nil if the episodes go on turn by turn: because of the recipe, because the engine's numbers depend on the rows that
 // generate together, or because this worker's sandbox is too weak, for which the stage sandbox refuses the recipe.
-func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, p *progress) (*flow, error) {
+func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, e *Env) (*flow, error) {
 	if !flows(recipe) || s.deps.isolates(recipe) != nil {
 		return nil, nil
 	}
@@ -59,14 +50,14 @@ func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, p *progres
 	if rows == nil {
 		return nil, nil
 	}
-	f, err := s.beginFlow(ctx, recipe, rows, p)
+	f, err := s.beginFlow(ctx, recipe, rows, e)
 	if err != nil {
 		rows.Close()
 	}
 	return f, err
 }
 
-func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *enginepool.Rows, p *progress) (*flow,
+func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *enginepool.Rows, e *Env) (*flow,
 	error) {
 	box, err := s.deps.toolboxFor(recipe, s.deps.Notebooks, nil, nil)
 	if err != nil {
@@ -101,7 +92,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 		return nil, err
 	}
 	options := rollout.FlowOptions{Version: s.in.Policy.Digest, Box: tool.Sharing(box), Scope: callScope(s.in.Scope),
-		Ended: func(e *rollout.Episode) { verifierOf(ctx).ended(e) }, Kept: trees,
+		Ended: func(one *rollout.Episode) { e.verdicts.ended(one) }, Kept: trees,
 		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, string, error) {
 			by := sampling.now(ctx)
 			out, err := rows.Generate(ctx, version(by), row)
@@ -110,10 +101,10 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 	if box.Stateful() {
 		options.AtOnce = s.deps.cellsAtOnce()
 	}
-	f := &flow{Flow: loop.NewFlow(ctx, episodes, options), rows: rows, segments: kept, progress: p,
-		stop: p.samples(rows.Sampler())}
+	f := &flow{Flow: loop.NewFlow(ctx, episodes, options), rows: rows, segments: kept, progress: e.progress,
+		stop: e.progress.samples(rows.Sampler())}
 	kept.keep(ctx, f.Flow)
-	p.follow(f.Flow, time.Now())
+	e.progress.follow(f.Flow, time.Now())
 	return f, nil
 }
 

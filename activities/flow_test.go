@@ -276,7 +276,7 @@ func TestHeartbeatsOfAFlow(t *testing.T) {
 	recipe, err := b.deps.recipe(t.Context(), b.scope)
 	require.NoError(t, err)
 	s, p := &shardRun{deps: b.deps, in: b.input()}, &progress{}
-	f, err := s.ahead(t.Context(), recipe, p)
+	f, err := s.ahead(t.Context(), recipe, &Env{progress: p})
 	require.NoError(t, err)
 	f.Wait()
 	details := p.details()

@@ -18,12 +18,12 @@ import (
 type GenerateRollouts struct{ *Deps }
 
 // Execute continues the shard's episodes from their committed state and commits their next turn.
-func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (api.Generated, error) {
+func (a GenerateRollouts) Execute(ctx context.Context, e *Env, in api.GenerateInput) (api.Generated, error) {
 	out := api.Generated{}
 	inputs := append([]schema.Ref{in.Prompts, in.Policy.Manifest}, in.Inputs()...)
 	s := spec{scope: in.Scope, stage: api.StageRollout, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var held []*rollout.Episode
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 		if err != nil {
 			return err
 		}
-		verifierOf(ctx).ended(rollout.Leaves(episodes)...)
+		w.env.verdicts.ended(rollout.Leaves(episodes)...)
 		rows := rollout.LastTurnRows(wrote)
 		for _, r := range rows {
 			out.Tokens += int64(len(r.TokenIDs)) - int64(r.ContextTokens)
@@ -53,7 +53,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 			}
 		}
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
-		turnwiseOf(ctx).responded(episodes, len(wrote), out.Tokens)
+		w.env.turnwise.responded(episodes, len(wrote), out.Tokens)
 		held = episodes
 		lag := int32(min(recipe.Staleness(), in.Step-1))
 		for i := range rows {
@@ -72,6 +72,9 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 		return put(ctx, w, rollout.BranchRows(wrote))
 	})
 	a.hold(out.Done, err, held)
+	if err == nil && e.flow != nil && out.Calls == 0 && out.Open > 0 { // no calls follow a summary
+		e.flow.segments.committed(in.Turn+1, in.Turn+1)
+	}
 	return out, err
 }
 
@@ -81,7 +84,7 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 	if all, err = loop.Grow(episodes); err != nil || !slices.ContainsFunc(all, (*rollout.Episode).AwaitsResponse) {
 		return all, nil, err
 	}
-	if f := aheadOf(ctx); f != nil {
+	if f := w.env.flow; f != nil {
 		return loop.RoundBy(all, func(all []*rollout.Episode) error {
 			return a.fromFlow(ctx, w, f, in, recipe, loop, all)
 		})
@@ -104,7 +107,7 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 }
 
 // fromFlow takes responses from the flow that works ahead. What the flow has left is generated here.
-func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flow, in api.GenerateInput,
+func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *flow, in api.GenerateInput,
 	recipe *recipes.Recipe, loop *rollout.Loop, all []*rollout.Episode) error {
 	wrote := rollout.AwaitingResponses(all)
 	left, began, err := f.Respond(ctx, in.Policy.Digest, wrote)

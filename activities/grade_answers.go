@@ -23,38 +23,51 @@ type GradeAnswers struct{ *Deps }
 // Execute commits one row for each trajectory with an open question; equal pairs share one call. An answer that is
 // not an expression, or that exceeds the limits, is a verdict. A call without a verdict (a broken sandbox, a killed
 // process) is breakage and excludes its trajectories.
-func (a GradeAnswers) Execute(ctx context.Context, in api.GradeInput) (api.Graded, error) {
-	out := api.Graded{}
-	s := spec{scope: in.Scope, stage: api.StageGrade, turn: -1, shard: in.Shard, inputs: []schema.Ref{in.Trajectories}}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.isolatedRecipe(ctx, in.Scope)
-		if err != nil {
-			return err
+func (a GradeAnswers) Execute(ctx context.Context, e *Env, in api.VerdictInput) (api.Verdicts, error) {
+	return a.answer(ctx, e, a, in)
+}
+
+func (GradeAnswers) stage() string                { return api.StageGrade }
+func (GradeAnswers) asked(r *recipes.Recipe) bool { return r.Reward.Graded() }
+func (GradeAnswers) problems() bool               { return false }
+
+func (a GradeAnswers) ask(ctx context.Context, w *draft, q *questions, out *api.Verdicts) error {
+	if err := a.isolates(q.recipe); err != nil {
+		return err
+	}
+	g := grading.New(q.recipe, q.Step)
+	rows, pairs := g.Questions(q.trajectories)
+	graded, err := a.gradePairs(ctx, w, q.recipe, g.Tested(), pairs)
+	if err != nil {
+		return err
+	}
+	grading.Fill(rows, graded)
+	out.Asked, out.Questions = len(rows), len(pairs)
+	for _, r := range rows {
+		switch {
+		case r.Excluded != nil:
+			out.Excluded++
+		case r.Verdict == schema.GradingEqual:
+			out.Right++
 		}
-		trajectories, err := read[schema.TrajectoryRow](ctx, a.records, in.Trajectories)
-		if err != nil {
-			return err
-		}
-		g := grading.New(recipe, in.Step)
-		rows, pairs := g.Questions(trajectories)
-		graded, err := a.verdicts(ctx, w, recipe, g.Tested(), pairs)
-		if err != nil {
-			return err
-		}
-		grading.Fill(rows, graded)
-		out.Asked, out.Pairs = len(rows), len(pairs)
-		for _, r := range rows {
-			switch {
-			case r.Excluded != nil:
-				out.Excluded++
-			case r.Verdict == schema.GradingEqual:
-				out.Equal++
-			}
-		}
-		w.timing.Rows = int64(len(rows))
-		return put(ctx, w, rows)
-	})
-	return out, err
+	}
+	return put(ctx, w, rows)
+}
+
+func (a GradeAnswers) settle(ctx context.Context, g *grading.Grader, made schema.Ref,
+	trajectories []schema.TrajectoryRow) error {
+	rows, err := read[schema.GradingRow](ctx, a.records, made)
+	if err != nil {
+		return err
+	}
+	return g.Settle(rows, trajectories)
+}
+
+// find refuses a replay if the questions were never asked.
+func (a GradeAnswers) find(ctx context.Context, r *replayed) error {
+	return PrepareReplay(a).findVerdicts(ctx, r, api.StageGrade, "reward.symbolic: step %d of run %s has committed no "+
+		"gradings, which a replay cannot make, for it needs the sandbox; run the recipe again, or import the file "+
+		"again, with --set reward.symbolic=true")
 }
 
 // Pairs that go to the sandbox before progress is reported.
@@ -63,12 +76,12 @@ const (
 	batchPrograms = 64
 )
 
-// gradePairs grades pairs in a sandbox; see symbolic.Run and programs.Run.
-type gradePairs func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error)
+// grades grades pairs in a sandbox; see symbolic.Run and programs.Run.
+type grades func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error)
 
 // gradeBy returns how the pairs of a recipe are graded, and how many at most before progress is reported. tested means
 // that the answers are programs.
-func gradeBy(recipe *recipes.Recipe, e sandbox.Executor, tested bool) (run gradePairs, most int) {
+func gradeBy(recipe *recipes.Recipe, e sandbox.Executor, tested bool) (run grades, most int) {
 	if tested {
 		return func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
 			return programs.Run(ctx, e, pairs, callLimits(recipe.Sandbox))
@@ -79,14 +92,14 @@ func gradeBy(recipe *recipes.Recipe, e sandbox.Executor, tested bool) (run grade
 	}, batchPairs
 }
 
-// verdicts grades the pairs, one batch at a time, so that heartbeats show progress. What the shard's verifier has is
+// gradePairs grades the pairs, one batch at a time, so that heartbeats show progress. What the shard's verifier has is
 // not graded again. tested means that the answers are programs.
-func (d *Deps) verdicts(ctx context.Context, w *draft, recipe *recipes.Recipe, tested bool,
+func (d *Deps) gradePairs(ctx context.Context, w *draft, recipe *recipes.Recipe, tested bool,
 	pairs []symbolic.Pair) (map[symbolic.Pair]symbolic.Graded, error) {
 	run, most := gradeBy(recipe, d.Sandbox, tested)
 	out := make(map[symbolic.Pair]symbolic.Graded, len(pairs))
 	for batch := range slices.Chunk(pairs, most) {
-		early, began, err := verifierOf(ctx).has(ctx, batch)
+		early, began, err := w.env.verdicts.has(ctx, batch)
 		if err != nil {
 			return nil, err
 		}

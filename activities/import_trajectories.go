@@ -19,10 +19,10 @@ const shardGroups = 128
 
 // Execute commits the shards as turn 0 of the rollout stage, each with its three tables. It fails for good if the run
 // id already holds the import of another file.
-func (a ImportTrajectories) Execute(ctx context.Context, in api.ImportInput) (api.Imported, error) {
+func (a ImportTrajectories) Execute(ctx context.Context, e *Env, in api.ImportInput) (api.Imported, error) {
 	out := api.Imported{}
 	s := spec{scope: in.Scope, stage: api.StageImport, turn: -1, shard: -1}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		tables, err := a.conversations(ctx, in)
 		if err != nil {
 			return err

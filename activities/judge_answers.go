@@ -21,39 +21,54 @@ type JudgeAnswers struct{ *Deps }
 // Execute commits one row for each trajectory that the judge was asked about; equal prompts share one request. A
 // refusal, or a reply that cannot be read, excludes its trajectories. If the judge takes no queries at all, the stage
 // fails and can be tried again.
-func (a JudgeAnswers) Execute(ctx context.Context, in api.JudgeInput) (api.Judged, error) {
-	out := api.Judged{}
-	s := spec{scope: in.Scope, stage: api.StageJudge, turn: -1, shard: in.Shard,
-		inputs: []schema.Ref{in.Trajectories, in.Prompts}}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
-		if err != nil {
-			return err
+func (a JudgeAnswers) Execute(ctx context.Context, e *Env, in api.VerdictInput) (api.Verdicts, error) {
+	return a.answer(ctx, e, a, in)
+}
+
+func (JudgeAnswers) stage() string                { return api.StageJudge }
+func (JudgeAnswers) asked(r *recipes.Recipe) bool { return r.Reward.Judged() }
+func (JudgeAnswers) problems() bool               { return true }
+
+func (a JudgeAnswers) ask(ctx context.Context, w *draft, q *questions, out *api.Verdicts) error {
+	g := grading.New(q.recipe, q.Step)
+	if err := g.Check(q.trajectories); err != nil { // a reward that lacks facts would ask about other answers
+		return err
+	}
+	rows, queries, err := g.Queries(q.trajectories, q.problems)
+	if err != nil {
+		return err
+	}
+	if err := a.judged(ctx, w, q.recipe, q.Run, rows, queries); err != nil {
+		return err
+	}
+	prompts := map[string]bool{}
+	for _, r := range rows {
+		prompts[r.PromptDigest] = true
+		switch {
+		case r.Excluded != nil:
+			out.Excluded++
+		case r.Verdict == schema.JudgementMatch:
+			out.Right++
 		}
-		trajectories, err := read[schema.TrajectoryRow](ctx, a.records, in.Trajectories)
-		if err != nil {
-			return err
-		}
-		problems, err := a.problems(ctx, in.Prompts)
-		if err != nil {
-			return err
-		}
-		g := grading.New(recipe, in.Step)
-		if err := g.Check(trajectories); err != nil { // a reward that lacks facts would ask about other answers
-			return err
-		}
-		rows, queries, err := g.Queries(trajectories, problems)
-		if err != nil {
-			return err
-		}
-		if err := a.judged(ctx, w, recipe, in.Run, rows, queries); err != nil {
-			return err
-		}
-		out.Count(rows)
-		w.timing.Rows = int64(len(rows))
-		return put(ctx, w, rows)
-	})
-	return out, err
+	}
+	out.Asked, out.Questions = len(rows), len(prompts)
+	return put(ctx, w, rows)
+}
+
+func (a JudgeAnswers) settle(ctx context.Context, g *grading.Grader, made schema.Ref,
+	trajectories []schema.TrajectoryRow) error {
+	rows, err := read[schema.JudgementRow](ctx, a.records, made)
+	if err != nil {
+		return err
+	}
+	return g.SettleJudgements(rows, trajectories)
+}
+
+// find refuses a replay if the judge was never asked: a replay asks none.
+func (a JudgeAnswers) find(ctx context.Context, r *replayed) error {
+	return PrepareReplay(a).findVerdicts(ctx, r, api.StageJudge, "reward: step %d of run %s has committed no "+
+		"judgements, which a replay cannot make, for it asks no judge; run the recipe again with --set "+
+		"reward.judge=server and a judge section")
 }
 
 // judged asks the judge and fills the rows.
@@ -66,7 +81,7 @@ func (d *Deps) judged(ctx context.Context, w *draft, recipe *recipes.Recipe, run
 		return refuse(api.FailBadInput, "judge: is required: the reward or the evaluation of recipe %s asks a judge",
 			recipe.Name)
 	}
-	j := verifierOf(ctx).asks()
+	j := w.env.verdicts.asks()
 	if j == nil {
 		var err error
 		if j, err = judge.Open(*recipe.Judge, d.judgements, run); err != nil {

@@ -53,12 +53,14 @@ func from(address string) []string {
 // firstPolicy prepares a run and makes its first policy.
 func firstPolicy(t *testing.T, deps *activities.Deps, run, address string, more ...string) (schema.Manifest, error) {
 	t.Helper()
-	prepared, err := activities.PrepareRun{Deps: deps}.Execute(t.Context(), api.PrepareInput{Run: run, Kind: "train",
+	prepared, err := activities.PrepareRun{Deps: deps}.Execute(t.Context(), &activities.Env{}, api.PrepareInput{
+		Run: run, Kind: "train",
 		Recipe: "quickstart", Overrides: append(from(address), more...)})
 	if err != nil {
 		return schema.Manifest{}, err
 	}
-	made, err := activities.WarmStart{Deps: deps}.Execute(t.Context(), api.Scope{Run: run, Step: api.InitStep,
+	made, err := activities.WarmStart{Deps: deps}.Execute(t.Context(), &activities.Env{}, api.Scope{
+		Run: run, Step: api.InitStep,
 		Config: prepared.Manifest})
 	if err != nil {
 		return schema.Manifest{}, err

@@ -17,7 +17,7 @@ import (
 type NoteDeed struct{ *Deps }
 
 // Execute writes the note. Every attempt writes it under the same key, so that one is left.
-func (a NoteDeed) Execute(ctx context.Context, in api.DeedInput) (api.Done, error) {
+func (a NoteDeed) Execute(ctx context.Context, e *Env, in api.DeedInput) (api.Done, error) {
 	detail, err := json.Marshal(in.With)
 	if err != nil {
 		return api.Done{}, err

@@ -15,7 +15,7 @@ import (
 type NoteState struct{ *Deps }
 
 // Execute writes the note. Every attempt writes the same one.
-func (a NoteState) Execute(ctx context.Context, in api.StateInput) (api.Done, error) {
+func (a NoteState) Execute(ctx context.Context, e *Env, in api.StateInput) (api.Done, error) {
 	note := schema.NewStateNote(in.State, in.Kind, in.Reason, time.UnixMicro(in.At))
 	if err := a.noteState(ctx, in.Run, note); err != nil {
 		return api.Done{}, err

@@ -18,7 +18,7 @@ func TestAStateIsNotedOnce(t *testing.T) {
 	in := api.StateInput{Run: "r", State: "parked", Kind: "no_space", Reason: "update: disk full",
 		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()}
 	for range 2 { // another attempt, whose predecessor's answer was lost
-		_, err := a.Execute(t.Context(), in)
+		_, err := a.Execute(t.Context(), &Env{}, in)
 		require.NoError(t, err)
 	}
 	listed, err := objects.List(t.Context(), schema.StatesPrefix)

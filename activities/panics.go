@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"log/slog"
-	"reflect"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -30,14 +29,26 @@ func contain(ctx context.Context, body func() error) error {
 	return temporal.NewApplicationError(err.Error(), api.FailPanic)
 }
 
-// contained returns an activity's function that contains its panics.
-func contained(execute any) any {
-	f := reflect.ValueOf(execute)
-	return reflect.MakeFunc(f.Type(), func(in []reflect.Value) (out []reflect.Value) {
-		ctx, _ := in[0].Interface().(context.Context)
-		if err := contain(ctx, func() error { out = f.Call(in); return nil }); err != nil {
-			out = []reflect.Value{reflect.Zero(f.Type().Out(0)), reflect.ValueOf(&err).Elem()}
-		}
-		return out
-	}).Interface()
+// stageActivity is a stage as a worker registers it.
+type stageActivity struct {
+	activity any // the function that Temporal calls
+	// run runs the stage within an activity; set sets a pointer to its result.
+	run func(ctx context.Context, e *Env, in any) (set func(out any), err error)
+}
+
+// stageOf registers a stage.
+func stageOf[In, Out any](execute func(context.Context, *Env, In) (Out, error)) stageActivity {
+	return stageActivity{
+		activity: func(ctx context.Context, in In) (out Out, err error) {
+			err = contain(ctx, func() (err error) {
+				out, err = execute(ctx, &Env{}, in)
+				return err
+			})
+			return out, err
+		},
+		run: func(ctx context.Context, e *Env, in any) (func(any), error) {
+			result, err := execute(ctx, e, in.(In))
+			return func(out any) { *out.(*Out) = result }, err
+		},
+	}
 }

@@ -49,12 +49,12 @@ func TestAPanicIsTriedTwiceMore(t *testing.T) {
 	tried := 0
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
-	env.RegisterActivityWithOptions(contained(func(context.Context, api.Scope) (api.Done, error) {
+	env.RegisterActivityWithOptions(stageOf(func(context.Context, *Env, api.Scope) (api.Done, error) {
 		tried++
 		none := []int{}
 		none[0]++
 		return api.Done{}, nil
-	}), activity.RegisterOptions{Name: "explode"})
+	}).activity, activity.RegisterOptions{Name: "explode"})
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute,
 			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 6}})

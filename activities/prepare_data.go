@@ -18,13 +18,13 @@ import (
 type PrepareData struct{ *Deps }
 
 // Execute refuses a recipe whose filters drop every task.
-func (a PrepareData) Execute(ctx context.Context, in api.DataInput) (api.DataPrepared, error) {
+func (a PrepareData) Execute(ctx context.Context, e *Env, in api.DataInput) (api.DataPrepared, error) {
 	out := api.DataPrepared{}
 	s := spec{scope: in.Scope, stage: api.StageData, turn: -1, shard: -1}
 	if in.Candidates != (schema.Ref{}) {
 		s.inputs = []schema.Ref{in.Candidates, in.Answers}
 	}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err

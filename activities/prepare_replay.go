@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // PrepareReplay finds what a replay reads, resolves its recipe, and claims a generation of the step that nothing else
@@ -28,10 +29,11 @@ const (
 
 // Execute claims only once, however often it is tried: a claim with the same name is adopted. It refuses stages that
 // cannot be replayed, and damaged inputs, before anything is written.
-func (a PrepareReplay) Execute(ctx context.Context, in api.ReplayInput) (api.ReplayPrepared, error) {
+func (a PrepareReplay) Execute(ctx context.Context, e *Env, in api.ReplayInput) (api.ReplayPrepared, error) {
 	out := api.ReplayPrepared{}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, api.Scope{Run: in.Run, Step: in.Step}, &timing, func(ctx context.Context, p *progress) error {
+	at := api.Scope{Run: in.Run, Step: in.Step}
+	err := a.tracked(ctx, e, at, &timing, func(ctx context.Context, p *progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
 	out.Timing = timing
@@ -80,20 +82,26 @@ func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api
 	if err := implemented(recipe.Name, recipe.Planned()); err != nil { // a replay asks no judge, so it needs none
 		return nil, nil, err
 	}
-	if plan.Has(api.StageReward) && recipe.Reward.Graded() {
-		if err := a.findGradings(ctx, plan, out); err != nil {
-			return nil, nil, err
+	if !plan.Has(api.StageReward) {
+		return plan, recipe, nil
+	}
+	r := &replayed{in: in, plan: plan, before: &base.recipe, recipe: recipe, out: out}
+	for _, v := range a.verdicts() {
+		if v.asked(recipe) {
+			if err := v.find(ctx, r); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
-	if plan.Has(api.StageReward) && recipe.Reward.Judged() {
-		if err := a.findJudgements(ctx, plan, out); err != nil {
-			return nil, nil, err
-		}
-	}
-	if plan.Has(api.StageReward) && recipe.Reward.Called() {
-		err = a.findResults(ctx, plan, in, &base.recipe, recipe, out)
-	}
-	return plan, recipe, err
+	return plan, recipe, nil
+}
+
+// replayed is a replay of the reward that is being prepared.
+type replayed struct {
+	in             api.ReplayInput
+	plan           *replaying.Plan
+	before, recipe *recipes.Recipe // of the step and of the replay
+	out            *api.ReplayPrepared
 }
 
 // adoptClaim finds the generation that an earlier attempt of the same replay has claimed.
@@ -117,12 +125,11 @@ func (a PrepareReplay) adoptClaim(ctx context.Context, made *replaying.Made, cla
 
 // findInputs finds what the first stages of a replay read from the stages before them, and what the replayed stages
 // have committed before.
-func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
+func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
 	if !p.Has(api.StageReward) {
-		if out.Rewards, err = p.Made.One(api.StageReward, p.Stages[0]); err != nil {
+		if err := findOne(p, out, api.StageReward, p.Stages[0]); err != nil {
 			return err
 		}
-		p.Read(schema.Rewards, out.Rewards)
 	}
 	for _, stage := range p.Stages {
 		if err := a.pureStages()[stage].sources(ctx, p, out); err != nil {
@@ -150,10 +157,18 @@ func (a PrepareReplay) findExcluded(ctx context.Context, p *replaying.Plan, out 
 	if out.Excluded, err = excludedShards(m); err != nil || len(out.Excluded) == 0 {
 		return err
 	}
-	if out.Prompts, err = p.Made.One(api.StagePrompts, api.StageResample); err != nil {
+	return findOne(p, out, api.StagePrompts, api.StageResample)
+}
+
+// findOne finds the only manifest of a stage that another one reads.
+func findOne(p *replaying.Plan, out *api.ReplayPrepared, stage, reader string) error {
+	ref, err := p.Made.One(stage, reader)
+	if err != nil {
 		return err
 	}
-	p.Read(schema.Prompts, out.Prompts)
+	out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: ref})
+	declared, _ := stages.Of(stage)
+	p.Read(declared.Writes[0], ref)
 	return nil
 }
 
@@ -173,36 +188,18 @@ func (a PrepareReplay) findTrajectories(ctx context.Context, p *replaying.Plan, 
 	return err
 }
 
-// findGradings finds the symbolic verdicts that a reward reads. A question that was never asked cannot be replayed.
-func (a PrepareReplay) findGradings(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
-	refs := p.Made.Refs[api.StageGrade]
+// findVerdicts finds the verdicts of a stage that a reward reads. If the step has none, it refuses with the text, which
+// takes step and run.
+func (a PrepareReplay) findVerdicts(ctx context.Context, r *replayed, stage, none string) error {
+	refs := r.plan.Made.Refs[stage]
 	if len(refs) == 0 {
-		return refuse(api.FailBadInput,
-			"reward.symbolic: step %d of run %s has committed no gradings, which a replay cannot make, for it needs "+
-				"the sandbox; "+
-				"run the recipe again, or import the file again, with --set reward.symbolic=true", p.Made.Step,
-			p.Made.Run)
+		return refuse(api.FailBadInput, none, r.plan.Made.Step, r.plan.Made.Run)
 	}
-	if out.Gradings, err = a.shardsOf(ctx, refs[0]); err != nil {
-		return err
-	}
-	p.Read(schema.Gradings, refs[0])
-	return nil
-}
-
-// findJudgements finds the judge's verdicts that a reward reads. A replay asks no judge.
-func (a PrepareReplay) findJudgements(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
-	refs := p.Made.Refs[api.StageJudge]
-	if len(refs) == 0 {
-		return refuse(api.FailBadInput,
-			"reward: step %d of run %s has committed no judgements, which a replay cannot make, for it asks no judge; "+
-				"run the recipe again with --set reward.judge=server and a judge section", p.Made.Step, p.Made.Run)
-	}
-	if out.Judgements, err = a.shardsOf(ctx, refs[0]); err != nil {
-		return err
-	}
-	p.Read(schema.Judgements, refs[0])
-	return nil
+	found, err := a.shardsOf(ctx, refs[0])
+	r.out.Verdicts = append(r.out.Verdicts, found...)
+	declared, _ := stages.Of(stage)
+	r.plan.Read(declared.Writes[0], refs[0])
+	return err
 }
 
 // shardsOf lists the shards of a stage.

@@ -23,10 +23,10 @@ import (
 type PrepareRun struct{ *Deps }
 
 // Execute fails for good if the recipe is bad; the error lists all its faults.
-func (a PrepareRun) Execute(ctx context.Context, in api.PrepareInput) (api.Prepared, error) {
+func (a PrepareRun) Execute(ctx context.Context, e *Env, in api.PrepareInput) (api.Prepared, error) {
 	out := api.Prepared{}
 	timing := api.Timing{Stage: api.StagePrepare, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, atInit(in.Run), &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, e, atInit(in.Run), &timing, func(ctx context.Context, p *progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
 	out.Timing = timing

@@ -36,10 +36,10 @@ type Pruned struct {
 const mostCarried = 4000
 
 // Execute prunes for the scope's step. A second attempt repeats the work of the first and ends in the same state.
-func (a PruneCheckpoints) Execute(ctx context.Context, in api.PruneInput) (api.Pruned, error) {
+func (a PruneCheckpoints) Execute(ctx context.Context, e *Env, in api.PruneInput) (api.Pruned, error) {
 	out := api.Pruned{}
 	timing := api.Timing{Stage: api.StagePrune, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err

@@ -14,14 +14,14 @@ import (
 type PublishPolicy struct{ *Deps }
 
 // Execute publishes first and commits the head afterwards, so that a step with a head is finished.
-func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Published, error) {
+func (a PublishPolicy) Execute(ctx context.Context, e *Env, in api.PublishInput) (api.Published, error) {
 	out := api.Published{}
 	inputs, err := a.published(ctx, in)
 	if err != nil {
 		return out, classify(err)
 	}
 	s := spec{scope: in.Scope, stage: api.StagePublish, turn: -1, shard: -1, inputs: inputs}
-	err = execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err = execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -39,7 +39,7 @@ func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Pu
 	if err != nil {
 		return out, err
 	}
-	if enclosing(ctx) == nil {
+	if e.progress == nil {
 		defer heartbeats(ctx, &progress{})() // reading the head's manifests may take longer than the heartbeat timeout
 	}
 	stages := append(in.Stages, api.StageRef{Stage: api.StagePublish, Ref: out.Manifest})

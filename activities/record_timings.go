@@ -29,10 +29,10 @@ const (
 type RecordTimings struct{ *Deps }
 
 // Execute commits one row for each activity execution.
-func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (api.TimingsRecorded, error) {
+func (a RecordTimings) Execute(ctx context.Context, e *Env, in api.RecordTimingsInput) (api.TimingsRecorded, error) {
 	out := api.TimingsRecorded{}
 	timing := api.Timing{Stage: api.StageTimings, Shard: -1, Turn: -1}
-	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, _ *progress) (err error) {
+	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *progress) (err error) {
 		if in.Lost {
 			if in.Timings, err = a.adoptedTimes(ctx, in, timing); err != nil {
 				return err

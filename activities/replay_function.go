@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env/remote"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -18,34 +17,30 @@ import (
 // trajectories. Such a replay is pure only if the code and its answers are the same as in the step.
 
 // findResults finds the results of the user's function that a reward reads, or the problems with which it is called.
-func (a PrepareReplay) findResults(ctx context.Context, p *replaying.Plan, in api.ReplayInput, before,
-	recipe *recipes.Recipe, out *api.ReplayPrepared) (err error) {
-	refs := p.Made.Refs[api.StageFunction]
-	f, _ := recipe.Function()
-	was, had := before.Function()
+func (a PrepareReplay) findResults(ctx context.Context, r *replayed) (err error) {
+	refs := r.plan.Made.Refs[api.StageFunction]
+	f, _ := r.recipe.Function()
+	was, had := r.before.Function()
 	same := len(refs) > 0 && had && reflect.DeepEqual(f, was)
 	if same {
-		if same, err = a.sameCode(ctx, refs[0], recipe); err != nil {
+		if same, err = a.sameCode(ctx, refs[0], r.recipe); err != nil {
 			return err
 		}
 	}
 	if same {
-		if out.Results, err = a.shardsOf(ctx, refs[0]); err == nil {
-			p.Read(schema.FunctionScores, refs[0])
-		}
+		return a.findVerdicts(ctx, r, api.StageFunction, "")
+	}
+	if err := implemented(r.recipe.Name, r.recipe.Unset()); err != nil {
 		return err
 	}
-	if err := implemented(recipe.Name, recipe.Unset()); err != nil {
+	if r.out.Problems, err = r.plan.Made.One(api.StagePrompts, api.StageFunction); err != nil {
 		return err
 	}
-	if out.Problems, err = p.Made.One(api.StagePrompts, api.StageFunction); err != nil {
-		return err
-	}
-	p.Read(schema.Prompts, out.Problems)
+	r.plan.Read(schema.Prompts, r.out.Problems)
 	for _, ref := range refs {
-		out.Before = append(out.Before, api.StageRef{Stage: api.StageFunction, Ref: ref})
+		r.out.Before = append(r.out.Before, api.StageRef{Stage: api.StageFunction, Ref: ref})
 	}
-	return a.replayConfirmed(ctx, in, before, recipe)
+	return a.replayConfirmed(ctx, r.in, r.before, r.recipe)
 }
 
 // sameCode reports whether the function's files hold what the step has called. A program that loads no code, as the

@@ -19,13 +19,13 @@ type Resample struct{ *Deps }
 
 // Execute selects over all of the step's rewards. Every sampled trajectory gets a row. A trajectory that was
 // excluded, by itself or with its shard, gets a row with the reason and without a reward.
-func (a Resample) Execute(ctx context.Context, in api.ResampleInput) (api.Resampled, error) {
+func (a Resample) Execute(ctx context.Context, e *Env, in api.ResampleInput) (api.Resampled, error) {
 	out := api.Resampled{}
 	s := spec{scope: in.Scope, stage: api.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Rewards}}
 	if len(in.Excluded) > 0 {
 		s.inputs = append(s.inputs, in.Prompts)
 	}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func (a Resample) again(
 			in.Prompts = ref
 		}
 	}
-	out, err := a.Execute(ctx, in)
+	out, err := a.Execute(ctx, &Env{}, in)
 	return out.Manifest, err
 }
 

@@ -22,7 +22,8 @@ func TestResultNote(t *testing.T) {
 		Reasons: map[string]int{"b<": 1, "a": 2}}
 	none := 0.0
 	updated := api.Updated{Done: attempt, Policy: policy, Loss: 0.5, Entropy: &none, GradNorm: &none, Tokens: 7}
-	replayed := api.ReplayPrepared{Done: attempt, Gen: 2, Turns: []schema.Ref{{Key: "t", Digest: "f"}}, Chain: "roc"}
+	replayed := api.ReplayPrepared{Done: attempt, Gen: 2, Chain: "roc",
+		Made: api.Made{{Stage: "rollout", Ref: schema.Ref{Key: "t", Digest: "f"}}}}
 	for _, tt := range []struct {
 		out  any
 		done *api.Done
@@ -36,7 +37,8 @@ func TestResultNote(t *testing.T) {
 			`"reasons":{"a":2,"b\u003c":1}}`},
 		{&updated, &updated.Done, `{"clip_fraction":0,"drift":0,"entropy":0,"grad_norm":0,"kl":0,"loss":0.5,` +
 			`"policy":{"manifest":{"key":"u","digest":"e"},"digest":"c","step":2},"tokens":7}`},
-		{&replayed, &replayed.Done, `{"chain":"roc","gen":2,"turns":[{"key":"t","digest":"f"}]}`},
+		{&replayed, &replayed.Done, `{"chain":"roc","gen":2,` +
+			`"made":[{"stage":"rollout","ref":{"key":"t","digest":"f"}}]}`},
 	} {
 		got, err := resultNote(tt.out, tt.done)
 		require.NoError(t, err)

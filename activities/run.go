@@ -91,13 +91,13 @@ func (p *progress) set(done, total int) {
 // tracked runs body under heartbeats, measures it, and tells metrics and the log of it. Errors that a retry cannot fix
 // become non-retryable, with their kind. Outside Temporal, where CheckRun runs stages, there are neither heartbeats nor
 // attempts. An activity that runs several stages has no stage of its own: these are told of instead.
-func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
+func (d *Deps) tracked(ctx context.Context, e *Env, at api.Scope, t *api.Timing,
 	body func(ctx context.Context, p *progress) error) error {
 	started := time.Now()
 	t.Start, t.Host = started.UnixMicro(), hostname()
 	p := &progress{}
-	if whole := enclosing(ctx); whole != nil {
-		p, t.Attempt = whole, attemptOf(ctx)
+	if e.progress != nil {
+		p, t.Attempt = e.progress, attemptOf(ctx)
 	} else if activity.IsActivity(ctx) {
 		info := activity.GetInfo(ctx)
 		t.Attempt, t.Queue = int(info.Attempt), max(0, started.Sub(info.ScheduledTime).Seconds())

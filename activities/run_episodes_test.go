@@ -159,7 +159,7 @@ func TestAStageWithinEpisodesHasALimit(t *testing.T) {
 	engine := stuck{entered: make(chan struct{})}
 	b := stepOf(t, engine, &printer{nth: -1})
 	in := api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 3,
-		Timeouts: map[string]float64{api.GenerateRollouts: 0.2}}
+		Sent: api.Sent{Timeouts: map[string]float64{api.GenerateRollouts: 0.2}}}
 	_, err := do(b, RunEpisodes{b.deps}.Execute, in)
 	<-engine.entered
 	require.ErrorContains(t, err, "no result in 200ms")

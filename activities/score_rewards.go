@@ -1,16 +1,20 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // ScoreRewards grades one shard's trajectories by the recipe's reward.
@@ -19,16 +23,11 @@ type ScoreRewards struct{ *Deps }
 // Execute commits one reward for each trajectory that is not excluded. A wrong answer is a verdict, never an error. A
 // trajectory that was excluded, or that cannot be graded, has no reward: the stage commits its row of the selection
 // instead.
-func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Scored, error) {
+func (a ScoreRewards) Execute(ctx context.Context, e *Env, in api.ScoreInput) (api.Scored, error) {
 	out := api.Scored{}
 	s := spec{scope: in.Scope, stage: api.StageReward, turn: -1, shard: in.Shard,
-		inputs: []schema.Ref{in.Trajectories}}
-	for _, verdicts := range []schema.Ref{in.Gradings, in.Judgements, in.Results} {
-		if verdicts != (schema.Ref{}) {
-			s.inputs = append(s.inputs, verdicts)
-		}
-	}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+		inputs: append([]schema.Ref{in.Trajectories}, in.Verdicts...)}
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -44,13 +43,7 @@ func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Score
 		if err := g.Check(trajectories); err != nil {
 			return err
 		}
-		if err := a.settle(ctx, g, in, trajectories); err != nil {
-			return err
-		}
-		if err := a.settleJudgements(ctx, g, in, trajectories); err != nil {
-			return err
-		}
-		if out.Edited, err = a.settleResults(ctx, g, in, trajectories); err != nil {
+		if out.Edited, err = a.settle(ctx, g, in, recipe, trajectories); err != nil {
 			return err
 		}
 		done := func(t schema.TrajectoryRow, r schema.RewardRow) {
@@ -74,64 +67,34 @@ func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Score
 	return out, err
 }
 
-// settle gives the grader the committed verdicts, if its reward reads them.
-func (a ScoreRewards) settle(ctx context.Context, g *grading.Grader, in api.ScoreInput,
-	trajectories []schema.TrajectoryRow) error {
-	if !g.Reads() {
-		return nil
-	}
-	if in.Gradings == (schema.Ref{}) {
-		return refuse(api.FailRefused,
-			"reward: shard %d has no gradings, which the stage grade commits before the reward is computed",
-			in.Shard)
-	}
-	rows, err := read[schema.GradingRow](ctx, a.records, in.Gradings)
-	if err != nil {
-		return err
-	}
-	return g.Settle(rows, trajectories)
-}
-
-// settleJudgements gives the grader the committed verdicts of the judge, if its reward reads them.
-func (a ScoreRewards) settleJudgements(ctx context.Context, g *grading.Grader, in api.ScoreInput,
-	trajectories []schema.TrajectoryRow) error {
-	if !g.Judged() {
-		return nil
-	}
-	if in.Judgements == (schema.Ref{}) {
-		return refuse(api.FailRefused, "reward: shard %d has no judgements, which the stage judge commits before the "+
-			"reward is computed", in.Shard)
-	}
-	rows, err := read[schema.JudgementRow](ctx, a.records, in.Judgements)
-	if err != nil {
-		return err
-	}
-	return g.SettleJudgements(rows, trajectories)
-}
-
-// settleResults gives the grader the committed results of the user's function, if its reward is one.
-func (a ScoreRewards) settleResults(ctx context.Context, g *grading.Grader, in api.ScoreInput,
+// settle gives the grader the committed verdicts that the recipe's reward reads. It returns the files of the user's
+// code that were edited before the verdicts came.
+func (a ScoreRewards) settle(ctx context.Context, g *grading.Grader, in api.ScoreInput, recipe *recipes.Recipe,
 	trajectories []schema.TrajectoryRow) (edited string, err error) {
-	if !g.Called() {
-		return "", nil
+	for _, v := range a.verdicts() {
+		if !v.asked(recipe) {
+			continue
+		}
+		i := slices.IndexFunc(in.Verdicts, func(ref schema.Ref) bool { return isOfStage(ref, v.stage()) })
+		if i < 0 {
+			declared, _ := stages.Of(v.stage())
+			return "", refuse(api.FailRefused, "reward: shard %d has no %s, which the stage %s commits before the "+
+				"reward is computed", in.Shard, declared.Writes[0], v.stage())
+		}
+		m, err := a.Record.Read(ctx, in.Verdicts[i])
+		if err != nil {
+			return "", err
+		}
+		var made api.Verdicts
+		if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &made); err != nil {
+			return "", fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, in.Verdicts[i].Key, err)
+		}
+		edited = cmp.Or(made.Edited, edited)
+		if err := v.settle(ctx, g, in.Verdicts[i], trajectories); err != nil {
+			return "", err
+		}
 	}
-	if in.Results == (schema.Ref{}) {
-		return "", refuse(api.FailRefused, "reward: shard %d has no function scores, which the stage function commits "+
-			"before the reward is computed", in.Shard)
-	}
-	rows, err := read[schema.FunctionScoreRow](ctx, a.records, in.Results)
-	if err != nil {
-		return "", err
-	}
-	m, err := a.Record.Read(ctx, in.Results)
-	if err != nil {
-		return "", err
-	}
-	var called api.Called
-	if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &called); err != nil {
-		return "", fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, in.Results.Key, err)
-	}
-	return called.Edited, g.SettleResults(rows, trajectories)
+	return edited, nil
 }
 
 func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
@@ -168,22 +131,17 @@ func (a ScoreRewards) again(
 		return schema.Ref{}, err
 	}
 	in := api.ScoreInput{Scope: scope, Shard: before.Shard, Trajectories: inputs[0]}
-	for _, ref := range inputs[1:] { // the activity finds transitions itself
-		switch {
-		case isOfStage(ref, api.StageGrade):
-			in.Gradings = ref
-		case isOfStage(ref, api.StageJudge):
-			in.Judgements = ref
-		case isOfStage(ref, api.StageFunction):
-			in.Results = ref
+	for _, ref := range inputs[1:] {
+		if !isOfStage(ref, api.StageSandbox) { // the activity finds transitions itself
+			in.Verdicts = append(in.Verdicts, ref)
 		}
 	}
-	out, err := a.Execute(ctx, in)
+	out, err := a.Execute(ctx, &Env{}, in)
 	return out.Manifest, err
 }
 
 // sources are the step's trajectories. Whether the reward also reads gradings, judgements or function scores depends on
-// the replay's recipe, which is not known yet: see findGradings, findJudgements and findResults.
+// the replay's recipe, which is not known yet: see verdict.find.
 func (a ScoreRewards) sources(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
 	return PrepareReplay(a).findTrajectories(ctx, p, out)
 }

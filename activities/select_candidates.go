@@ -18,10 +18,10 @@ type SelectCandidates struct{ *Deps }
 const mostAnswerShards = 1000
 
 // Execute refuses a recipe whose other filters drop every task.
-func (a SelectCandidates) Execute(ctx context.Context, in api.Scope) (api.Candidates, error) {
+func (a SelectCandidates) Execute(ctx context.Context, e *Env, in api.Scope) (api.Candidates, error) {
 	out := api.Candidates{}
 	s := spec{scope: in, stage: api.StageCandidates, turn: -1, shard: -1}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in)
 		if err != nil {
 			return err

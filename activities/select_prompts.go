@@ -17,14 +17,14 @@ import (
 type SelectPrompts struct{ *Deps }
 
 // Execute commits one row for each group, none of them a held-out problem, in files of whole shards.
-func (a SelectPrompts) Execute(ctx context.Context, in api.PromptsInput) (api.Done, error) {
+func (a SelectPrompts) Execute(ctx context.Context, e *Env, in api.PromptsInput) (api.Done, error) {
 	out := api.Done{}
 	s, round := spec{scope: in.Scope, stage: api.StagePrompts, turn: -1, shard: -1}, 0
 	if in.Round != nil {
 		round = *in.Round
 		s.shard = round
 	}
-	err := execute(ctx, a.Deps, s, &out, &out, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ type ServeRanks struct{ *Deps }
 
 // Execute returns when the engine has ended. If this host's ranks end while the engine still lives, Execute fails, so
 // that another host may take the place.
-func (a ServeRanks) Execute(ctx context.Context, in api.RanksInput) (api.RanksServed, error) {
+func (a ServeRanks) Execute(ctx context.Context, e *Env, in api.RanksInput) (api.RanksServed, error) {
 	out := api.RanksServed{Host: a.Host}
 	if a.Host == "" || !a.engines.RunsTorch() {
 		return out, temporal.NewApplicationError("this worker runs no models, or has no name for its host", "")

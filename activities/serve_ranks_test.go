@@ -44,7 +44,8 @@ func serveRanks(t *testing.T, d *Deps) (api.RanksServed, error) {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivityWithOptions(ServeRanks{d}.Execute, activity.RegisterOptions{Name: api.ServeRanks})
+	env.RegisterActivityWithOptions(stageOf(ServeRanks{d}.Execute).activity,
+		activity.RegisterOptions{Name: api.ServeRanks})
 	out := api.RanksServed{}
 	answer, err := env.ExecuteActivity(api.ServeRanks, api.RanksInput{Leader: "a", Address: "127.0.0.1:9", Gang: "g",
 		Members: 1})

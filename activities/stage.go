@@ -38,6 +38,7 @@ func (s spec) place() schema.Place {
 // draft is a stage's output before its commit.
 type draft struct {
 	deps     *Deps
+	env      *Env
 	place    schema.Place
 	timing   *api.Timing
 	progress *progress
@@ -58,12 +59,12 @@ func (w *draft) since(began time.Time) {
 
 // execute runs one stage: it adopts what is committed, or else works and commits. out is the activity's result, and
 // done is the part of it that all stages have in common.
-func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *api.Done,
+func execute[R any](ctx context.Context, d *Deps, e *Env, s spec, out *R, done *api.Done,
 	work func(ctx context.Context, w *draft) error) error {
 	timing := api.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
 	var began time.Time
-	err := d.tracked(ctx, s.scope, &timing, func(ctx context.Context, p *progress) error {
-		w := &draft{deps: d, place: s.place(), timing: &timing, progress: p}
+	err := d.tracked(ctx, e, s.scope, &timing, func(ctx context.Context, p *progress) error {
+		w := &draft{deps: d, env: e, place: s.place(), timing: &timing, progress: p}
 		defer w.releaseAll()
 		if err := w.run(ctx, s, out, done, work); err != nil {
 			return fmt.Errorf("%s: %w", s.stage, err)

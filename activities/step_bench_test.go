@@ -107,12 +107,12 @@ func commitRows[R schema.Row](b *stepBench, place schema.Place, rows []R, inputs
 }
 
 // do executes one activity as a worker would.
-func do[I, O any](b *stepBench, execute func(context.Context, I) (O, error), in I) (O, error) {
+func do[I, O any](b *stepBench, execute func(context.Context, *Env, I) (O, error), in I) (O, error) {
 	b.t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivityWithOptions(execute, activity.RegisterOptions{Name: "stage"})
+	env.RegisterActivityWithOptions(stageOf(execute).activity, activity.RegisterOptions{Name: "stage"})
 	var out O
 	value, err := env.ExecuteActivity("stage", in)
 	if err != nil {

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -19,21 +18,12 @@ type turnwise struct {
 	tokens int64
 }
 
-// turnwiseKey is the context key of the turnwise of a shard.
-type turnwiseKey struct{}
-
-// turnwiseOf returns the turnwise of the shard whose stages run under ctx, or nil.
-func turnwiseOf(ctx context.Context) *turnwise {
-	t, _ := ctx.Value(turnwiseKey{}).(*turnwise)
-	return t
-}
-
-// byTurns has heartbeats report the stages under the returned context, until stop is called.
-func (p *progress) byTurns(ctx context.Context) (inside context.Context, stop func()) {
+// byTurns has heartbeats report the stages of a shard.
+func (p *progress) byTurns() *turnwise {
 	t := &turnwise{began: time.Now()}
 	state := t.now
 	p.flow.Store(&state)
-	return context.WithValue(ctx, turnwiseKey{}, t), func() { p.flow.Store(nil) }
+	return t
 }
 
 func (t *turnwise) now() api.ShardState {

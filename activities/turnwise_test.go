@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // watching is a sandbox that calls see before the calls of tools.
@@ -39,12 +41,15 @@ func TestHeartbeatsTurnByTurn(t *testing.T) {
 		last = append(last, state())
 		return nil
 	}
-	s := &shardRun{deps: b.deps, in: api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy,
-		MaxTurns: 20, Grade: true}}
-	_, err := do(b.stepBench, func(ctx context.Context, _ api.EpisodesInput) (api.Episodes, error) {
-		err := s.run(within(ctx, p), p)
-		return s.out, err
-	}, s.in)
+	_, err := do(b.stepBench, func(ctx context.Context, _ *Env, in api.EpisodesInput) (out api.Episodes, err error) {
+		r := &runner{ctx: ctx, deps: b.deps, env: &Env{progress: p}, own: &api.Timing{}}
+		defer r.env.use()()
+		if err := (&shardRun{b.deps, in}).open(ctx, r.env); err != nil {
+			return out, err
+		}
+		return out, step.Shard.Body(r, &in, &out)
+	}, api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20,
+		Needs: stages.Needs{Grade: true}})
 	require.NoError(t, err)
 
 	first := calling[0]

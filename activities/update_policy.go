@@ -20,14 +20,14 @@ type UpdatePolicy struct{ *Deps }
 
 // Execute updates the policy. If the batch has no token in the loss (no group had any variance, or every row is
 // masked) and there is no replay batch, the policy stays unchanged.
-func (a UpdatePolicy) Execute(ctx context.Context, in api.UpdateInput) (api.Updated, error) {
+func (a UpdatePolicy) Execute(ctx context.Context, e *Env, in api.UpdateInput) (api.Updated, error) {
 	out := api.Updated{}
 	s := spec{scope: in.Scope, stage: api.StageUpdate, turn: -1, shard: -1,
 		inputs: []schema.Ref{in.Batch, in.Policy.Manifest}}
 	if in.Buffer != (schema.Ref{}) {
 		s.inputs = append(s.inputs, in.Buffer)
 	}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err

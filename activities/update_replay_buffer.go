@@ -17,14 +17,14 @@ import (
 type UpdateReplayBuffer struct{ *Deps }
 
 // Execute commits the tables replay and baselines and, if the buffer was full, replay_batch.
-func (a UpdateReplayBuffer) Execute(ctx context.Context, in api.BufferInput) (api.Buffered, error) {
+func (a UpdateReplayBuffer) Execute(ctx context.Context, e *Env, in api.BufferInput) (api.Buffered, error) {
 	out := api.Buffered{}
 	s := spec{scope: in.Scope, stage: api.StageBuffer, turn: -1, shard: -1}
 	if in.Previous != (schema.Ref{}) {
 		s.inputs = append(s.inputs, in.Previous)
 	}
 	s.inputs = append(s.inputs, in.Rewards, in.Batch)
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (a UpdateReplayBuffer) again(
 	if n == 3 {
 		in.Previous = inputs[0]
 	}
-	out, err := a.Execute(ctx, in)
+	out, err := a.Execute(ctx, &Env{}, in)
 	return out.Manifest, err
 }
 
@@ -117,11 +117,7 @@ func (a UpdateReplayBuffer) sources(ctx context.Context, p *replaying.Plan, out 
 	if p.Has(api.StageAdvantage) {
 		return nil
 	}
-	if out.Batch, err = p.Made.One(api.StageAdvantage, api.StageBuffer); err != nil {
-		return err
-	}
-	p.Read(schema.Batch, out.Batch)
-	return nil
+	return findOne(p, out, api.StageAdvantage, api.StageBuffer)
 }
 
 // bufferOf returns the stage buffer's manifest that a finished step's head names. It returns the zero ref, which is

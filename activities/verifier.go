@@ -28,7 +28,7 @@ import (
 // It holds at most one verdict of each kind for each episode. A nil verifier does nothing and has nothing.
 type verifier struct {
 	grader *grading.Grader
-	run    gradePairs      // nil: nothing is graded
+	run    grades          // nil: nothing is graded
 	slots  chan struct{}   // bounds the calls in flight
 	judge  *judge.Judge    // nil: none is asked
 	scorer *scorer         // nil: no function is called
@@ -66,15 +66,6 @@ func (c *earlyCall) wait(ctx context.Context, began *time.Time) error {
 		*began = c.began
 	}
 	return nil
-}
-
-// verifierKey is the context key of the verifier of a shard.
-type verifierKey struct{}
-
-// verifierOf returns the verifier of the shard whose stages run under ctx, or nil.
-func verifierOf(ctx context.Context) *verifier {
-	v, _ := ctx.Value(verifierKey{}).(*verifier)
-	return v
 }
 
 // verifier makes the verifier of the shard; nil if its answers need no verdicts, have them already, or cannot get them

@@ -16,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // paced is a policy on a device of its own: each batch of responses takes 500 ms and none of this machine's processors.
@@ -105,7 +106,7 @@ func BenchmarkGradingAlongside(b *testing.B) {
 				fmt.Sprintf("rollout.shard_groups=%d", pacedGroups))
 			began := time.Now()
 			out, err := do(step, RunEpisodes{step.deps}.Execute, api.EpisodesInput{Scope: step.scope,
-				Prompts: step.prompts, Policy: step.policy, MaxTurns: pacedTurns, Grade: true})
+				Prompts: step.prompts, Policy: step.policy, MaxTurns: pacedTurns, Needs: stages.Needs{Grade: true}})
 			total[way] += time.Since(began).Seconds()
 			tail[way] += time.Since(engine.last).Seconds()
 			require.NoError(b, err)

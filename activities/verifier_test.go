@@ -25,6 +25,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/faults"
 )
@@ -209,7 +210,8 @@ func (b *verifierBench) on(objects store.Store) {
 
 func (b *verifierBench) run() (api.Episodes, error) {
 	return do(b.stepBench, RunEpisodes{b.deps}.Execute,
-		api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20, Grade: true})
+		api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20,
+			Needs: stages.Needs{Grade: true}})
 }
 
 // staged takes the shard to its rewards by the activities of mode staged.
@@ -217,12 +219,12 @@ func (b *verifierBench) staged() (assembled, graded, scored schema.Ref, err erro
 	b.t.Helper()
 	turns := &turnsBench{stepBench: b.stepBench}
 	assembled = turns.shard(0, func() {})
-	g, err := do(b.stepBench, GradeAnswers{b.deps}.Execute, api.GradeInput{Scope: b.scope, Trajectories: assembled})
+	g, err := do(b.stepBench, GradeAnswers{b.deps}.Execute, api.VerdictInput{Scope: b.scope, Trajectories: assembled})
 	if err != nil {
 		return assembled, graded, scored, err
 	}
 	s, err := do(b.stepBench, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled,
-		Gradings: g.Manifest})
+		Verdicts: []schema.Ref{g.Manifest}})
 	return assembled, g.Manifest, s.Manifest, err
 }
 

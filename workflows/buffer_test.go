@@ -163,8 +163,10 @@ func TestReplayStageMakesTheBufferThatFollows(t *testing.T) {
 		f.claimed = in
 		return api.ReplayPrepared{
 			Done: api.Done{Manifest: ref("claim")}, Gen: 3, Stages: append(in.Stages, api.StageBuffer),
-			Turns:   []schema.Ref{ref("turn", 0)},
-			Rewards: ref("rewards of the step"), Selection: ref("selection of the step"), Buffer: ref("buffer before"),
+			Made: api.Made{{Stage: api.StageRollout, Ref: ref("turn", 0)},
+				{Stage: api.StageReward, Ref: ref("rewards of the step")},
+				{Stage: api.StageResample, Ref: ref("selection of the step")}},
+			Buffer: ref("buffer before"),
 		}, nil
 	})
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "advantage"})

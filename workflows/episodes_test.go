@@ -24,8 +24,8 @@ func (f *fakes) episodes(fails func(api.EpisodesInput) error) *[]api.EpisodesInp
 			return api.Episodes{}, err
 		}
 		scored, err := f.score(api.ScoreInput{Scope: in.Scope, Shard: in.Shard})
-		return api.Episodes{Assembled: ref("assembled", in.Step, in.Shard), Scored: scored,
-			Timings: []api.Timing{{Stage: api.StageRollout, Start: 1, End: 2}}}, err
+		return api.Episodes{Shard: in.Shard, Assembled: ref("assembled", in.Step, in.Shard), Scored: scored,
+			Spent: api.Spent{Timings: []api.Timing{{Stage: api.StageRollout, Start: 1, End: 2}}}}, err
 	})
 	handle(f, api.CommitStages, func(in api.CommitInput) (api.Committed, error) {
 		return committed(in, f.plan, func(stage string, i int) schema.Ref { return ref(stage, in.Step, i) }), nil
@@ -42,19 +42,21 @@ func (f *fakes) together(fails func(api.BatchInput) error) *[]api.BatchInput {
 		if err := fails(in); err != nil {
 			return out, err
 		}
-		if in.Commit != nil {
-			out.Committed = committed(*in.Commit, f.plan, func(stage string, i int) schema.Ref {
-				return ref(stage, in.Step, i)
-			}).Stages
-		}
-		if in.Selection == (schema.Ref{}) {
-			if out.Resampled, err = f.resample(api.ResampleInput{Scope: in.Scope}); err != nil || in.Models {
-				return out, err
+		for _, stage := range in.Stages {
+			switch stage {
+			case api.StageCommit:
+				out.Made = committed(*in.Commit, f.plan, func(stage string, i int) schema.Ref {
+					return ref(stage, in.Step, i)
+				}).Stages
+				continue
+			case api.StageResample:
+				out.Resampled, err = f.resample(api.ResampleInput{Scope: in.Scope})
+			case api.StageAdvantage:
+				out.Batch = api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}
+			case api.StageBuffer:
+				out.Buffered, err = f.buffer(api.BufferInput{Scope: in.Scope})
 			}
-		}
-		out.Batch = api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}
-		if in.Buffer {
-			out.Buffered, err = f.buffer(api.BufferInput{Scope: in.Scope})
+			out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
 		}
 		out.Timings = []api.Timing{{Stage: api.StageAdvantage, Start: 1, End: 2_000_001}}
 		return out, err
@@ -97,14 +99,13 @@ func TestOneActivityMakesTheBatch(t *testing.T) {
 				return
 			}
 			require.Len(t, asked, 2)
-			require.True(t, asked[0].Models)
+			require.Equal(t, []string{api.StageCommit, api.StageResample}, asked[0].Stages)
 			second := asked[1]
+			require.Equal(t, api.StageAdvantage, second.Stages[0])
 			require.Nil(t, second.Commit)
-			require.False(t, second.Models)
-			require.NotEmpty(t, second.Turns)
-			require.NotZero(t, second.Rewards)
-			require.NotZero(t, second.Selection)
-			require.NotZero(t, second.Outputs)
+			for _, stage := range []string{api.StageRollout, api.StageReward, api.StageResample, api.StageLogprobs} {
+				require.NotZero(t, second.Made.One(stage), stage)
+			}
 		})
 	}
 }

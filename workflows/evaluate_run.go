@@ -3,7 +3,6 @@ package workflows
 import (
 	"fmt"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -26,11 +25,9 @@ type EvaluateRunResult struct {
 
 // evaluateRun is EvaluateRun's state.
 type evaluateRun struct {
-	in       EvaluateInput
-	at       position
-	progress Progress
-	parking  parking
-	states   states
+	shell
+	in     EvaluateInput
+	result EvaluateRunResult
 }
 
 // EvaluateRun measures one policy, which another run has made, in an environment that its recipe names. It has a
@@ -40,85 +37,16 @@ func EvaluateRun(ctx workflow.Context, in EvaluateInput) (EvaluateRunResult, err
 	if err := in.validate(); err != nil {
 		return EvaluateRunResult{}, refuse(ctx, err)
 	}
-	run := in.Run
-	if run == "" {
-		run = workflow.GetInfo(ctx).WorkflowExecution.ID
-	}
-	if err := checkRun(run); err != nil {
-		return EvaluateRunResult{}, refuse(ctx, err)
-	}
-	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
-		return EvaluateRunResult{}, fmt.Errorf("set search attribute RunID: %w", err)
-	}
-	r := &evaluateRun{in: in, at: position{run: run}, states: states{run: run}}
-	r.progress = Progress{Run: run, Recipe: in.RecipeFile, Started: workflow.GetInfo(ctx).WorkflowStartTime.UTC()}
-	r.states.began(ctx, r.progress.Started)
-	progress := func() (Progress, error) {
-		p := r.progress
-		p.Stage, p.Step, p.Parked = r.at.stage, r.at.step, r.parking.parked
-		return p, nil
-	}
-	if err := workflow.SetQueryHandler(ctx, QueryProgress, progress); err != nil {
-		return EvaluateRunResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
-	}
-	if err := r.parking.register(ctx); err != nil {
+	r := &evaluateRun{in: in, shell: shell{noSkip: "the evaluation is all that this run is for"}}
+	if err := r.open(ctx, in.Run, in.RecipeFile); err != nil {
 		return EvaluateRunResult{}, err
 	}
-	return r.execute(ctx)
-}
-
-// execute evaluates until an attempt succeeds. An attempt that fails parks the workflow until a person decides.
-func (r *evaluateRun) execute(ctx workflow.Context) (EvaluateRunResult, error) {
-	timeouts := map[string]float64{}
-	for {
-		result, err := r.attempt(withTimeouts(ctx, timeouts))
-		if err == nil {
-			r.states.success(ctx, result.Summary)
-			r.states.settle(ctx)
-			r.states.show(ctx, schema.StateDone)
-			r.at.enter(ctx, "done")
-		}
-		if err == nil || temporal.IsCanceledError(err) {
-			return result, err
-		}
-		all := failures(err, r.at.stage)
-		chosen, err := r.park(ctx, all)
-		if err != nil {
-			return result, err
-		}
-		timeouts = chosen.timeouts(timeouts, all)
-	}
-}
-
-// park waits for a person. It returns the failure if there is to be no other attempt.
-func (r *evaluateRun) park(ctx workflow.Context, all []StageFailure) (decision, error) {
-	setFailureKind(ctx, all[0].Kind)
-	if all[0].Kind == api.FailBadInput {
-		if r.at.stage == api.StagePrepare { // there may be no run to note anything of
-			r.states.show(ctx, schema.StateFailed)
-		} else {
-			r.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
-		}
-		return decision{}, temporal.NewNonRetryableApplicationError(r.at.stage+": "+all[0].Text, all[0].Kind, nil)
-	}
-	what := Parked{Step: r.at.step, Kind: all[0].Kind, Failures: all,
-		NoSkip: "the evaluation is all that this run is for"}
-	r.states.enter(ctx, schema.StateParked, what.Kind, reasonOf(all))
-	chosen, err := r.parking.hold(ctx, what, func() { workflow.SetCurrentDetails(ctx, what.markdown(r.at.run)) })
-	if err != nil {
-		return chosen, err
-	}
-	if chosen.action == UpdateAbort {
-		r.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
-		return chosen, aborted(all)
-	}
-	unsetFailureKind(ctx)
-	r.states.enter(ctx, schema.StateRunning, "", "")
-	return chosen, nil
+	err := r.attempts(ctx, r.attempt)
+	return r.result, err
 }
 
 // attempt prepares the run, evaluates and records the measured times.
-func (r *evaluateRun) attempt(ctx workflow.Context) (EvaluateRunResult, error) {
+func (r *evaluateRun) attempt(ctx workflow.Context) error {
 	r.at.enter(ctx, api.StagePrepare)
 	in := api.PrepareInput{Run: r.at.run, Kind: "evaluate", RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
 		Overrides: r.in.Set, Resume: r.in.Resume}
@@ -129,7 +57,7 @@ func (r *evaluateRun) attempt(ctx workflow.Context) (EvaluateRunResult, error) {
 	}
 	prepared, err := call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", in)
 	if err != nil {
-		return EvaluateRunResult{}, err
+		return err
 	}
 	policy := *prepared.Evaluates
 	r.at.step = prepared.Plan.Steps
@@ -145,20 +73,24 @@ func (r *evaluateRun) attempt(ctx workflow.Context) (EvaluateRunResult, error) {
 	if prepared.Evaluation.Shards() > 1 {
 		var times []api.Timing
 		if ask.Parts, times, err = r.shards(ctx, h, ask, *prepared.Evaluation); err != nil {
-			return EvaluateRunResult{}, err
+			return err
 		}
 		measured = append(measured, times...)
 	}
-	out, err := sample(ctx, h, scope, api.Evaluate, "held-out problems", ask, (*api.Evaluated).Its)
-	if err != nil {
-		return EvaluateRunResult{}, err
+	var out api.Evaluated
+	if err := sample(ctx, h, scope, api.Evaluate, "held-out problems", ask, &out); err != nil {
+		return err
 	}
 	r.progress.Final = &out.Summary
+	r.result = EvaluateRunResult{Run: r.at.run, Recipe: prepared.Plan.Recipe, Seed: prepared.Plan.Seed,
+		Step: r.at.step, Policy: policy, Summary: out.Summary}
 	r.at.enter(ctx, api.StageTimings)
 	_, err = call[api.Done](ctx, api.RecordTimings, "measured times", api.RecordTimingsInput{Scope: scope,
 		Timings: append(measured, out.Timing), Part: "run"})
-	return EvaluateRunResult{Run: r.at.run, Recipe: prepared.Plan.Recipe, Seed: prepared.Plan.Seed, Step: r.at.step,
-		Policy: policy, Summary: out.Summary}, err
+	if err == nil {
+		r.states.success(ctx, out.Summary)
+	}
+	return err
 }
 
 // shards runs the shards of a large evaluation, several at a time, and returns their manifests and times in their
@@ -168,12 +100,12 @@ func (r *evaluateRun) shards(ctx workflow.Context, h *home, in api.EvaluateInput
 	n := plan.Shards()
 	refs, times = make([]schema.Ref, n), make([]api.Timing, n)
 	r.progress.Evaluating = &EvaluatingLine{Shards: n, Problems: plan.Problems}
-	err = sideBySideOf(ctx, n, func(ctx workflow.Context, i int) error {
+	err = each(ctx, sideBySide, n, func(ctx workflow.Context, i int) error {
 		ask := api.EvaluateShardInput{EvaluateInput: in, Shard: i, First: i * plan.PerShard,
 			Problems: min(plan.PerShard, plan.Problems-i*plan.PerShard)}
 		summary := fmt.Sprintf("held-out problems, shard %d of %d", i+1, n)
-		out, err := sample(ctx, h, in.Scope, api.EvaluateShard, summary, ask, (*api.EvaluatedShard).Its)
-		if err != nil {
+		var out api.EvaluatedShard
+		if err := sample(ctx, h, in.Scope, api.EvaluateShard, summary, ask, &out); err != nil {
 			return stageError{stage: api.StageEvaluate, shard: i, turn: -1, err: err}
 		}
 		refs[i], times[i] = out.Manifest, out.Timing

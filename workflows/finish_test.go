@@ -23,7 +23,7 @@ func (f *fakes) finishes(fails func(api.FinishInput) error) *[]api.FinishInput {
 			return out, err
 		}
 		out.Updated, err = f.update(in.UpdateInput)
-		out.Published.Timing = api.Timing{Stage: api.StagePublish, Start: 1, End: 3_000_001}
+		out.Timings = []api.Timing{{Stage: api.StagePublish, Start: 1, End: 3_000_001}}
 		return out, err
 	})
 	return asked

@@ -12,9 +12,9 @@ import (
 )
 
 // grades fakes the stage grade and lists its inputs, the inputs of the reward, and the stages that the heads name.
-func (f *fakes) grades() (asked *[]api.GradeInput, scored *[]api.ScoreInput, heads *[][]api.StageRef) {
-	asked, scored, heads = &[]api.GradeInput{}, &[]api.ScoreInput{}, f.heads()
-	handle(f, api.GradeAnswers, func(in api.GradeInput) (api.Graded, error) {
+func (f *fakes) grades() (asked *[]api.VerdictInput, scored *[]api.ScoreInput, heads *[][]api.StageRef) {
+	asked, scored, heads = &[]api.VerdictInput{}, &[]api.ScoreInput{}, f.heads()
+	handle(f, api.GradeAnswers, func(in api.VerdictInput) (api.Verdicts, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		*asked = append(*asked, in)
@@ -29,9 +29,9 @@ func (f *fakes) grades() (asked *[]api.GradeInput, scored *[]api.ScoreInput, hea
 	return asked, scored, heads
 }
 
-func (f *fakes) grade(in api.GradeInput) (api.Graded, error) {
+func (f *fakes) grade(in api.VerdictInput) (api.Verdicts, error) {
 	start := time.Date(2026, 1, 1, 0, 0, in.Shard, 0, time.UTC).UnixMicro()
-	return api.Graded{Done: api.Done{
+	return api.Verdicts{Done: api.Done{
 		Manifest: ref("gradings", in.Step, in.Shard), Timing: api.Timing{Stage: api.StageGrade, Start: start,
 			End: start + 500_000},
 	}, Asked: 2}, nil
@@ -49,7 +49,7 @@ func TestAnswersAreGradedBetweenAssembleAndReward(t *testing.T) {
 	require.Len(t, *scored, 2)
 	for _, in := range *scored {
 		require.Equal(t, ref("assembled", 1, in.Shard), in.Trajectories)
-		require.Equal(t, ref("gradings", 1, in.Shard), in.Gradings)
+		require.Equal(t, []schema.Ref{ref("gradings", 1, in.Shard)}, in.Verdicts)
 	}
 	names := stageNames((*heads)[0])
 	require.Equal(t, []string{api.StageAssemble, api.StageGrade, api.StageReward, api.StageResample},
@@ -66,7 +66,7 @@ func TestNothingIsGradedWhereTheRecipeDoesNotAsk(t *testing.T) {
 	require.Empty(t, *asked)
 	require.Len(t, *scored, 2)
 	for _, in := range *scored {
-		require.Equal(t, schema.Ref{}, in.Gradings)
+		require.Empty(t, in.Verdicts)
 	}
 	require.NotContains(t, stageNames((*heads)[0]), api.StageGrade)
 }
@@ -75,7 +75,7 @@ func TestNothingIsGradedWhereTheRecipeDoesNotAsk(t *testing.T) {
 func TestAFailedGradingParksAndCanBeSkipped(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 1, Needs: stages.Needs{Grade: true}})
 	_, scored, _ := f.grades()
-	broken(f, api.GradeAnswers, 1, func(in api.GradeInput) bool { return in.Shard == 1 }, f.grade)
+	broken(f, api.GradeAnswers, 1, func(in api.VerdictInput) bool { return in.Shard == 1 }, f.grade)
 	var parked Progress
 	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
 	f.after(time.Hour, UpdateSkip)
@@ -98,14 +98,14 @@ func TestReplayedRewardsReadTheStepsGradings(t *testing.T) {
 		out := api.ReplayPrepared{Done: api.Done{Manifest: ref("claim")}, Gen: 3}
 		for shard := range replayShards {
 			out.Trajectories = append(out.Trajectories, api.ShardRef{Shard: shard, Ref: ref("assembled", shard)})
-			out.Gradings = append([]api.ShardRef{{Shard: shard, Ref: ref("gradings", shard)}}, out.Gradings...)
+			out.Verdicts = append([]api.ShardRef{{Shard: shard, Ref: ref("gradings", shard)}}, out.Verdicts...)
 		}
 		return out, nil
 	})
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "reward", Through: "reward"})
 	require.Len(t, f.scored, replayShards)
 	for _, in := range f.scored {
-		require.Equal(t, ref("gradings", in.Shard), in.Gradings)
+		require.Equal(t, []schema.Ref{ref("gradings", in.Shard)}, in.Verdicts)
 	}
 	require.Zero(t, f.calls[api.GradeAnswers])
 }

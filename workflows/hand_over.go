@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -18,10 +16,8 @@ func HandOver(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 		r.run = workflow.GetInfo(ctx).WorkflowExecution.ID
 	}
 	r.restore(*in.Continued)
-	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (Progress, error) {
-		return r.progress, nil
-	}); err != nil {
-		return TrainRunResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
+	if err := answer(ctx, QueryProgress, func() (Progress, error) { return r.progress, nil }); err != nil {
+		return TrainRunResult{}, err
 	}
 	return TrainRunResult{}, workflow.NewContinueAsNewError(ctx, TrainRun, in)
 }

@@ -19,43 +19,42 @@ type home struct {
 	// host that leads them, because an engine of another host would need as many hosts again.
 	hosts   int
 	finding workflow.Mutex
-	fixed   bool // for a shard: its step finds another host if this one is gone
+	open    workflow.Semaphore // of stages on the queue gpu: they wait for one engine in turn
+	fixed   bool               // for a shard: its step finds another host if this one is gone
 }
 
 func newHome(ctx workflow.Context, host string, p api.Plan) *home {
-	return &home{host: host, hosts: p.Hosts, finding: workflow.NewMutex(ctx)}
+	return &home{host: host, hosts: p.Hosts, finding: workflow.NewMutex(ctx),
+		open: workflow.NewSemaphore(ctx, sideBySide)}
 }
 
 // sample runs a stage that samples. It uses the queue rollout, which any number of hosts serve, unless several hosts
 // share the models.
-func sample[R any](ctx workflow.Context, h *home, scope api.Scope, name, summary string, input any,
-	done func(*R) *api.Done) (R, error) {
+func sample(ctx workflow.Context, h *home, scope api.Scope, name, summary string, in, out any) error {
 	if h.hosts <= 1 {
-		return call[R](ctx, name, summary, input)
+		return start(ctx, name, summary, in).Get(ctx, out)
 	}
-	return atHome(ctx, h, scope, name, summary, input, done)
+	return atHome(ctx, h, scope, name, summary, in, out)
 }
 
 // atHome runs a stage on the run's home. If no home is known, any host of the stage's queue takes the stage and
 // becomes the home.
-func atHome[R any](ctx workflow.Context, h *home, scope api.Scope, name, summary string, input any,
-	done func(*R) *api.Done) (R, error) {
+func atHome(ctx workflow.Context, h *home, scope api.Scope, name, summary string, in, out any) error {
 	for {
-		var out R
 		if err := h.find(ctx, scope); err != nil {
-			return out, err
+			return err
 		}
 		host := h.host
 		if host == "" {
-			out, err := call[R](ctx, name, summary, input)
-			if err == nil {
-				h.host = done(&out).Home
+			err := start(ctx, name, summary, in).Get(ctx, out)
+			if done, ok := out.(api.Result); ok && err == nil {
+				h.host = done.Its().Home
 			}
-			return out, err
+			return err
 		}
-		err := startAt(ctx, host, name, summary, input).Get(ctx, &out)
+		err := startAt(ctx, host, name, summary, in).Get(ctx, out)
 		if h.fixed || !left(err) {
-			return out, err
+			return err
 		}
 		if h.host == host { // only the first of several concurrent stages that notice resets the home
 			h.host = ""

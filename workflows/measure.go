@@ -117,50 +117,9 @@ func (r *trainRun) skipAlongside(ctx workflow.Context, other func([]StageFailure
 	}
 }
 
-// measure starts the evaluation that runs alongside the step, if one is due. The returned function waits for it.
-func (s *trainStep) measure(ctx workflow.Context) (wait func(ctx workflow.Context) (*api.Evaluated, error)) {
-	in := s.in.Evaluate
-	if in == nil {
-		return func(workflow.Context) (*api.Evaluated, error) { return nil, nil }
-	}
-	var out api.Evaluated
-	var failed error
-	running := workflow.NewWaitGroup(ctx)
-	running.Add(1)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		defer running.Done()
-		out, failed = sample(ctx, s.home, in.Scope, api.Evaluate, "held-out problems, "+in.Tag, *in,
-			(*api.Evaluated).Its)
-		if failed != nil {
-			failed = stageError{stage: api.StageEvaluate, shard: -1, turn: -1, err: failed}
-		}
-	})
-	return func(ctx workflow.Context) (*api.Evaluated, error) {
-		running.Wait(ctx)
-		return &out, failed
-	}
-}
-
 // Selected holds a step's prompts that were selected while the step before ran.
 type Selected struct {
 	Step   int        `json:"step"`
 	Config schema.Ref `json:"config"` // the recipe that they were selected under
 	Done   api.Done   `json:"done"`
-}
-
-// selectAhead starts to select the next step's prompts, if the run asks for it. The returned function waits for them,
-// since the next step needs them first. It returns nil if they cannot be selected: the next step says why.
-func (s *trainStep) selectAhead(ctx workflow.Context) (take func(ctx workflow.Context) *Selected) {
-	if !s.in.SelectNext {
-		return func(workflow.Context) *Selected { return nil }
-	}
-	next := scoped(s.run, s.step+1, s.in.Prepared)
-	selecting := start(ctx, api.SelectPrompts, "the next step's problems", api.PromptsInput{Scope: next})
-	return func(ctx workflow.Context) *Selected {
-		out := Selected{Step: next.Step, Config: next.Config}
-		if selecting.Get(ctx, &out.Done) != nil {
-			return nil
-		}
-		return &out
-	}
 }

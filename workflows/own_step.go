@@ -23,10 +23,10 @@ func (r *trainRun) ownStep(ctx workflow.Context, in TrainStepInput) (TrainStepRe
 		r.stage(ctx, in.Step, api.StageRollout)
 	}
 	s := newTrainStep(ctx, in)
-	s.shown = func(ctx workflow.Context, stage string) { r.at(ctx, in.Step, stage) }
+	s.at.shown = func(ctx workflow.Context, stage string) { r.at(ctx, in.Step, stage) }
 	out, err := s.execute(withStep(ctx, in.Step))
 	if err != nil && !temporal.IsCanceledError(err) {
-		all := failures(err, s.stage)
+		all := failures(err, s.at.stage)
 		r.stage(ctx, in.Step, all[0].Stage)
 		return TrainStepResult{}, ownStepError{all}
 	}

@@ -18,7 +18,7 @@ const stepsPerHistory = 20
 // checksPerHistory bounds the history of a check, which takes about 6 events a step.
 const checksPerHistory = 400
 
-// sideBySide is how many activities of a replay or check run at once.
+// sideBySide is how many activities run at once that share few workers: those of a check, an evaluation or an engine.
 const sideBySide = 8
 
 // openShards is how many shards of a step are workflows or activities at once: half of Temporal's recommendation, a

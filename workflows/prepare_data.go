@@ -45,7 +45,7 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	timings, parts := []api.Timing{chosen.Timing}, make([]api.Answered, chosen.Shards)
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) error {
 		in.Scope = r.mend(in.Scope)
-		return sideBySideOf(ctx, chosen.Shards, func(ctx workflow.Context, i int) (err error) {
+		return each(ctx, sideBySide, chosen.Shards, func(ctx workflow.Context, i int) (err error) {
 			parts[i], err = call[api.Answered](ctx, api.AnswerTasks, fmt.Sprintf("shard %d of %d", i, chosen.Shards),
 				api.AnswersInput{Scope: in.Scope, Candidates: chosen.Manifest, Model: chosen.Model, Shard: i,
 					Shards: chosen.Shards})
@@ -61,10 +61,12 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 		timings = append(timings, p.Timing)
 	}
 	in.Candidates = chosen.Manifest
-	var timing api.Timing
+	var made api.Committed
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) (err error) {
-		in.Answers, timing, err = commitStage(ctx, in.Scope, api.StageAnswers, refs)
+		made, err = call[api.Committed](ctx, api.CommitStages, api.StageAnswers, api.CommitInput{Scope: in.Scope,
+			Stages: []api.StageParts{{Stage: api.StageAnswers, Turn: -1, Parts: refs}}})
+		in.Answers = api.Made(made.Stages).One(api.StageAnswers)
 		return err
 	})
-	return append(timings, timing), err
+	return append(timings, made.Timing), err
 }

@@ -29,7 +29,7 @@ func (r *replayStage) check(ctx workflow.Context) error {
 	r.result.Check = r.in.Continued
 	if r.result.Check == nil {
 		r.result.Check = &CheckState{}
-		r.enter(ctx, api.StageReplay)
+		r.at.enter(ctx, api.StageReplay)
 		plan, err := call[api.CheckPlan](ctx, api.PrepareCheck, "find the steps that are done", r.in.Run)
 		if err != nil {
 			return err
@@ -43,7 +43,8 @@ func (r *replayStage) check(ctx workflow.Context) error {
 			in.Continued = c
 			return workflow.NewContinueAsNewError(ctx, ReplayStage, in)
 		}
-		r.enter(ctx, api.StageReplay)
+		r.at.enter(ctx, api.StageReplay)
+		workflow.SetCurrentDetails(ctx, r.markdown())
 		some := c.Steps[c.Next:min(c.Next+sideBySide, len(c.Steps))]
 		if err := r.checkSteps(ctx, some); err != nil {
 			return err
@@ -51,13 +52,13 @@ func (r *replayStage) check(ctx workflow.Context) error {
 		taken += len(some)
 		c.Next += len(some)
 	}
-	r.enter(ctx, "done")
+	r.at.enter(ctx, "done")
 	return nil
 }
 
 func (r *replayStage) checkSteps(ctx workflow.Context, steps []int) error {
 	checked := make([]api.Checked, len(steps))
-	err := sideBySideOf(ctx, len(steps), func(ctx workflow.Context, i int) (err error) {
+	err := each(ctx, sideBySide, len(steps), func(ctx workflow.Context, i int) (err error) {
 		checked[i], err = call[api.Checked](ctx, api.CheckReplay, fmt.Sprintf("step %d", steps[i]),
 			api.CheckInput{Run: r.in.Run, Step: steps[i]})
 		return err

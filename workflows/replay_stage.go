@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/schema"
 )
 
 // ReplayStageResult is the result of a replay or a check.
@@ -29,13 +29,10 @@ type replayStage struct {
 	in       ReplayStageInput
 	stages   []string
 	prepared api.ReplayPrepared
-	scope    api.Scope
-	sources  sources
-	made     map[string]schema.Ref // stage manifests that the replay made
+	at       position
+	replayed step.Replayed
 	result   ReplayStageResult
-	stage    string
 	failure  string
-	edited   string // files of the user's function that were edited since the run began
 }
 
 // ReplayStage runs pure stages of a step again (reward, resample, advantage, buffer) from committed inputs, possibly
@@ -53,8 +50,9 @@ func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, 
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attributes...); err != nil {
 		return ReplayStageResult{}, fmt.Errorf("set search attributes: %w", err)
 	}
-	r := &replayStage{in: in, stages: stages, made: map[string]schema.Ref{},
+	r := &replayStage{in: in, stages: stages,
 		result: ReplayStageResult{Run: in.Run, Step: in.Step}}
+	r.at.shown = func(ctx workflow.Context, _ string) { workflow.SetCurrentDetails(ctx, r.markdown()) }
 	if in.Check {
 		err = r.check(ctx)
 	} else {
@@ -67,7 +65,7 @@ func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, 
 }
 
 func (r *replayStage) execute(ctx workflow.Context) error {
-	r.enter(ctx, api.StageReplay)
+	r.at.enter(ctx, api.StageReplay)
 	var err error
 	info := workflow.GetInfo(ctx)
 	r.prepared, err = call[api.ReplayPrepared](ctx, api.PrepareReplay, "claim a generation", api.ReplayInput{
@@ -81,59 +79,12 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 	if len(r.prepared.Stages) > 0 {
 		r.stages = r.prepared.Stages
 	}
-	r.scope = api.Scope{Run: r.in.Run, Step: r.in.Step, Gen: r.prepared.Gen, Config: r.prepared.Manifest}
-	r.sources = sources{
-		scope: r.scope, chain: r.prepared.Chain, prompts: r.prepared.Prompts, excluded: r.prepared.Excluded,
-		turns: r.prepared.Turns, rewards: r.prepared.Rewards, selection: r.prepared.Selection,
-		outputs: r.prepared.Outputs,
-		batch:   r.prepared.Batch, before: r.prepared.Buffer,
-	}
-	for _, stage := range r.stages { // run may put a stage before them
-		r.enter(ctx, stage)
-		if err := r.run(ctx, stage); err != nil {
-			return err
-		}
-	}
-	return r.compare(ctx)
-}
-
-// run makes one stage, from the stages replayed before it or else from what the step has committed.
-func (r *replayStage) run(ctx workflow.Context, stage string) (err error) {
-	if stage == api.StageReward {
-		if r.prepared.Problems != (schema.Ref{}) {
-			if err := r.function(ctx); err != nil {
-				return err
-			}
-		}
-		r.made[stage], err = r.reward(ctx)
-		r.sources.rewards = r.made[stage]
-		return err
-	}
-	r.made[stage], err = r.sources.again(ctx, stage)
-	return err
-}
-
-// function calls the user's function with the trajectories of every shard and commits the stage.
-func (r *replayStage) function(ctx workflow.Context) (err error) {
-	all := r.prepared.Trajectories
-	parts, called := make([]schema.Ref, len(all)), make([]api.ShardRef, len(all))
-	err = sideBySideOf(ctx, len(all), func(ctx workflow.Context, i int) error {
-		out, err := call[api.Called](ctx, api.CallFunction, fmt.Sprintf("shard %d", all[i].Shard), api.FunctionInput{
-			Scope: r.scope, Shard: all[i].Shard, Trajectories: all[i].Ref, Prompts: r.prepared.Problems,
-		})
-		parts[i], called[i] = out.Manifest, api.ShardRef{Shard: all[i].Shard, Ref: out.Manifest}
-		if out.Edited != "" {
-			r.edited = out.Edited
-		}
-		return err
-	})
+	scope := api.Scope{Run: r.in.Run, Step: r.in.Step, Gen: r.prepared.Gen, Config: r.prepared.Manifest}
+	err = step.Replay(newRunner(ctx, &r.at, scope, api.Plan{}, ""), scope, r.prepared, r.stages, &r.replayed)
 	if err != nil {
 		return err
 	}
-	r.prepared.Results = called
-	r.made[api.StageFunction], _, err = commitStage(ctx, r.scope, api.StageFunction, parts)
-	r.stages = append([]string{api.StageFunction}, r.stages...)
-	return err
+	return r.compare(ctx, scope)
 }
 
 // impure says why the answers of a function that was called again do not follow from the record; "" if they do.
@@ -141,73 +92,32 @@ func (r *replayStage) impure(function api.StageComparison) string {
 	switch {
 	case function.Old == "":
 		return "the step has no answers of this function that could be compared"
-	case r.edited != "":
-		return "the function's code was edited since the run began: " + r.edited
+	case r.replayed.Edited != "":
+		return "the function's code was edited since the run began: " + r.replayed.Edited
 	case !function.Same:
 		return "the function gives other answers than it gave in the step"
 	}
 	return ""
 }
 
-// reward scores every shard and commits the stage.
-func (r *replayStage) reward(ctx workflow.Context) (schema.Ref, error) {
-	gradings, judgements := byShard(r.prepared.Gradings), byShard(r.prepared.Judgements)
-	results := byShard(r.prepared.Results)
-	parts := make([]schema.Ref, len(r.prepared.Trajectories))
-	err := sideBySideOf(ctx, len(parts), func(ctx workflow.Context, i int) error {
-		shard := r.prepared.Trajectories[i]
-		out, err := call[api.Scored](ctx, api.ScoreRewards, fmt.Sprintf("shard %d", shard.Shard), api.ScoreInput{
-			Scope: r.scope, Shard: shard.Shard, Trajectories: shard.Ref, Gradings: gradings[shard.Shard],
-			Judgements: judgements[shard.Shard], Results: results[shard.Shard],
-		})
-		parts[i] = out.Manifest
-		return err
-	})
-	if err != nil {
-		return schema.Ref{}, err
-	}
-	ref, _, err := commitStage(ctx, r.scope, api.StageReward, parts)
-	return ref, err
-}
-
-// byShard returns manifests by their shard.
-func byShard(refs []api.ShardRef) map[int]schema.Ref {
-	out := map[int]schema.Ref{}
-	for _, r := range refs {
-		out[r.Shard] = r.Ref
-	}
-	return out
-}
-
 // compare finds out which stages have the same bytes as before.
-func (r *replayStage) compare(ctx workflow.Context) error {
-	r.enter(ctx, api.StageCompare)
-	before := map[string]schema.Ref{}
-	for _, b := range r.prepared.Before {
-		before[b.Stage] = b.Ref
-	}
-	in := api.CompareInput{Scope: r.scope}
-	for _, stage := range r.stages {
-		in.Stages = append(in.Stages, api.StagePair{Stage: stage, Old: before[stage], New: r.made[stage]})
+func (r *replayStage) compare(ctx workflow.Context, scope api.Scope) error {
+	r.at.enter(ctx, api.StageCompare)
+	in := api.CompareInput{Scope: scope}
+	for _, made := range r.replayed.Made {
+		in.Stages = append(in.Stages, api.StagePair{Stage: made.Stage, Old: api.Made(r.prepared.Before).One(made.Stage),
+			New: made.Ref})
 	}
 	out, err := call[api.Compared](ctx, api.CompareReplay, "digests before and after", in)
 	if err != nil {
 		return err
 	}
 	r.result.Stages = out.Stages
-	if r.stages[0] == api.StageFunction {
+	if r.replayed.Made[0].Stage == api.StageFunction {
 		r.result.Impure = r.impure(out.Stages[0])
 	}
-	r.enter(ctx, "done")
+	r.at.enter(ctx, "done")
 	return nil
-}
-
-// enter shows the current stage in the UI's details and in the search attributes.
-func (r *replayStage) enter(ctx workflow.Context, stage string) {
-	r.stage = stage
-	workflow.SetCurrentDetails(ctx, r.markdown())
-	// Upserting fails only for keys that cannot be encoded; these are constants.
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStage.ValueSet(stage))
 }
 
 // fail reports what failed and in which stage.
@@ -217,7 +127,7 @@ func (r *replayStage) fail(ctx workflow.Context, cause error) error {
 	}
 	kind, text := failure(cause)
 	if kind != api.FailBadInput {
-		text = r.stage + ": " + text
+		text = r.at.stage + ": " + text
 	}
 	r.failure = text
 	workflow.SetCurrentDetails(ctx, r.markdown())
@@ -229,11 +139,11 @@ func (r *replayStage) fail(ctx workflow.Context, cause error) error {
 func (r *replayStage) markdown() string {
 	var b strings.Builder
 	if r.in.Check {
-		fmt.Fprintf(&b, "**%s** · check of the pure stages · %s\n\n", r.in.Run, r.stage)
+		fmt.Fprintf(&b, "**%s** · check of the pure stages · %s\n\n", r.in.Run, r.at.stage)
 		r.result.Check.write(&b)
 	} else {
 		fmt.Fprintf(&b, "**%s** · step %d · replay of %s · %s\n\n", r.in.Run, r.in.Step, strings.Join(r.stages, ", "),
-			r.stage)
+			r.at.stage)
 		r.write(&b)
 	}
 	if r.failure != "" {

@@ -68,22 +68,14 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := in.validate(); err != nil {
 		return TrainRunResult{}, refuse(ctx, err)
 	}
-	r := &trainRun{in: in, run: in.Run, turn: workflow.NewMutex(ctx)}
-	if r.run == "" {
-		r.run = workflow.GetInfo(ctx).WorkflowExecution.ID
+	run, err := nameRun(ctx, in.Run)
+	if err != nil {
+		return TrainRunResult{}, err
 	}
-	if err := checkRun(r.run); err != nil {
-		return TrainRunResult{}, refuse(ctx, err)
-	}
+	r := &trainRun{in: in, run: run, turn: workflow.NewMutex(ctx)}
 	r.progress.Run, r.progress.Recipe = r.run, in.Recipe+in.RecipeFile // until it is prepared
-	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (Progress, error) {
-		return r.progress,
-			nil
-	}); err != nil {
-		return TrainRunResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
-	}
-	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(r.run)); err != nil {
-		return TrainRunResult{}, fmt.Errorf("set search attribute RunID: %w", err)
+	if err := answer(ctx, QueryProgress, func() (Progress, error) { return r.progress, nil }); err != nil {
+		return TrainRunResult{}, err
 	}
 	r.states.run = r.run
 	if err := r.steer(ctx); err != nil {
@@ -92,8 +84,8 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := r.parking.register(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
-	if err := workflow.SetQueryHandler(ctx, QueryUnrecorded, r.unrecorded); err != nil {
-		return TrainRunResult{}, fmt.Errorf("register query %s: %w", QueryUnrecorded, err)
+	if err := answer(ctx, QueryUnrecorded, r.unrecorded); err != nil {
+		return TrainRunResult{}, err
 	}
 	result, err := r.execute(ctx)
 	if err != nil && !workflow.IsContinueAsNewError(err) {
@@ -208,8 +200,8 @@ func (r *trainRun) untaught(ctx workflow.Context, policy api.PolicyRef) (api.Tim
 	var out api.Evaluated
 	err := r.attempt(ctx, mandatory("the warm start is compared with it"), func(ctx workflow.Context) (err error) {
 		scope, h := r.mend(scoped(r.run, api.InitStep, r.prepared)), newHome(ctx, r.home, r.prepared.Plan)
-		out, err = sample(ctx, h, scope, api.EvaluateUntaught, "held-out problems before the warm start",
-			api.EvaluateInput{Scope: scope, Policy: policy, Tag: api.StageUntaught}, (*api.Evaluated).Its)
+		err = sample(ctx, h, scope, api.EvaluateUntaught, "held-out problems before the warm start",
+			api.EvaluateInput{Scope: scope, Policy: policy, Tag: api.StageUntaught}, &out)
 		r.home = h.host
 		return err
 	})
@@ -323,7 +315,7 @@ func (r *trainRun) evaluate(ctx workflow.Context, in api.EvaluateInput) (out api
 	err = r.attempt(ctx, skipEvaluation(in.Tag), func(ctx workflow.Context) (err error) {
 		h := newHome(ctx, r.home, r.prepared.Plan)
 		in.Scope = r.mend(in.Scope)
-		out, err = sample(ctx, h, in.Scope, api.Evaluate, "held-out problems, "+in.Tag, in, (*api.Evaluated).Its)
+		err = sample(ctx, h, in.Scope, api.Evaluate, "held-out problems, "+in.Tag, in, &out)
 		r.home = h.host
 		done = err == nil
 		return err

@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
@@ -115,7 +116,7 @@ func (f *fakes) register() {
 	handle(f, api.RecordTimings, func(api.RecordTimingsInput) (api.Done, error) { return api.Done{}, nil })
 }
 
-// committed is the answer of CommitStages. For shards that pass only their rewards it finds one turn.
+// committed is the answer of CommitStages. It finds one turn behind rewards.
 func committed(in api.CommitInput, plan api.Plan, name func(stage string, i int) schema.Ref) api.Committed {
 	out := api.Committed{}
 	for i, s := range in.Stages {
@@ -123,12 +124,14 @@ func committed(in api.CommitInput, plan api.Plan, name func(stage string, i int)
 		out.Stages = append(out.Stages, api.StageRef{Stage: s.Stage, Ref: out.Refs[i]})
 	}
 	if len(in.Rewards) == 0 {
-		out.Stages = nil
 		return out
 	}
 	stages := []string{api.StageRollout, api.StageAssemble, api.StageReward}
 	if plan.Grade {
 		stages = slices.Insert(stages, 2, api.StageGrade)
+	}
+	if !plan.Interleaved { // whose fakes call no tools
+		stages = slices.Insert(stages, 1, api.StageSandbox)
 	}
 	for _, stage := range stages {
 		made := name(stage, len(out.Refs))
@@ -354,31 +357,14 @@ func TestProgressShowsWhatWasExcluded(t *testing.T) {
 }
 
 func TestStepLineCountsExclusions(t *testing.T) {
-	s := &trainStep{pass: pass{position: &position{run: "run-1", step: 1}}}
-	shards := []shardRollout{{scored: api.Scored{Trajectories: 6, RewardSum: 3, Successes: 3, Excluded: 2}}}
-	line := s.line(shards, api.Resampled{Reasons: map[string]int{schema.ReasonExcluded: 10}}, api.Updated{})
+	s := &trainStep{runner: &runner{times: &timings{}}}
+	out := step.Out{Sampled: step.Sampled{Shards: []api.Episodes{{
+		Scored: api.Scored{Trajectories: 6, RewardSum: 3, Successes: 3, Excluded: 2}}}}}
+	out.Learnt.Resampled.Reasons = map[string]int{schema.ReasonExcluded: 10}
+	line := s.line(out)
 	require.Equal(t, 10, line.Excluded, "skipped shards count, which no other shard has")
 	require.Equal(t, 6, line.Trajectories)
 	require.Equal(t, 0.5, line.Reward, "the mean is over the trajectories with a reward")
-}
-
-func TestStagePartsKeepsTurnsApart(t *testing.T) {
-	shards := []shardRollout{
-		{turns: []schema.Ref{ref("a0")}, assembled: ref("aa"),
-			scored: api.Scored{Done: api.Done{Manifest: ref("ar")}}},
-		{turns: []schema.Ref{ref("b0"), ref("b1")}, tools: []schema.Ref{ref("bt0")}, assembled: ref("ba"),
-			scored: api.Scored{Done: api.Done{Manifest: ref("br")}}},
-	}
-	var got []string
-	for _, p := range stageParts(shards) {
-		var keys []string
-		for _, r := range p.Parts {
-			keys = append(keys, strings.TrimSuffix(r.Key, "[]"))
-		}
-		got = append(got, fmt.Sprintf("%s %d %s", p.Stage, p.Turn, strings.Join(keys, ",")))
-	}
-	require.Equal(t, []string{"rollout 0 a0,b0", "sandbox 0 bt0", "rollout 1 b1", "assemble -1 aa,ba",
-		"reward -1 ar,br"}, got)
 }
 
 func TestTimingsCountOverlapOnce(t *testing.T) {

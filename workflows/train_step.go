@@ -1,12 +1,12 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -59,12 +59,8 @@ type TrainStepResult struct {
 
 // trainStep is TrainStep's state.
 type trainStep struct {
-	pass
+	*runner
 	in TrainStepInput
-	// prompts is the stage manifest of the step's prompts; rounds are its parts under dynamic sampling.
-	prompts schema.Ref
-	rounds  []schema.Ref
-	home    *home
 }
 
 // mostDirect is how many activities of its shards a step may run itself: its history grows by 6 events with each.
@@ -92,21 +88,49 @@ func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error)
 }
 
 func newTrainStep(ctx workflow.Context, in TrainStepInput) *trainStep {
-	return &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, longOnly: true}, in.Prepared),
-		home: newHome(ctx, in.Home, in.Prepared.Plan)}
+	scope := scoped(in.Run, in.Step, in.Prepared)
+	scope.Gen = in.Gen
+	return &trainStep{in: in, runner: newRunner(ctx, &position{run: in.Run, step: in.Step, longOnly: true}, scope,
+		in.Prepared.Plan, in.Home)}
+}
+
+// ask is what the driver is asked for.
+func (s *trainStep) ask() *step.In {
+	in := &step.In{Scope: s.scope, Plan: s.plan, Policy: s.in.Policy, Sampling: s.in.Policy, Buffer: s.in.Buffer,
+		Skip: s.in.Skip, Record: shardsRecord(s.plan), Evaluate: s.in.Evaluate}
+	if s.in.Sampling != nil {
+		in.Sampling = *s.in.Sampling
+	}
+	if made := s.in.Prompts; made != nil {
+		in.Prompts = &made.Manifest
+		s.times.early = append(s.times.early, made.Timing)
+	}
+	if made := s.in.Sampled; made != nil {
+		in.Sampled = &made.Sampled
+		*s.times = timings{all: made.Timings, recorded: made.Recorded, early: made.Early}
+	}
+	if s.in.SelectNext {
+		in.Next = &api.PromptsInput{Scope: scoped(s.in.Run, s.in.Step+1, s.in.Prepared)}
+	}
+	return in
+}
+
+// selected returns the next step's prompts, if there are any.
+func (s *trainStep) selected(made *api.Done) *Selected {
+	if made == nil {
+		return nil
+	}
+	return &Selected{Step: s.in.Step + 1, Config: s.scope.Config, Done: *made}
 }
 
 // answer makes a step's own workflow answer the query for its stage.
 func (s *trainStep) answer(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
-		return fmt.Errorf("register query %s: %w", QueryProgress, err)
-	}
-	return nil
+	return answer(ctx, QueryProgress, func() (string, error) { return s.at.stage, nil })
 }
 
 // fail ends the step with its failures; the run parks until a person decides.
 func (s *trainStep) fail(ctx workflow.Context, err error) error {
-	all := failures(err, s.stage)
+	all := failures(err, s.at.stage)
 	parked := Parked{Step: s.in.Step, Kind: all[0].Kind, Failures: all}
 	workflow.SetCurrentDetails(ctx,
 		parked.list()+fmt.Sprintf("\nWhat is committed is kept. The run `%s` waits for a decision.\n", s.in.Run))
@@ -117,68 +141,12 @@ func (s *trainStep) fail(ctx workflow.Context, err error) error {
 }
 
 func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
-	shards, err := s.sampled(ctx)
-	if err != nil {
+	s.ctx = ctx
+	var out step.Out
+	if err := step.Take(s, s.ask(), &out); err != nil {
 		return TrainStepResult{}, err
 	}
-	// The sampler has nothing else to do now. The publication waits for the evaluation, because it names it.
-	measured, selected := s.measure(ctx), s.selectAhead(ctx)
-	learnt, update, err := s.train(ctx, shards)
-	evaluated, failed := measured(ctx)
-	if err := errors.Join(err, failed); err != nil {
-		return TrainStepResult{}, err
-	}
-	if !s.finishes() {
-		if err := s.publish(ctx, update.Policy); err != nil {
-			return TrainStepResult{}, err
-		}
-	}
-	line := s.line(shards, learnt.selection, update)
-	line.Buffer = bufferLine(learnt.buffer, update)
-	return TrainStepResult{Policy: update.Policy, Buffer: learnt.buffer.Manifest, Home: s.home.host, Line: line,
-		Timings: append(s.times.early, s.times.all...), Evaluated: evaluated, Next: selected(ctx)}, nil
-}
-
-// train takes the step from its shards to the updated policy, and publishes that if nothing else has to end before.
-func (s *trainStep) train(ctx workflow.Context, shards []shardRollout) (learnt, api.Updated, error) {
-	learnt, err := s.learn(ctx, shards)
-	if err != nil {
-		return learnt, api.Updated{}, err
-	}
-	s.enter(ctx, api.StageUpdate)
-	summary := fmt.Sprintf("%d rows, %d tokens", learnt.batch.Rows, learnt.batch.Tokens)
-	in := api.UpdateInput{Scope: s.scope, Batch: learnt.batch.Manifest, Policy: s.in.Policy,
-		Buffer: learnt.buffer.Manifest}
-	var out api.Finished
-	if s.finishes() {
-		out, err = atHome(ctx, s.home, s.scope, api.UpdateAndPublish, summary,
-			api.FinishInput{UpdateInput: in, Stages: s.stages, Timeouts: timeoutsOf(ctx)}, (*api.Finished).Its)
-	} else {
-		out.Updated, err = atHome(ctx, s.home, s.scope, api.UpdatePolicy, summary, in, (*api.Updated).Its)
-	}
-	if err != nil {
-		return learnt, api.Updated{}, err
-	}
-	s.finish(api.StageUpdate, out.Manifest, out.Timing)
-	if s.finishes() {
-		s.times.add(out.Published.Timing)
-	}
-	return learnt, out.Updated, nil
-}
-
-// finishes reports whether the update publishes the policy, too. With an evaluation alongside the step it does not:
-// the publication names the evaluation, and waits for it.
-func (s *trainStep) finishes() bool { return s.plan.Finish && s.in.Evaluate == nil }
-
-// publish makes the rollout engine serve the new policy and commits the step's head.
-func (s *trainStep) publish(ctx workflow.Context, policy api.PolicyRef) error {
-	s.enter(ctx, api.StagePublish)
-	published, err := sample(ctx, s.home, s.scope, api.PublishPolicy, "serve "+short(policy.Digest), api.PublishInput{
-		Scope: s.scope, Policy: policy, Stages: s.stages,
-	}, (*api.Published).Its)
-	if err != nil {
-		return err
-	}
-	s.times.add(published.Timing)
-	return nil
+	return TrainStepResult{Policy: out.Finished.Policy, Buffer: out.Learnt.Buffered.Manifest, Home: s.home.host,
+		Line: s.line(out), Timings: append(s.times.early, s.times.all...), Evaluated: out.Evaluated,
+		Next: s.selected(out.Next)}, nil
 }

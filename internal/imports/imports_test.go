@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"rl":     {stdlib, thisRoom, "internal/rescue"},
 	"schema": {stdlib, thisRoom, parquet, arrow, unpackers},
 	// the scheduler's core decides within the workflow, and is as pure as a workflow must be
-	"workflows": {stdlib, thisRoom, workflow, temporals, "internal/step/api", "schema", "internal/badinput",
+	"workflows": {stdlib, thisRoom, workflow, temporals, "internal/step", "schema", "internal/badinput",
 		"internal/machine", "rl/scheduler"},
 	"internal/step/api": {stdlib, "schema", "internal/machine"},
 	"internal/commit":   {stdlib, "schema", "store", "internal/rescue"},

@@ -40,12 +40,10 @@ func TestFilesThatNameAPureStage(t *testing.T) {
 	require.NoError(t, err)
 	slices.Sort(files)
 	require.Equal(t, []string{
-		"activities/make_batch.go",           // the call, where one activity runs the short stages of a step
 		"activities/register.go",             // a line in the list of activities, and one in that of pure stages
 		"activities/update_replay_buffer.go", // the activity, and what a replay of it reads
-		"internal/step/api/api.go",           // its names for workflows, its input and output
+		"internal/step/api/api.go",           // its name, its input and output
 		"schema/place.go",                    // the stage's name
 		"schema/stages/all.go",               // the declaration
-		"workflows/learn.go",                 // the call, for a step and for a replay
 	}, files)
 }

@@ -160,6 +160,31 @@ func Sharded() []string {
 	return names[:slices.Index(names, schema.StageReward)+1]
 }
 
+// Verdicts returns the names of the stages that get verdicts on a shard's episodes between assemble and reward, as far
+// as a recipe with such needs has them, in their order.
+func Verdicts(n Needs) []string {
+	sharded := Named(func(s Stage) bool { return s.Phase == Step && s.Parts == Shards && s.Runs(n) })
+	return sharded[1:slices.Index(sharded, schema.StageReward)]
+}
+
+// Segments returns the stages between a step's rollout and its update that a recipe with such needs has, in their
+// order. A segment is a stage with shards, or the stages that follow each other and have none.
+func Segments(n Needs) (out [][]Stage) {
+	first := slices.IndexFunc(all, func(s Stage) bool { return s.Name == Commit })
+	last := slices.IndexFunc(all, func(s Stage) bool { return s.Name == schema.StageUpdate })
+	for _, s := range all[first:last] {
+		if !s.Runs(n) {
+			continue
+		}
+		if k := len(out); k > 0 && s.Parts == Whole && out[k-1][0].Parts == Whole {
+			out[k-1] = append(out[k-1], s)
+		} else {
+			out = append(out, []Stage{s})
+		}
+	}
+	return out
+}
+
 // Pure returns the names of the stages that can be replayed, in their order.
 func Pure() []string { return Named(func(s Stage) bool { return s.Pure }) }
 

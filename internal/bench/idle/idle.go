@@ -140,7 +140,8 @@ func (i Stages) episodes(ctx context.Context, in api.EpisodesInput) (api.Episode
 		}
 	}
 	scored, err := i.score(api.ScoreInput{Scope: in.Scope, Shard: in.Shard})
-	out := api.Episodes{Assembled: done(in.Scope, api.StageAssemble, -1, in.Shard).Manifest, Scored: scored}
+	out := api.Episodes{Shard: in.Shard, Assembled: done(in.Scope, api.StageAssemble, -1, in.Shard).Manifest,
+		Scored: scored}
 	for turn := range in.MaxTurns {
 		for _, stage := range []string{api.StageRollout, api.StageSandbox} {
 			out.Timings = append(out.Timings, done(in.Scope, stage, turn, in.Shard).Timing)
@@ -189,16 +190,18 @@ func (Stages) commit(in api.CommitInput) (api.Committed, error) {
 
 // batch has the results of all stages between the rewards and the update.
 func (i Stages) batch(in api.BatchInput) (out api.Batch, err error) {
-	made, err := i.commit(*in.Commit)
-	if err != nil {
+	if out.Committed, err = i.commit(*in.Commit); err != nil {
 		return out, err
 	}
 	if out.Resampled, err = i.resample(api.ResampleInput{Scope: in.Scope}); err != nil {
 		return out, err
 	}
 	out.Batch, err = i.advantages(api.AdvantageInput{Scope: in.Scope})
-	out.Committed = made.Stages
-	out.Timings = []api.Timing{made.Timing, out.Resampled.Timing, out.Batch.Timing}
+	out.Made = out.Committed.Stages
+	for _, stage := range []string{api.StageResample, api.StageAdvantage} {
+		out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
+	}
+	out.Timings = []api.Timing{out.Committed.Timing, out.Resampled.Timing, out.Batch.Timing}
 	return out, err
 }
 

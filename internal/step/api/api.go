@@ -214,42 +214,80 @@ type StageRef struct {
 type Committed struct {
 	Done
 	Refs []schema.Ref `json:"refs"`
-	// Stages are the same manifests with their stages, if Rewards were given.
+	// Stages are the same manifests with their stages.
 	Stages []StageRef `json:"stages,omitempty"`
 }
 
-// BatchInput asks for the stages between a step's rollout and its update. The models' stage, logprobs, is not among
-// them: a step that needs it asks twice, first with Models, then with the Selection and the Outputs.
+// BatchInput asks for stages between a step's rollout and its update that are one piece each.
 type BatchInput struct {
 	Scope
-	// Commit asks for the stage manifests of the sharded stages; nil if they are committed.
+	Sent
+	Stages []string `json:"stages"` // in their order
+	// Commit asks for the stage manifests of the sharded stages, if the stage commit is one of Stages.
 	Commit *CommitInput `json:"commit,omitempty"`
-	// Turns and Rewards are stage manifests, and Prompts are the step's prompts. Where Commit finds them, its results
-	// take their place.
-	Turns   []schema.Ref `json:"turns,omitempty"`
-	Rewards schema.Ref   `json:"rewards,omitzero"`
-	Prompts schema.Ref   `json:"prompts,omitzero"`
+	// Made is what the step has committed before.
+	Made Made `json:"made,omitempty"`
 	// Excluded are the shards whose parts the rewards lack.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
-	// Selection is the stage manifest of resample; zero asks for that stage.
-	Selection schema.Ref `json:"selection,omitzero"`
-	// Models ends the activity after the selection, because a model computes token outputs next.
-	Models  bool       `json:"models,omitempty"`
-	Outputs schema.Ref `json:"outputs,omitzero"` // stage manifest of logprobs, if the step has one
-	// Buffer asks for the stage buffer. Previous is the buffer after the previous step; zero if it is empty.
-	Buffer   bool       `json:"buffer,omitempty"`
+	// Previous is the replay buffer after the previous step; zero if it is empty.
 	Previous schema.Ref `json:"previous,omitzero"`
-	// Timeouts are time limits in seconds, by the activities of the stages, where a person set others.
-	Timeouts map[string]float64 `json:"timeouts,omitempty"`
+	// Chain describes for people what the stage resample runs.
+	Chain string `json:"chain,omitempty"`
+}
+
+// Of returns the input of one of the stages, after those in made.
+func (in *BatchInput) Of(stage string, made Made) any {
+	switch stage {
+	case StageCommit:
+		return *in.Commit
+	case StageResample:
+		return ResampleInput{Scope: in.Scope, Rewards: made.One(StageReward), Prompts: made.One(StagePrompts),
+			Excluded: in.Excluded}
+	case StageAdvantage:
+		return AdvantageInput{Scope: in.Scope, Turns: made.All(StageRollout), Rewards: made.One(StageReward),
+			Selection: made.One(StageResample), Outputs: made.One(StageLogprobs)}
+	default: // StageBuffer
+		return BufferInput{Scope: in.Scope, Previous: in.Previous, Rewards: made.One(StageReward),
+			Batch: made.One(StageAdvantage)}
+	}
 }
 
 // Batch holds the results of the stages that BatchInput asked for.
 type Batch struct {
-	Committed []StageRef `json:"committed,omitempty"`
+	Spent
+	Made      Made       `json:"made,omitempty"` // what the stages have committed, in their order
+	Committed Committed  `json:"committed"`
 	Resampled Resampled  `json:"resampled"`
 	Batch     Advantages `json:"batch"`
 	Buffered  Buffered   `json:"buffered"`
-	Timings   []Timing   `json:"timings,omitempty"` // of the stages that ran, in order
+}
+
+// Of returns the result of one of the stages.
+func (b *Batch) Of(stage string) Result {
+	switch stage {
+	case StageCommit:
+		return &b.Committed
+	case StageResample:
+		return &b.Resampled
+	case StageAdvantage:
+		return &b.Batch
+	default: // StageBuffer
+		return &b.Buffered
+	}
+}
+
+// Merge takes the results of the stages that another batch has made.
+func (b *Batch) Merge(other Batch) {
+	for _, m := range other.Made {
+		switch m.Stage {
+		case StageResample:
+			b.Resampled = other.Resampled
+		case StageAdvantage:
+			b.Batch = other.Batch
+		case StageBuffer:
+			b.Buffered = other.Buffered
+		}
+	}
 }
 
 // ResampleInput asks which trajectories are kept.
@@ -385,13 +423,16 @@ type Published struct{ Done }
 // FinishInput asks for a step's update and, after it, for its publication.
 type FinishInput struct {
 	UpdateInput
+	Sent
 	Stages []StageRef `json:"stages"` // the stages before the update that the step's head names
-	// Timeouts are time limits in seconds, by the activities of the stages, where a person set others.
-	Timeouts map[string]float64 `json:"timeouts,omitempty"`
+	// Unloaded leaves it to the next rollout to have its engine load the checkpoint.
+	Unloaded bool   `json:"unloaded,omitempty"`
+	Note     string `json:"-"` // for people, of the update
 }
 
 // Finished holds the results of both stages.
 type Finished struct {
 	Updated
+	Spent
 	Published Published `json:"published"`
 }

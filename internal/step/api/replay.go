@@ -85,22 +85,15 @@ type ReplayPrepared struct {
 	Gen          int        `json:"gen"`
 	Stages       []string   `json:"stages,omitempty"`       // stages to run, where they differ from the request
 	Trajectories []ShardRef `json:"trajectories,omitempty"` // for reward
-	Gradings     []ShardRef `json:"gradings,omitempty"`     // for reward, where the recipe asks for symbolic grading
-	Judgements   []ShardRef `json:"judgements,omitempty"`   // for reward, where it asks a judge
-	Results      []ShardRef `json:"results,omitempty"`      // for reward, where it is a user's function
+	Verdicts     []ShardRef `json:"verdicts,omitempty"`     // for reward, as far as the recipe asks for any
 	// Problems are the prompts with which the replay calls the user's function again; zero if it calls none.
-	Problems  schema.Ref   `json:"problems,omitzero"`
-	Turns     []schema.Ref `json:"turns,omitempty"`    // stage manifests, for advantage
-	Rewards   schema.Ref   `json:"rewards,omitzero"`   // if reward is not replayed
-	Selection schema.Ref   `json:"selection,omitzero"` // if resample is not replayed
-	// The stage manifest of logprobs, for advantage, if the step has one.
-	Outputs schema.Ref `json:"outputs,omitzero"`
-	Batch   schema.Ref `json:"batch,omitzero"`   // if advantage is not replayed, for buffer
-	Buffer  schema.Ref `json:"buffer,omitzero"`  // the buffer after the previous step, for buffer
-	Before  []StageRef `json:"before,omitempty"` // what the replayed stages committed before
-	// Excluded are the shards that the step skipped, and Prompts holds their prompts; both are for resample.
+	Problems schema.Ref `json:"problems,omitzero"`
+	// Made are the stage manifests of the step that the stages read and that are not replayed.
+	Made   Made       `json:"made,omitempty"`
+	Buffer schema.Ref `json:"buffer,omitzero"`  // the buffer after the previous step, for buffer
+	Before []StageRef `json:"before,omitempty"` // what the replayed stages committed before
+	// Excluded are the shards that the step skipped, for resample.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
-	Prompts  schema.Ref      `json:"prompts,omitzero"`
 	// Chain describes for people what the stage resample runs under the replay's recipe, in order.
 	Chain string `json:"chain,omitempty"`
 }

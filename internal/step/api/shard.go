@@ -1,6 +1,9 @@
 package api
 
-import "github.com/ropewalk/ropewalk/schema"
+import (
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
+)
 
 // PromptsInput asks for a step's prompts, or for those of one round of its dynamic sampling.
 type PromptsInput struct {
@@ -68,29 +71,29 @@ type ToolsDone struct {
 // EpisodesInput asks for one shard from its prompts to its rewards.
 type EpisodesInput struct {
 	Scope
+	Sent
 	Shard    int        `json:"shard"`
 	Prompts  schema.Ref `json:"prompts"`
 	Policy   PolicyRef  `json:"policy"`
 	MaxTurns int        `json:"max_turns"`
-	Grade    bool       `json:"grade,omitempty"`    // the recipe asks for symbolic grading
-	Judge    bool       `json:"judge,omitempty"`    // the recipe's reward asks a judge
-	Function bool       `json:"function,omitempty"` // the recipe's reward is a user's function
+	// Needs decides which verdicts the recipe asks for.
+	stages.Needs
+	// Summaries says that tool calls use the run's models.
+	Summaries bool `json:"summaries,omitempty"`
+	// Hosts is how many hosts share the run's models, if there are several, and Home is the host that leads them.
+	Hosts int    `json:"hosts,omitempty"`
+	Home  string `json:"home,omitempty"`
 	// Record makes the shard record its own measured times, because the times of all shards would exceed the step's
 	// payload limits.
 	Record bool `json:"record,omitempty"`
-	// Timeouts are time limits in seconds, by activity of mode staged, where a person set others.
-	Timeouts map[string]float64 `json:"timeouts,omitempty"`
 }
 
 // Episodes names the last manifests of a shard, which lead to all others.
 type Episodes struct {
+	Spent
+	Shard     int        `json:"shard"`
 	Assembled schema.Ref `json:"assembled"`
 	Scored    Scored     `json:"scored"`
-	// Timings are the measured times of the shard's stages, in order; Busy replaces those that the shard has recorded.
-	Timings []Timing `json:"timings,omitempty"`
-	Busy    Busy     `json:"busy,omitempty"`
-	// Tokens were sampled by this attempt.
-	Tokens int64 `json:"tokens,omitempty"`
 }
 
 // FailedPart is the detail of errors of RunEpisodes, MakeBatch and UpdateAndPublish: which of the stages within them
@@ -109,21 +112,24 @@ type AssembleInput struct {
 	Prompts schema.Ref `json:"prompts"`
 }
 
-// GradeInput asks for the symbolic verdicts on one shard's answers.
-type GradeInput struct {
+// VerdictInput asks for the verdicts of one stage (grade, judge, function) on one shard's answers.
+type VerdictInput struct {
 	Scope
 	Shard        int        `json:"shard"`
 	Trajectories schema.Ref `json:"trajectories"`
+	Prompts      schema.Ref `json:"prompts"`
 }
 
-// Graded counts one shard's symbolic verdicts.
-type Graded struct {
+// Verdicts counts one shard's verdicts of one stage.
+type Verdicts struct {
 	Done
-	Asked int `json:"asked"` // trajectories
-	Pairs int `json:"pairs"` // different pairs among them; each pair is one call
-	Equal int `json:"equal"` // trajectories
-	// Excluded counts the trajectories whose call gave no verdict.
+	Asked     int `json:"asked"`     // trajectories
+	Questions int `json:"questions"` // different ones among them; each is one call
+	Right     int `json:"right"`     // trajectories
+	// Excluded counts the trajectories that got no verdict.
 	Excluded int `json:"excluded,omitempty"`
+	// Edited names the files of the user's code that were edited since the run was prepared.
+	Edited string `json:"edited,omitempty"`
 }
 
 // ScoreInput asks for one shard's rewards.
@@ -131,9 +137,8 @@ type ScoreInput struct {
 	Scope
 	Shard        int        `json:"shard"`
 	Trajectories schema.Ref `json:"trajectories"`
-	Gradings     schema.Ref `json:"gradings,omitzero"`   // if the recipe asks for symbolic grading
-	Judgements   schema.Ref `json:"judgements,omitzero"` // if the reward asks a judge
-	Results      schema.Ref `json:"results,omitzero"`    // if the reward is a user's function
+	// Verdicts are the manifests of the shard's verdicts, in the order of their stages.
+	Verdicts []schema.Ref `json:"verdicts,omitempty"`
 }
 
 // Scored sums one shard's rewards.

@@ -1,0 +1,51 @@
+package activities
+
+import (
+	"slices"
+	"sync"
+)
+
+// Env is what the stages of one activity share. The zero Env is that of a stage that is an activity of its own.
+//
+// It is open as long as the activity or one of its stages runs: a stage that has exceeded its limit may still use what
+// the activity has left.
+type Env struct {
+	progress *progress // of the activity; nil: the stage has its own
+	flow     *flow     // works ahead of the stages of a shard; nil: nothing does
+	verdicts *verifier // gets verdicts ahead of their stages; nil: nothing does
+	turnwise *turnwise // has heartbeats report the turns of a shard without a flow
+
+	mu      sync.Mutex
+	users   int
+	closers []func()
+	done    bool // the activity has succeeded
+}
+
+// use keeps the environment open until end is called. The last end closes it, the latest closer first.
+func (e *Env) use() (end func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.users++
+	return func() {
+		for _, closer := range slices.Backward(e.unuse()) {
+			closer()
+		}
+	}
+}
+
+// unuse returns the closers if no one uses the environment any more.
+func (e *Env) unuse() (closers []func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.users--; e.users == 0 {
+		closers, e.closers = e.closers, nil
+	}
+	return closers
+}
+
+// atEnd calls closer when the environment closes. Someone uses it now.
+func (e *Env) atEnd(closer func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closers = append(e.closers, closer)
+}

@@ -1,0 +1,168 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/internal/step"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema/stages"
+)
+
+// runner runs the stages of a group one after the other within one activity, each within the limit of its own activity.
+type runner struct {
+	ctx      context.Context //nolint:containedctx // the driver knows none
+	deps     *Deps
+	env      *Env
+	own      *api.Timing        // of the activity
+	timeouts map[string]float64 // time limits in seconds, by activity, where a person set others
+	timings  []api.Timing
+	measured bool // a stage has run
+}
+
+// group runs a group of stages within one activity, which has no stage of its own.
+func (d *Deps) group(ctx context.Context, at api.Scope, shard int, in api.Sent, out *api.Spent,
+	body func(r *runner) error) error {
+	own := api.Timing{Shard: shard, Turn: -1}
+	return d.tracked(ctx, &Env{}, at, &own, func(ctx context.Context, p *progress) error {
+		r := &runner{ctx: ctx, deps: d, env: &Env{progress: p}, own: &own, timeouts: in.Timeouts}
+		defer r.env.use()()
+		err := body(r)
+		r.env.done, out.Timings = err == nil, r.Spent()
+		return err
+	})
+}
+
+// Run implements step.Runner.
+func (r *runner) Run(c step.Call, out api.Result) error {
+	type ended struct {
+		set func(out any)
+		err error
+	}
+	limit := r.limit(c.Activity)
+	ctx, cancel := context.WithTimeout(r.ctx, limit)
+	defer cancel()
+	stage := r.deps.registered()[c.Activity]
+	end, done := r.env.use(), make(chan ended, 1)
+	go func() {
+		var e ended
+		e.err = contain(ctx, func() (err error) {
+			e.set, err = stage.run(ctx, r.env, c.In)
+			return err
+		})
+		end()
+		done <- e
+	}()
+	select {
+	case e := <-done:
+		if e.err != nil {
+			return failed(c, e.err)
+		}
+		e.set(out)
+		r.took(c.Stage, out.Its().Timing)
+		return nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return failed(c, temporal.NewApplicationError(fmt.Sprintf("no result in %v", limit), api.FailTimeout))
+		}
+		return ctx.Err()
+	}
+}
+
+// took keeps the measured time of a stage. That of the first one includes what the activity did before it.
+func (r *runner) took(stage string, t api.Timing) {
+	if stage == api.StageTimings {
+		return
+	}
+	if !r.measured {
+		r.measured, t.Start, t.Queue = true, min(t.Start, r.own.Start), r.own.Queue
+	}
+	r.timings = append(r.timings, t)
+}
+
+// Unit implements step.Runner.
+func (r *runner) Unit(u step.Unit) error { return u.Body(r) }
+
+// Each implements step.Runner: one call after the other.
+func (r *runner) Each(n int, f func(step.Runner, int) error) error {
+	failures := make([]error, n)
+	for i := range n {
+		failures[i] = f(r, i)
+	}
+	return errors.Join(failures...)
+}
+
+// Aside implements step.Runner: f has ended when it returns.
+func (r *runner) Aside(f func(step.Runner) error) (wait func() error) {
+	err := f(r)
+	return func() error { return err }
+}
+
+// Spent implements step.Runner.
+func (r *runner) Spent() (out []api.Timing) {
+	out, r.timings = r.timings, nil
+	return out
+}
+
+// limit is how long one execution of an activity may take.
+func (r *runner) limit(name string) time.Duration {
+	if seconds := r.timeouts[name]; seconds > 0 {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	return limits[name]
+}
+
+// limits are the declared time limits of activities.
+var limits = func() map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for _, a := range stages.Activities() {
+		out[a.Name] = a.Limit
+	}
+	return out
+}()
+
+// failed says in an error's details which stage of an activity failed.
+func failed(c step.Call, err error) error {
+	options := temporal.ApplicationErrorOptions{Cause: err,
+		Details: []any{api.FailedPart{Stage: c.Stage, Turn: c.Turn, Activity: c.Activity}}}
+	text := err.Error()
+	var said *temporal.ApplicationError
+	if errors.As(err, &said) {
+		options.NonRetryable, text = said.NonRetryable(), said.Message()
+		return temporal.NewApplicationErrorWithOptions(text, said.Type(), options)
+	}
+	return temporal.NewApplicationErrorWithOptions(text, "", options)
+}
+
+// attemptOf returns the attempt of the activity that runs under ctx.
+func attemptOf(ctx context.Context) int { return int(activity.GetInfo(ctx).Attempt) }
+
+// MakeBatch runs the short stages between a step's rollout and its update in one activity. Each stage commits what it
+// commits as an activity of its own, so an attempt continues after the last manifest of an earlier one, and a replay
+// makes the stages one by one. Nothing runs between two activities of a step, and these stages take less time than
+// that.
+type MakeBatch struct{ *Deps }
+
+// Execute runs the stages that the input names.
+func (a MakeBatch) Execute(ctx context.Context, _ *Env, in api.BatchInput) (out api.Batch, err error) {
+	err = a.group(ctx, in.Scope, -1, in.Sent, &out.Spent,
+		func(r *runner) error { return step.Batch.Body(r, &in, &out) })
+	return out, err
+}
+
+// UpdateAndPublish runs the last two stages of a step in one activity, because a hop between activities takes as long
+// as the publication. Each commits what it commits as an activity of its own, so an attempt after the update publishes
+// what was committed. The next rollout has its engine load the policy, wherever that engine is.
+type UpdateAndPublish struct{ *Deps }
+
+// Execute updates the policy and commits the step's head.
+func (a UpdateAndPublish) Execute(ctx context.Context, _ *Env, in api.FinishInput) (out api.Finished, err error) {
+	err = a.group(ctx, in.Scope, -1, in.Sent, &out.Spent,
+		func(r *runner) error { return step.Finish.Body(r, &in, &out) })
+	return out, err
+}

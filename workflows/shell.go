@@ -1,0 +1,111 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// nameRun returns the run that a workflow works for, by default named as the workflow, and sets its search attribute.
+func nameRun(ctx workflow.Context, run string) (string, error) {
+	if run == "" {
+		run = workflow.GetInfo(ctx).WorkflowExecution.ID
+	}
+	if err := checkRun(run); err != nil {
+		return "", refuse(ctx, err)
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
+		return "", fmt.Errorf("set search attribute RunID: %w", err)
+	}
+	return run, nil
+}
+
+// answer has a workflow answer a query.
+func answer(ctx workflow.Context, query string, handler any) error {
+	if err := workflow.SetQueryHandler(ctx, query, handler); err != nil {
+		return fmt.Errorf("register query %s: %w", query, err)
+	}
+	return nil
+}
+
+// shell is what EvaluateRun and ReprocessRun have in common: they make attempts until one succeeds. After one that
+// fails, the workflow parks until a person decides; the next attempt adopts committed work.
+type shell struct {
+	at       position
+	progress Progress
+	parking  parking
+	states   states
+	noSkip   string // why nothing of the run can be skipped
+}
+
+// open begins the workflow of a run.
+func (s *shell) open(ctx workflow.Context, run, recipe string) (err error) {
+	if run, err = nameRun(ctx, run); err != nil {
+		return err
+	}
+	s.at.run, s.states.run = run, run
+	s.progress.Run, s.progress.Recipe = run, recipe
+	s.progress.Started = workflow.GetInfo(ctx).WorkflowStartTime.UTC()
+	s.states.began(ctx, s.progress.Started)
+	err = answer(ctx, QueryProgress, func() (Progress, error) {
+		p := s.progress
+		p.Stage, p.Step, p.Parked = s.at.stage, s.at.step, s.parking.parked
+		return p, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.parking.register(ctx)
+}
+
+// attempts makes attempts until one succeeds.
+func (s *shell) attempts(ctx workflow.Context, attempt func(ctx workflow.Context) error) error {
+	for timeouts := map[string]float64{}; ; {
+		s.at.stage = ""
+		err := attempt(withTimeouts(ctx, timeouts))
+		if err == nil {
+			s.states.settle(ctx)
+			s.states.show(ctx, schema.StateDone)
+			s.at.enter(ctx, "done")
+		}
+		if err == nil || temporal.IsCanceledError(err) {
+			return err
+		}
+		all := failures(err, s.at.stage)
+		chosen, err := s.park(ctx, all)
+		if err != nil {
+			return err
+		}
+		timeouts = chosen.timeouts(timeouts, all)
+	}
+}
+
+// park waits for a person. It returns the failure if there is to be no other attempt.
+func (s *shell) park(ctx workflow.Context, all []StageFailure) (decision, error) {
+	setFailureKind(ctx, all[0].Kind)
+	if all[0].Kind == api.FailBadInput {
+		if s.at.stage == api.StagePrepare { // there may be no run to note anything of
+			s.states.show(ctx, schema.StateFailed)
+		} else {
+			s.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
+		}
+		return decision{}, temporal.NewNonRetryableApplicationError(s.at.stage+": "+all[0].Text, all[0].Kind, nil)
+	}
+	what := Parked{Step: s.at.step, Kind: all[0].Kind, Failures: all, NoSkip: s.noSkip}
+	s.states.enter(ctx, schema.StateParked, what.Kind, reasonOf(all))
+	chosen, err := s.parking.hold(ctx, what, func() { workflow.SetCurrentDetails(ctx, what.markdown(s.at.run)) })
+	if err != nil {
+		return chosen, err
+	}
+	if chosen.action == UpdateAbort {
+		s.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
+		return chosen, aborted(all)
+	}
+	unsetFailureKind(ctx)
+	s.states.enter(ctx, schema.StateRunning, "", "")
+	return chosen, nil
+}
