@@ -19,7 +19,7 @@ const firstStep = 1
 // own, such as an import, has none. The rows of turns are read shard by shard. The manifests of trajectories become
 // inputs; each leads to the turns behind it.
 func (a Resample) addProperties(
-	ctx context.Context, w *draft, in api.ResampleInput, rewards []schema.RewardRow,
+	ctx context.Context, w *draft, in api.StageInput, rewards []schema.RewardRow,
 ) error {
 	if in.Step != firstStep || len(rewards) == 0 {
 		return nil
@@ -28,7 +28,8 @@ func (a Resample) addProperties(
 	if err != nil || !trained {
 		return err
 	}
-	assembled, err := a.madeFrom(ctx, in.Rewards, api.StageAssemble)
+	scored := in.Made.One(api.StageReward)
+	assembled, err := a.madeFrom(ctx, scored, api.StageAssemble)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (a Resample) addProperties(
 		}
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("%w: %s scores %d trajectories that have no turns", commit.ErrDamaged, in.Rewards.Key,
+		return fmt.Errorf("%w: %s scores %d trajectories that have no turns", commit.ErrDamaged, scored.Key,
 			len(left))
 	}
 	report, err := all.Report()

@@ -149,11 +149,13 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		return schema.Ref{}, err
 	}
 	scope := api.Scope{Run: c.made.Run, Step: c.made.Step, Gen: c.made.Next, Config: recipe}
-	if stage, ok := c.deps.pureStages()[m.Stage]; ok {
-		ref, err := stage.again(ctx, scope, m, m.Inputs[1:])
-		if !errors.Is(err, errOtherInputs) {
-			return ref, err
-		}
+	again := c.deps.again
+	if m.Stage == api.StageReward {
+		again = ScoreRewards{c.deps}.again
+	}
+	ref, err := again(ctx, scope, m)
+	if !errors.Is(err, errOtherInputs) {
+		return ref, err
 	}
 	return schema.Ref{}, fmt.Errorf("%w: %s names %d inputs, which is not what its stage reads", commit.ErrDamaged,
 		m.ManifestKey(), len(m.Inputs))

@@ -2,10 +2,8 @@ package activities
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/batch"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -15,13 +13,12 @@ import (
 type ComputeAdvantages struct{ *Deps }
 
 // Execute writes each kept row once, with its advantage multiplied by its weight.
-func (a ComputeAdvantages) Execute(ctx context.Context, e *Env, in api.AdvantageInput) (api.Advantages, error) {
+func (a ComputeAdvantages) Execute(ctx context.Context, e *Env, in api.StageInput) (api.Advantages, error) {
 	out := api.Advantages{}
-	inputs := append(slices.Clone(in.Turns), in.Rewards, in.Selection)
-	if in.Outputs != (schema.Ref{}) {
-		inputs = append(inputs, in.Outputs)
+	s := spec{scope: in.Scope, stage: api.StageAdvantage, turn: -1, shard: -1}
+	for _, stage := range []string{api.StageRollout, api.StageReward, api.StageResample, api.StageLogprobs} {
+		s.inputs = append(s.inputs, in.Made.All(stage)...) // it finds its other inputs itself
 	}
-	s := spec{scope: in.Scope, stage: api.StageAdvantage, turn: -1, shard: -1, inputs: inputs}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -44,14 +41,14 @@ func (a ComputeAdvantages) Execute(ctx context.Context, e *Env, in api.Advantage
 }
 
 // batch fetches what the rows are made from and makes them.
-func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in api.AdvantageInput,
+func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in api.StageInput,
 	recipe *recipes.Recipe) ([]schema.BatchRow, error) {
 	kept, err := a.kept(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	if recipe.Advantage.SharesPrefixes() {
-		branches, err := read[schema.BranchRow](ctx, a.records, in.Turns...)
+		branches, err := read[schema.BranchRow](ctx, a.records, in.Made.All(api.StageRollout)...)
 		if err != nil {
 			return nil, err
 		}
@@ -77,16 +74,16 @@ func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in api.Advantage
 }
 
 // kept fetches the kept trajectories.
-func (a ComputeAdvantages) kept(ctx context.Context, in api.AdvantageInput) ([]batch.Sequence, error) {
-	selection, err := read[schema.SelectionRow](ctx, a.records, in.Selection)
+func (a ComputeAdvantages) kept(ctx context.Context, in api.StageInput) ([]batch.Sequence, error) {
+	selection, err := read[schema.SelectionRow](ctx, a.records, in.Made.One(api.StageResample))
 	if err != nil {
 		return nil, err
 	}
-	rewards, err := read[schema.RewardRow](ctx, a.records, in.Rewards)
+	rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(api.StageReward))
 	if err != nil {
 		return nil, err
 	}
-	turns, err := wholeTurns(ctx, a.records, in.Turns...)
+	turns, err := wholeTurns(ctx, a.records, in.Made.All(api.StageRollout)...)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +91,13 @@ func (a ComputeAdvantages) kept(ctx context.Context, in api.AdvantageInput) ([]b
 }
 
 // joinOutputs adds the models' outputs to the tokens.
-func (a ComputeAdvantages) joinOutputs(ctx context.Context, in api.AdvantageInput, recipe *recipes.Recipe,
+func (a ComputeAdvantages) joinOutputs(ctx context.Context, in api.StageInput, recipe *recipes.Recipe,
 	kept []batch.Sequence) error {
-	if in.Outputs == (schema.Ref{}) {
+	if in.Made.One(api.StageLogprobs) == (schema.Ref{}) {
 		return refuse(api.FailRefused, "the recipe needs token outputs, and step %d of run %s has committed none",
 			in.Step, in.Run)
 	}
-	outputs, err := read[schema.TokenOutputsRow](ctx, a.records, in.Outputs)
+	outputs, err := read[schema.TokenOutputsRow](ctx, a.records, in.Made.One(api.StageLogprobs))
 	if err != nil {
 		return err
 	}
@@ -108,9 +105,9 @@ func (a ComputeAdvantages) joinOutputs(ctx context.Context, in api.AdvantageInpu
 }
 
 // joinTransitions adds the transitions of kept trajectories to their turns; they become inputs of the stage.
-func (a ComputeAdvantages) joinTransitions(ctx context.Context, w *draft, in api.AdvantageInput,
+func (a ComputeAdvantages) joinTransitions(ctx context.Context, w *draft, in api.StageInput,
 	kept []batch.Sequence) error {
-	assembled, err := a.madeFrom(ctx, in.Rewards, api.StageAssemble)
+	assembled, err := a.madeFrom(ctx, in.Made.One(api.StageReward), api.StageAssemble)
 	if err != nil {
 		return err
 	}
@@ -120,53 +117,4 @@ func (a ComputeAdvantages) joinTransitions(ctx context.Context, w *draft, in api
 	}
 	w.manifest.Inputs = append(w.manifest.Inputs, made...)
 	return batch.JoinTransitions(kept, rows)
-}
-
-func (a ComputeAdvantages) again(
-	ctx context.Context, scope api.Scope, _ schema.Manifest, inputs []schema.Ref,
-) (schema.Ref, error) {
-	if len(inputs) < 3 {
-		return schema.Ref{}, errOtherInputs
-	}
-	out, err := a.Execute(ctx, &Env{}, advantageInput(scope, inputs))
-	return out.Manifest, err
-}
-
-// sources are the step's turns, its selection and, if the step has them, its token outputs.
-func (a ComputeAdvantages) sources(_ context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
-	turns, err := p.Made.All(api.StageRollout, api.StageAdvantage)
-	if err != nil {
-		return err
-	}
-	for _, ref := range turns {
-		out.Made = append(out.Made, api.StageRef{Stage: api.StageRollout, Ref: ref})
-	}
-	p.Read(schema.Turns, turns...)
-	if len(p.Made.Refs[api.StageLogprobs]) > 0 {
-		if err := findOne(p, out, api.StageLogprobs, api.StageAdvantage); err != nil {
-			return err
-		}
-	}
-	if p.Has(api.StageResample) {
-		return nil
-	}
-	return findOne(p, out, api.StageResample, api.StageAdvantage)
-}
-
-// advantageInput sorts a stage's inputs by the stages that made them. The activity finds its other inputs itself.
-func advantageInput(scope api.Scope, inputs []schema.Ref) api.AdvantageInput {
-	in := api.AdvantageInput{Scope: scope}
-	for _, ref := range inputs {
-		switch {
-		case isOfStage(ref, api.StageRollout):
-			in.Turns = append(in.Turns, ref)
-		case isOfStage(ref, api.StageReward):
-			in.Rewards = ref
-		case isOfStage(ref, api.StageResample):
-			in.Selection = ref
-		case isOfStage(ref, api.StageLogprobs):
-			in.Outputs = ref
-		}
-	}
-	return in
 }

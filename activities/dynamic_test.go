@@ -146,7 +146,7 @@ func TestResampleOverRounds(t *testing.T) {
 	b := dynamicBench(t)
 	rewards := b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2, 4), b.reward(3), b.reward(4, 8),
 		b.reward(5, 11))
-	out, err := do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
+	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
 	require.Equal(t, []string{zero, "", zero, zero, "", zero, zero, zero, "", zero, zero, ""},
@@ -158,7 +158,7 @@ func TestResampleOverRounds(t *testing.T) {
 func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.tries=2")
 	rewards := b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2), b.reward(3, 7))
-	out, err := do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
+	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
 	require.Equal(t, []string{zero, "", zero, zero, "", "", zero, ""},
@@ -166,7 +166,7 @@ func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 
 	b = dynamicBench(t)
 	rewards = b.stage(api.StageReward, -1, b.reward(0, 0, 1), b.reward(1, 2), b.reward(2, 5), b.reward(3, 6))
-	out, err = do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
+	out, err = do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	surplus := string(resample.DynamicSurplus)
 	require.Equal(t, []string{"", "", "", zero, zero, "", surplus, zero},
@@ -186,7 +186,7 @@ func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := stepWith(t, nil, nil, c.set...)
 			out, err := do(b, Resample{b.deps}.Execute,
-				api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1))})
+				b.rewarded(b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1))))
 			require.NoError(t, err)
 			kept := make([]int, benchGroups)
 			for i, r := range rowsAt[schema.SelectionRow](b, out.Manifest) {
@@ -208,7 +208,7 @@ func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 func TestResampleOfAColdStartKeepsEveryGroup(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=1")
 	out, err := do(b, Resample{b.deps}.Execute,
-		api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, b.reward(0), b.reward(1, 3))})
+		b.rewarded(b.stage(api.StageReward, -1, b.reward(0), b.reward(1, 3))))
 	require.NoError(t, err)
 	require.Equal(t, benchGroups, out.KeptGroups)
 }
@@ -221,11 +221,9 @@ func TestResampleWithoutAShardOfALaterRound(t *testing.T) {
 	second, _ := b.round(1)
 	prompts := b.stage(api.StagePrompts, -1, first, second)
 	b.scope.Gen = 0
-	in := api.ResampleInput{
-		Scope: b.scope, Rewards: b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)),
-		Prompts:  prompts,
-		Excluded: []api.ExcludedShard{{Shard: 3, Stage: api.StageRollout, Reason: "lost"}},
-	}
+	in := b.rewarded(b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)),
+		api.StageRef{Stage: api.StagePrompts, Ref: prompts})
+	in.Excluded = []api.ExcludedShard{{Shard: 3, Stage: api.StageRollout, Reason: "lost"}}
 	out, err := do(b, Resample{b.deps}.Execute, in)
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)

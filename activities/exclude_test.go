@@ -204,7 +204,7 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 		require.NotEqual(t, id, r.TrajectoryID, "it is worth nothing, not 0")
 	}
 	selection, err := do(b, Resample{b.deps}.Execute,
-		api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, scored.Manifest)})
+		b.rewarded(b.stage(api.StageReward, -1, scored.Manifest)))
 	require.NoError(t, err)
 	require.Equal(t, 1, selection.Reasons[schema.ReasonExcluded])
 	require.Equal(t, "sandbox: zygote is gone", *rowsAt[schema.SelectionRow](b, selection.Manifest)[3].Excluded)

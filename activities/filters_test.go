@@ -13,7 +13,7 @@ import (
 
 // filterBench is a step of two groups of four trajectories with something for each filter: sample 1 was cut off,
 // sample 2 has a void turn, and sample 3 repeats itself and is unreadable in the second group.
-func filterBench(t *testing.T, set ...string) (*stepBench, api.ResampleInput) {
+func filterBench(t *testing.T, set ...string) (*stepBench, api.StageInput) {
 	t.Helper()
 	b := stepOf(t, nil, nil)
 	recipe, err := recipes.Resolve("quickstart", "", append([]string{"resample.vspo=null", "resample.roc=null"},
@@ -65,7 +65,7 @@ func filterBench(t *testing.T, set ...string) (*stepBench, api.ResampleInput) {
 	rolled := commitRows(b, shard(api.StageRollout).WithTurn(0), turns)
 	assembled := commitRows(b, shard(api.StageAssemble), trajectories, rolled)
 	scored := commitRows(b, shard(api.StageReward), rewards, assembled)
-	return b, api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, scored)}
+	return b, b.rewarded(b.stage(api.StageReward, -1, scored))
 }
 
 func TestFiltersMask(t *testing.T) {
@@ -147,7 +147,7 @@ func TestFiltersNeedFacts(t *testing.T) {
 	reward := schema.RewardRow{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Verdict: "wrong"}
 	in.Step = 2
 	b.scope.Step = 2
-	in.Rewards = b.stage(api.StageReward, -1, commitRows(b, schema.At("f", 2, api.StageReward).WithShard(0),
+	in.Made[0].Ref = b.stage(api.StageReward, -1, commitRows(b, schema.At("f", 2, api.StageReward).WithShard(0),
 		[]schema.RewardRow{reward}, assembled))
 	_, err := do(b, Resample{b.deps}.Execute, in)
 	require.ErrorContains(t, err, "filters.void_turns needs to know what the turns of trajectory 00001/0000/000 did")

@@ -167,10 +167,13 @@ func interactiveStep(t *testing.T, b, forgetful *stepBench, shared bool) {
 	for turn := range len(byTurn) {
 		turnStages = append(turnStages, b.stage(api.StageRollout, turn, byTurn[turn]...))
 	}
-	selected, err := do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: reward})
+	selected, err := do(b, Resample{b.deps}.Execute, b.rewarded(reward))
 	require.NoError(t, err)
-	out, err := do(b, ComputeAdvantages{b.deps}.Execute, api.AdvantageInput{Scope: b.scope, Turns: turnStages,
-		Rewards: reward, Selection: selected.Manifest})
+	in := b.rewarded(reward, api.StageRef{Stage: api.StageResample, Ref: selected.Manifest})
+	for _, ref := range turnStages {
+		in.Made = append(in.Made, api.StageRef{Stage: api.StageRollout, Ref: ref})
+	}
+	out, err := do(b, ComputeAdvantages{b.deps}.Execute, in)
 	require.NoError(t, err)
 	turns := rowsAt[schema.TurnRow](b, turnStages...)
 	require.Equal(t, len(turns), out.Rows, "a row for each turn")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/replaying"
@@ -123,16 +124,15 @@ func (a PrepareReplay) adoptClaim(ctx context.Context, made *replaying.Made, cla
 	return false, nil
 }
 
-// findInputs finds what the first stages of a replay read from the stages before them, and what the replayed stages
-// have committed before.
+// findInputs finds what the replayed stages read from stages that are not replayed, and what they have committed
+// before. What the reward reads depends on the replay's recipe too, which is not known yet: see verdict.find.
 func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
-	if !p.Has(api.StageReward) {
-		if err := findOne(p, out, api.StageReward, p.Stages[0]); err != nil {
-			return err
-		}
-	}
 	for _, stage := range p.Stages {
-		if err := a.pureStages()[stage].sources(ctx, p, out); err != nil {
+		if stage == api.StageReward {
+			if err := a.findTrajectories(ctx, p, out); err != nil {
+				return err
+			}
+		} else if err := a.findReads(ctx, p, stage, out); err != nil {
 			return err
 		}
 	}
@@ -142,6 +142,37 @@ func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *a
 		}
 	}
 	return a.findExcluded(ctx, p, out)
+}
+
+// findReads finds what a stage without shards reads, as it declares.
+func (a PrepareReplay) findReads(ctx context.Context, p *replaying.Plan, stage string,
+	out *api.ReplayPrepared) (err error) {
+	declared, _ := stages.Of(stage)
+	for _, read := range declared.Reads {
+		refs := p.Made.Refs[read.Stage]
+		if p.Has(read.Stage) || len(out.Made.All(read.Stage)) > 0 || len(refs) == 0 && !needed(read) {
+			continue
+		}
+		if refs, err = p.Made.All(read.Stage, stage); err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			out.Made = append(out.Made, api.StageRef{Stage: read.Stage, Ref: ref})
+		}
+		for _, table := range read.Tables {
+			p.Read(table, refs...)
+		}
+	}
+	if declared.Continues == "" {
+		return nil
+	}
+	out.Buffer, err = a.bufferOf(ctx, p.Made.Run, strconv.Itoa(p.Made.Step-1))
+	if out.Buffer != (schema.Ref{}) {
+		for _, table := range declared.Writes {
+			p.Read(table, out.Buffer)
+		}
+	}
+	return err
 }
 
 // findExcluded finds the shards that the step skipped, if resample is replayed.
@@ -157,19 +188,10 @@ func (a PrepareReplay) findExcluded(ctx context.Context, p *replaying.Plan, out 
 	if out.Excluded, err = excludedShards(m); err != nil || len(out.Excluded) == 0 {
 		return err
 	}
-	return findOne(p, out, api.StagePrompts, api.StageResample)
-}
-
-// findOne finds the only manifest of a stage that another one reads.
-func findOne(p *replaying.Plan, out *api.ReplayPrepared, stage, reader string) error {
-	ref, err := p.Made.One(stage, reader)
-	if err != nil {
-		return err
-	}
-	out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: ref})
-	declared, _ := stages.Of(stage)
-	p.Read(declared.Writes[0], ref)
-	return nil
+	ref, err := p.Made.One(api.StagePrompts, api.StageResample)
+	out.Made = append(out.Made, api.StageRef{Stage: api.StagePrompts, Ref: ref})
+	p.Read(schema.Prompts, ref)
+	return err
 }
 
 func (a PrepareReplay) findTrajectories(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {

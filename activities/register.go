@@ -58,13 +58,3 @@ func (d *Deps) registered() map[string]stageActivity {
 		api.ServeRanks:           stageOf(ServeRanks{d}.Execute),
 	}
 }
-
-// pureStages holds the activities of the stages that can be recomputed, by stage: one for each of api.Pure.
-func (d *Deps) pureStages() map[string]pureStage {
-	return map[string]pureStage{
-		api.StageReward:    ScoreRewards{d},
-		api.StageResample:  Resample{d},
-		api.StageAdvantage: ComputeAdvantages{d},
-		api.StageBuffer:    UpdateReplayBuffer{d},
-	}
-}

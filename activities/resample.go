@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -19,11 +18,11 @@ type Resample struct{ *Deps }
 
 // Execute selects over all of the step's rewards. Every sampled trajectory gets a row. A trajectory that was
 // excluded, by itself or with its shard, gets a row with the reason and without a reward.
-func (a Resample) Execute(ctx context.Context, e *Env, in api.ResampleInput) (api.Resampled, error) {
+func (a Resample) Execute(ctx context.Context, e *Env, in api.StageInput) (api.Resampled, error) {
 	out := api.Resampled{}
-	s := spec{scope: in.Scope, stage: api.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Rewards}}
+	s := spec{scope: in.Scope, stage: api.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Made.One(api.StageReward)}}
 	if len(in.Excluded) > 0 {
-		s.inputs = append(s.inputs, in.Prompts)
+		s.inputs = append(s.inputs, in.Made.One(api.StagePrompts))
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
@@ -34,11 +33,11 @@ func (a Resample) Execute(ctx context.Context, e *Env, in api.ResampleInput) (ap
 		if err != nil {
 			return err
 		}
-		rewards, err := read[schema.RewardRow](ctx, a.records, in.Rewards)
+		rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(api.StageReward))
 		if err != nil {
 			return err
 		}
-		excluded, err := read[schema.SelectionRow](ctx, a.records, in.Rewards) // trajectories that could not be scored
+		excluded, err := read[schema.SelectionRow](ctx, a.records, in.Made.One(api.StageReward)) // trajectories that could not be scored
 		if err != nil {
 			return err
 		}
@@ -69,12 +68,12 @@ func (a Resample) Execute(ctx context.Context, e *Env, in api.ResampleInput) (ap
 }
 
 // skipped lists the trajectories of the shards that were skipped.
-func (a Resample) skipped(ctx context.Context, in api.ResampleInput,
+func (a Resample) skipped(ctx context.Context, in api.StageInput,
 	recipe *recipes.Recipe) ([]schema.SelectionRow, error) {
 	if len(in.Excluded) == 0 {
 		return nil, nil
 	}
-	prompts, err := read[schema.PromptRow](ctx, a.records, in.Prompts)
+	prompts, err := read[schema.PromptRow](ctx, a.records, in.Made.One(api.StagePrompts))
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +86,12 @@ func (a Resample) skipped(ctx context.Context, in api.ResampleInput,
 
 // addFacts fills in what the selection reads beyond rewards: the trajectories behind these and, for filters of tokens
 // and the drop of mixed groups, their turns. Both become inputs of the stage.
-func (a Resample) addFacts(ctx context.Context, w *draft, in api.ResampleInput, recipe *recipes.Recipe,
+func (a Resample) addFacts(ctx context.Context, w *draft, in api.StageInput, recipe *recipes.Recipe,
 	rows []resample.Row) error {
 	if !selection.ReadsFacts(recipe) {
 		return nil
 	}
-	assembled, err := a.madeFrom(ctx, in.Rewards, api.StageAssemble)
+	assembled, err := a.madeFrom(ctx, in.Made.One(api.StageReward), api.StageAssemble)
 	if err != nil {
 		return err
 	}
@@ -160,26 +159,3 @@ func excludedShards(m schema.Manifest) ([]api.ExcludedShard, error) {
 	}
 	return out, nil
 }
-
-func (a Resample) again(
-	ctx context.Context, scope api.Scope, before schema.Manifest, inputs []schema.Ref,
-) (schema.Ref, error) {
-	if len(inputs) == 0 {
-		return schema.Ref{}, errOtherInputs
-	}
-	in := api.ResampleInput{Scope: scope, Rewards: inputs[0]}
-	var err error
-	if in.Excluded, err = excludedShards(before); err != nil {
-		return schema.Ref{}, err
-	}
-	for _, ref := range inputs {
-		if isOfStage(ref, api.StagePrompts) {
-			in.Prompts = ref
-		}
-	}
-	out, err := a.Execute(ctx, &Env{}, in)
-	return out.Manifest, err
-}
-
-// sources finds nothing: the exclusions of skipped shards come last among a replay's inputs, see findExcluded.
-func (a Resample) sources(context.Context, *replaying.Plan, *api.ReplayPrepared) error { return nil }

@@ -56,7 +56,7 @@ func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
 	whole := b.rewardShard(1, nil)
 	rewards := b.stage(api.StageReward, -1,
 		b.rewardShard(0, map[string]string{first: "engine: panicked: x", second: "sandbox: y"}), whole)
-	out, err := do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
+	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	require.Equal(t, 2, out.Reasons[schema.ReasonExcluded])
 	require.Equal(t, 4, out.KeptGroups)
@@ -84,11 +84,9 @@ func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
 func TestResampleWithoutASkippedShard(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	rewards := b.stage(api.StageReward, -1, b.rewardShard(1, nil))
-	in := api.ResampleInput{
-		Scope: b.scope, Rewards: rewards, Prompts: b.prompts,
-		Excluded: []api.ExcludedShard{{Shard: 0, Stage: api.StageSandbox,
-			Reason: "no usable python interpreter\ntried: a, b"}},
-	}
+	in := b.rewarded(rewards, api.StageRef{Stage: api.StagePrompts, Ref: b.prompts})
+	in.Excluded = []api.ExcludedShard{{Shard: 0, Stage: api.StageSandbox,
+		Reason: "no usable python interpreter\ntried: a, b"}}
 	out, err := do(b, Resample{b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, 2*benchSamples, out.Reasons[schema.ReasonExcluded])
@@ -113,7 +111,8 @@ func TestResampleWithoutASkippedShard(t *testing.T) {
 
 	turns := b.stage(api.StageRollout, 0, b.turnShard(1))
 	batch, err := do(b, ComputeAdvantages{b.deps}.Execute,
-		api.AdvantageInput{Scope: b.scope, Turns: []schema.Ref{turns}, Rewards: rewards, Selection: out.Manifest})
+		b.rewarded(rewards, api.StageRef{Stage: api.StageRollout, Ref: turns},
+			api.StageRef{Stage: api.StageResample, Ref: out.Manifest}))
 	require.NoError(t, err)
 	require.Equal(t, 8, batch.Rows, "4 rows of each group that is left")
 }
@@ -143,8 +142,8 @@ func TestResampleOfTheOthersIsTheSame(t *testing.T) {
 		for shard := benchShards - shards; shard < benchShards; shard++ {
 			parts = append(parts, b.rewardShard(shard, excluded))
 		}
-		in := api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, parts...), Prompts: b.prompts,
-			Excluded: skip}
+		in := b.rewarded(b.stage(api.StageReward, -1, parts...), api.StageRef{Stage: api.StagePrompts, Ref: b.prompts})
+		in.Excluded = skip
 		out, err := do(b, Resample{b.deps}.Execute, in)
 		require.NoError(t, err)
 		byID := map[string]schema.SelectionRow{}
@@ -202,9 +201,11 @@ func TestResampleRefuses(t *testing.T) {
 			for shard := benchShards - tt.shards; shard < benchShards; shard++ {
 				parts = append(parts, b.rewardShard(shard, tt.excluded))
 			}
-			in := api.ResampleInput{Scope: b.scope, Prompts: b.prompts, Excluded: tt.skip}
+			in := api.StageInput{Scope: b.scope, Excluded: tt.skip,
+				Made: api.Made{{Stage: api.StagePrompts, Ref: b.prompts}}}
 			if len(parts) > 0 {
-				in.Rewards = b.stage(api.StageReward, -1, parts...)
+				in.Made = append(in.Made, api.StageRef{Stage: api.StageReward,
+					Ref: b.stage(api.StageReward, -1, parts...)})
 			}
 			_, err := do(b, Resample{b.deps}.Execute, in)
 			require.ErrorContains(t, err, tt.text)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/grading"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -117,9 +116,9 @@ func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 	}
 }
 
-func (a ScoreRewards) again(
-	ctx context.Context, scope api.Scope, before schema.Manifest, inputs []schema.Ref,
-) (schema.Ref, error) {
+// again is Deps.again for a shard of this stage.
+func (a ScoreRewards) again(ctx context.Context, scope api.Scope, before schema.Manifest) (schema.Ref, error) {
+	inputs := before.Inputs[1:]
 	if len(inputs) == 0 || !readsOnly(inputs[1:], api.StageGrade, api.StageJudge, api.StageFunction, api.StageSandbox) {
 		return schema.Ref{}, errOtherInputs
 	}
@@ -138,10 +137,4 @@ func (a ScoreRewards) again(
 	}
 	out, err := a.Execute(ctx, &Env{}, in)
 	return out.Manifest, err
-}
-
-// sources are the step's trajectories. Whether the reward also reads gradings, judgements or function scores depends on
-// the replay's recipe, which is not known yet: see verdict.find.
-func (a ScoreRewards) sources(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
-	return PrepareReplay(a).findTrajectories(ctx, p, out)
 }

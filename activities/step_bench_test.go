@@ -122,6 +122,11 @@ func do[I, O any](b *stepBench, execute func(context.Context, *Env, I) (O, error
 	return out, nil
 }
 
+// rewarded is the input of a stage that reads the step's rewards, and whatever more.
+func (b *stepBench) rewarded(rewards schema.Ref, more ...api.StageRef) api.StageInput {
+	return api.StageInput{Scope: b.scope, Made: append(api.Made{{Stage: api.StageReward, Ref: rewards}}, more...)}
+}
+
 // rowsAt reads a table's rows behind manifests.
 func rowsAt[R schema.Row](b *stepBench, refs ...schema.Ref) []R {
 	b.t.Helper()

@@ -2,11 +2,9 @@ package activities
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/replaybuffer"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -17,13 +15,13 @@ import (
 type UpdateReplayBuffer struct{ *Deps }
 
 // Execute commits the tables replay and baselines and, if the buffer was full, replay_batch.
-func (a UpdateReplayBuffer) Execute(ctx context.Context, e *Env, in api.BufferInput) (api.Buffered, error) {
+func (a UpdateReplayBuffer) Execute(ctx context.Context, e *Env, in api.StageInput) (api.Buffered, error) {
 	out := api.Buffered{}
 	s := spec{scope: in.Scope, stage: api.StageBuffer, turn: -1, shard: -1}
-	if in.Previous != (schema.Ref{}) {
-		s.inputs = append(s.inputs, in.Previous)
+	if in.Before != (schema.Ref{}) {
+		s.inputs = append(s.inputs, in.Before)
 	}
-	s.inputs = append(s.inputs, in.Rewards, in.Batch)
+	s.inputs = append(s.inputs, in.Made.One(api.StageReward), in.Made.One(api.StageAdvantage))
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -46,24 +44,24 @@ func (a UpdateReplayBuffer) Execute(ctx context.Context, e *Env, in api.BufferIn
 }
 
 // advance takes the buffer that the previous step left through the step.
-func (a UpdateReplayBuffer) advance(ctx context.Context, in api.BufferInput,
+func (a UpdateReplayBuffer) advance(ctx context.Context, in api.StageInput,
 	recipe *recipes.Recipe) (*replaybuffer.Buffer, error) {
 	var rows []schema.ReplayRow
 	var baselines []schema.BaselineRow
 	var err error
-	if in.Previous != (schema.Ref{}) {
-		if rows, err = read[schema.ReplayRow](ctx, a.records, in.Previous); err != nil {
+	if in.Before != (schema.Ref{}) {
+		if rows, err = read[schema.ReplayRow](ctx, a.records, in.Before); err != nil {
 			return nil, err
 		}
-		if baselines, err = read[schema.BaselineRow](ctx, a.records, in.Previous); err != nil {
+		if baselines, err = read[schema.BaselineRow](ctx, a.records, in.Before); err != nil {
 			return nil, err
 		}
 	}
-	rewards, err := read[schema.RewardRow](ctx, a.records, in.Rewards)
+	rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(api.StageReward))
 	if err != nil {
 		return nil, err
 	}
-	trained, err := a.readBatch(ctx, in.Batch)
+	trained, err := a.readBatch(ctx, in.Made.One(api.StageAdvantage))
 	if err != nil {
 		return nil, err
 	}
@@ -88,36 +86,6 @@ func (a UpdateReplayBuffer) commit(ctx context.Context, w *draft, b *replaybuffe
 		return err
 	}
 	return w.shard(ctx, schema.ReplayBatch, data, len(rows))
-}
-
-func (a UpdateReplayBuffer) again(
-	ctx context.Context, scope api.Scope, _ schema.Manifest, inputs []schema.Ref,
-) (schema.Ref, error) {
-	n := len(inputs)
-	if n != 2 && n != 3 {
-		return schema.Ref{}, errOtherInputs
-	}
-	in := api.BufferInput{Scope: scope, Rewards: inputs[n-2], Batch: inputs[n-1]}
-	if n == 3 {
-		in.Previous = inputs[0]
-	}
-	out, err := a.Execute(ctx, &Env{}, in)
-	return out.Manifest, err
-}
-
-// sources are the buffer that the previous step left, and the step's batch.
-func (a UpdateReplayBuffer) sources(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
-	if out.Buffer, err = a.bufferOf(ctx, p.Made.Run, strconv.Itoa(p.Made.Step-1)); err != nil {
-		return err
-	}
-	if out.Buffer != (schema.Ref{}) {
-		p.Read(schema.Replay, out.Buffer)
-		p.Read(schema.Baselines, out.Buffer)
-	}
-	if p.Has(api.StageAdvantage) {
-		return nil
-	}
-	return findOne(p, out, api.StageAdvantage, api.StageBuffer)
 }
 
 // bufferOf returns the stage buffer's manifest that a finished step's head names. It returns the zero ref, which is

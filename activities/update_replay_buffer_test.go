@@ -30,7 +30,7 @@ func bufferOf(t *testing.T, replay string) bufferBench {
 
 // step commits a step's rewards and batch. In each group, samples 0 and 1 are kept, and sample 0 is the better one;
 // sample 2 was dropped. Sample 0 has the group's reward from best, and the others have reward 0.
-func (b bufferBench) step(step int, best ...float64) api.BufferInput {
+func (b bufferBench) step(step int, best ...float64) api.StageInput {
 	b.t.Helper()
 	var rewards []schema.RewardRow
 	var batch []schema.BatchRow
@@ -54,20 +54,20 @@ func (b bufferBench) step(step int, best ...float64) api.BufferInput {
 			})
 		}
 	}
-	in := api.BufferInput{Scope: b.scope}
+	in := b.rewarded(commitRows(b.stepBench, schema.At(b.scope.Run, step, api.StageReward), rewards))
 	in.Step = step
-	in.Rewards = commitRows(b.stepBench, schema.At(b.scope.Run, step, api.StageReward), rewards)
 	place := schema.At(b.scope.Run, step, api.StageAdvantage)
 	data, err := schema.EncodeBatch(batch)
 	require.NoError(b.t, err)
 	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
 	require.NoError(b.t, w.shard(b.t.Context(), schema.Batch, data, len(batch)))
-	_, in.Batch, _, err = b.deps.Record.Commit(b.t.Context(), w.manifest)
+	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.manifest)
 	require.NoError(b.t, err)
+	in.Made = append(in.Made, api.StageRef{Stage: api.StageAdvantage, Ref: ref})
 	return in
 }
 
-func (b bufferBench) update(in api.BufferInput) api.Buffered {
+func (b bufferBench) update(in api.StageInput) api.Buffered {
 	b.t.Helper()
 	out, err := do(b.stepBench, UpdateReplayBuffer{b.deps}.Execute, in)
 	require.NoError(b.t, err)
@@ -92,7 +92,7 @@ func (b bufferBench) manifest(ref schema.Ref) schema.Manifest {
 // Algorithm 1 over four steps, with a buffer of 3 and 5 baselines.
 func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 	b := bufferOf(t, "{size: 3, baselines: 5}")
-	inputs := []api.BufferInput{{}, b.step(1, 3, 0.9), b.step(2, 6, 3), b.step(3, 1.5, 3), b.step(4, 3, 3)}
+	inputs := []api.StageInput{{}, b.step(1, 3, 0.9), b.step(2, 6, 3), b.step(3, 1.5, 3), b.step(4, 3, 3)}
 
 	first := b.update(inputs[1])
 	require.Equal(t, []string{"00001/0000/000", "00001/0001/000"}, b.held(first.Manifest))
@@ -109,16 +109,16 @@ func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 		{GroupID: "00001/0000", Collected: 1, Mean: 1}, {GroupID: "00001/0001", Collected: 1, Mean: 0.9 / 3},
 	}, rowsAt[schema.BaselineRow](b.stepBench, first.Manifest))
 
-	inputs[2].Previous = first.Manifest
+	inputs[2].Before = first.Manifest
 	second := b.update(inputs[2])
 	require.Equal(t, []string{"00001/0000/000", "00001/0001/000", "00002/0000/000", "00002/0001/000"},
 		b.held(second.Manifest))
 	require.Empty(t, b.manifest(second.Manifest).ShardsOf(schema.ReplayBatch))
-	require.Equal(t, []schema.Ref{b.scope.Config, first.Manifest, inputs[2].Rewards, inputs[2].Batch},
+	require.Equal(t, []schema.Ref{b.scope.Config, first.Manifest, inputs[2].Made[0].Ref, inputs[2].Made[1].Ref},
 		b.manifest(second.Manifest).Inputs)
 
 	// Means 1 | 2, 1 | 0.5, 1 without the oldest's 0.3 … the queue holds 5: 0.3, 2, 1, 0.5, 1, so P50 = 1.
-	inputs[3].Previous = second.Manifest
+	inputs[3].Before = second.Manifest
 	third := b.update(inputs[3])
 	require.True(t, third.Consumed)
 	require.Zero(t, third.Size)
@@ -140,7 +140,7 @@ func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 	require.InDelta(t, 3, m.Stats[replaybuffer.StatImitated], 0)
 	require.InDelta(t, 1, m.Stats[replaybuffer.StatConsumed], 0)
 
-	inputs[4].Previous = third.Manifest
+	inputs[4].Before = third.Manifest
 	require.Equal(t, []string{"00004/0000/000", "00004/0001/000"}, b.held(b.update(inputs[4]).Manifest))
 
 	t.Run("the same bytes again", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestReplayBufferRules(t *testing.T) {
 		for step := 2; step <= 3; step++ {
 			before := b.update(in)
 			in = b.step(step, 1)
-			in.Previous = before.Manifest
+			in.Before = before.Manifest
 		}
 		require.Equal(t, []string{"00002/0000/000", "00003/0000/000"}, b.held(b.update(in).Manifest))
 	})
@@ -185,7 +185,7 @@ func TestReplayBufferRules(t *testing.T) {
 		in := b.step(1, 3, 3) // two trajectories above the median 1 are more than 1.5
 		before := b.update(in)
 		in = b.step(2)
-		in.Previous = before.Manifest
+		in.Before = before.Manifest
 		out := b.update(in)
 		require.True(t, out.Consumed)
 		require.Equal(t, 2, out.Imitated)
@@ -194,7 +194,7 @@ func TestReplayBufferRules(t *testing.T) {
 		b := bufferOf(t, "{size: 1}")
 		before := b.update(b.step(1, 1))
 		in := b.step(2, 30, 60, 90)
-		in.Previous = before.Manifest
+		in.Before = before.Manifest
 		out := b.update(in)
 		require.True(t, out.Consumed)
 		require.Zero(t, out.Imitated)

@@ -15,9 +15,9 @@ import (
 
 // buffers fakes the stage buffer, which is full at every third step. It lists the inputs of the stage, the inputs of
 // the update, and the stages that the heads name.
-func (f *fakes) buffers() (asked *[]api.BufferInput, updates *[]api.UpdateInput, heads *[][]api.StageRef) {
-	asked, updates, heads = &[]api.BufferInput{}, &[]api.UpdateInput{}, f.heads()
-	handle(f, api.UpdateReplayBuffer, func(in api.BufferInput) (api.Buffered, error) {
+func (f *fakes) buffers() (asked *[]api.StageInput, updates *[]api.UpdateInput, heads *[][]api.StageRef) {
+	asked, updates, heads = &[]api.StageInput{}, &[]api.UpdateInput{}, f.heads()
+	handle(f, api.UpdateReplayBuffer, func(in api.StageInput) (api.Buffered, error) {
 		*asked = append(*asked, in)
 		return f.buffer(in)
 	})
@@ -30,7 +30,7 @@ func (f *fakes) buffers() (asked *[]api.BufferInput, updates *[]api.UpdateInput,
 	return asked, updates, heads
 }
 
-func (f *fakes) buffer(in api.BufferInput) (api.Buffered, error) {
+func (f *fakes) buffer(in api.StageInput) (api.Buffered, error) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	out := api.Buffered{
 		Done: api.Done{Manifest: ref("buffer", in.Step), Timing: api.Timing{Stage: api.StageBuffer, Start: start,
@@ -49,14 +49,14 @@ func TestEveryStepGoesOnWithTheBufferOfTheOneBefore(t *testing.T) {
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Len(t, *asked, 3)
-	require.Equal(t, schema.Ref{}, (*asked)[0].Previous)
+	require.Equal(t, schema.Ref{}, (*asked)[0].Before)
 	for i, in := range *asked {
 		step := i + 1
-		require.Equal(t, ref("batch", step), in.Batch)
-		require.Equal(t, api.StageReward, in.Rewards.Key[:len(api.StageReward)])
+		require.Equal(t, ref("batch", step), in.Made.One(api.StageAdvantage))
+		require.Equal(t, api.StageReward, in.Made.One(api.StageReward).Key[:len(api.StageReward)])
 		require.Equal(t, ref("buffer", step), (*updates)[i].Buffer)
 		if i > 0 {
-			require.Equal(t, ref("buffer", step-1), in.Previous)
+			require.Equal(t, ref("buffer", step-1), in.Before)
 		}
 		names := stageNames((*heads)[i])
 		require.Equal(t, []string{api.StageAdvantage, api.StageBuffer, api.StageUpdate}, names[len(names)-3:])
@@ -103,7 +103,7 @@ func TestBufferIsCarriedOverHistories(t *testing.T) {
 	asked, _, _ := second.buffers()
 	second.env.ExecuteWorkflow(TrainRun, in)
 	require.NoError(t, second.env.GetWorkflowError())
-	require.Equal(t, ref("buffer", stepsPerHistory), (*asked)[0].Previous)
+	require.Equal(t, ref("buffer", stepsPerHistory), (*asked)[0].Before)
 }
 
 func TestResumeGoesOnWithTheBufferOfTheLastHead(t *testing.T) {
@@ -118,7 +118,7 @@ func TestResumeGoesOnWithTheBufferOfTheLastHead(t *testing.T) {
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Resume: true})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Len(t, *asked, 1)
-	require.Equal(t, ref("buffer", 2), (*asked)[0].Previous)
+	require.Equal(t, ref("buffer", 2), (*asked)[0].Before)
 }
 
 // A step without the stage commits no buffer and names none in its head.
@@ -133,7 +133,7 @@ func TestAnAmendmentThatEndsReplayForgetsTheBuffer(t *testing.T) {
 	require.NoError(t, f.env.GetWorkflowError())
 	var previous []schema.Ref
 	for _, in := range *asked {
-		previous = append(previous, in.Previous)
+		previous = append(previous, in.Before)
 	}
 	require.Equal(t, []schema.Ref{{}, {}, ref("buffer", 3)}, previous, "of steps 1, 3 and 4")
 	require.Equal(t, schema.Ref{}, (*updates)[1].Buffer)
@@ -143,7 +143,7 @@ func TestAnAmendmentThatEndsReplayForgetsTheBuffer(t *testing.T) {
 func TestAFailedBufferParks(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1, Needs: stages.Needs{ReplayBuffer: true}})
 	f.buffers()
-	left := broken(f, api.UpdateReplayBuffer, 1, func(api.BufferInput) bool { return true }, f.buffer)
+	left := broken(f, api.UpdateReplayBuffer, 1, func(api.StageInput) bool { return true }, f.buffer)
 	skip := f.after(time.Hour, UpdateSkip)
 	f.after(2*time.Hour, UpdateRetry, RetryInput{})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
@@ -154,8 +154,8 @@ func TestAFailedBufferParks(t *testing.T) {
 
 func TestReplayStageMakesTheBufferThatFollows(t *testing.T) {
 	f := newReplayFakes(t, 0)
-	var buffer api.BufferInput
-	handle(f.fakes, api.UpdateReplayBuffer, func(in api.BufferInput) (api.Buffered, error) {
+	var buffer api.StageInput
+	handle(f.fakes, api.UpdateReplayBuffer, func(in api.StageInput) (api.Buffered, error) {
 		buffer = in
 		return api.Buffered{Done: api.Done{Manifest: ref("buffer again")}}, nil
 	})
@@ -170,9 +170,10 @@ func TestReplayStageMakesTheBufferThatFollows(t *testing.T) {
 		}, nil
 	})
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "advantage"})
-	require.Equal(t, api.BufferInput{
-		Scope:    api.Scope{Run: "r", Step: 7, Gen: 3, Config: ref("claim")},
-		Previous: ref("buffer before"), Rewards: ref("rewards of the step"), Batch: ref("batch again"),
+	require.Equal(t, api.StageInput{
+		Scope: api.Scope{Run: "r", Step: 7, Gen: 3, Config: ref("claim")}, Before: ref("buffer before"),
+		Made: api.Made{{Stage: api.StageReward, Ref: ref("rewards of the step")},
+			{Stage: api.StageAdvantage, Ref: ref("batch again")}},
 	}, buffer)
 	require.Equal(t, api.StageBuffer, f.compared.Stages[1].Stage)
 

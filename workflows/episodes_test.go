@@ -50,11 +50,11 @@ func (f *fakes) together(fails func(api.BatchInput) error) *[]api.BatchInput {
 				}).Stages
 				continue
 			case api.StageResample:
-				out.Resampled, err = f.resample(api.ResampleInput{Scope: in.Scope})
+				out.Resampled, err = f.resample(api.StageInput{Scope: in.Scope})
 			case api.StageAdvantage:
 				out.Batch = api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}
 			case api.StageBuffer:
-				out.Buffered, err = f.buffer(api.BufferInput{Scope: in.Scope})
+				out.Buffered, err = f.buffer(api.StageInput{Scope: in.Scope})
 			}
 			out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
 		}

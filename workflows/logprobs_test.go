@@ -14,8 +14,8 @@ import (
 
 // logprobs fakes the stage logprobs and lists the calls of this stage and the inputs of the stages that read its
 // outputs.
-func (f *fakes) logprobs() (asked *[]string, batches *[]api.AdvantageInput, heads *[][]api.StageRef) {
-	asked, batches, heads = &[]string{}, &[]api.AdvantageInput{}, f.heads()
+func (f *fakes) logprobs() (asked *[]string, batches *[]api.StageInput, heads *[][]api.StageRef) {
+	asked, batches, heads = &[]string{}, &[]api.StageInput{}, f.heads()
 	handle(f, api.ComputeTokenOutputs, func(in api.TokenOutputsInput) (api.TokenOutputs, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -23,7 +23,7 @@ func (f *fakes) logprobs() (asked *[]string, batches *[]api.AdvantageInput, head
 			in.Selection.Key, in.Policy.Digest))
 		return f.tokenOutputs(in)
 	})
-	handle(f, api.ComputeAdvantages, func(in api.AdvantageInput) (api.Advantages, error) {
+	handle(f, api.ComputeAdvantages, func(in api.StageInput) (api.Advantages, error) {
 		*batches = append(*batches, in)
 		return api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}, nil
 	})
@@ -69,7 +69,7 @@ func TestLogprobsRunBetweenResampleAndAdvantage(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"step 1 shard 0: assembled[1 0], selection[1], warm", "step 1 shard 1: assembled[1 1], selection[1], warm",
 	}, *asked)
-	require.Equal(t, ref(api.StageLogprobs, 1, 0), (*batches)[0].Outputs)
+	require.Equal(t, ref(api.StageLogprobs, 1, 0), (*batches)[0].Made.One(api.StageLogprobs))
 	names := stageNames((*heads)[0])
 	require.Equal(t, []string{api.StageResample, api.StageLogprobs, api.StageAdvantage, api.StageUpdate},
 		names[len(names)-4:])
@@ -84,8 +84,8 @@ func TestLogprobsRunBetweenResampleAndAdvantage(t *testing.T) {
 func TestLogprobsAreLeftOutWhereTheRecipeNeedsNothing(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
 	heads := f.heads()
-	handle(f, api.ComputeAdvantages, func(in api.AdvantageInput) (api.Advantages, error) {
-		require.Equal(t, schema.Ref{}, in.Outputs)
+	handle(f, api.ComputeAdvantages, func(in api.StageInput) (api.Advantages, error) {
+		require.Equal(t, schema.Ref{}, in.Made.One(api.StageLogprobs))
 		return api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}, nil
 	})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})

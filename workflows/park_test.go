@@ -70,7 +70,7 @@ func progressOf(t *testing.T, f *fakes) Progress {
 
 func TestAFailedStageParksAndRetryGoesOn(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 1})
-	broken(f, api.Resample, 1, func(in api.ResampleInput) bool { return in.Step == 2 }, f.resample)
+	broken(f, api.Resample, 1, func(in api.StageInput) bool { return in.Step == 2 }, f.resample)
 	var parked Progress
 	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
 	retry := f.after(time.Hour, UpdateRetry, RetryInput{})
@@ -125,9 +125,9 @@ func TestSkipGoesOnWithoutAShardAndRecordsWhy(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 1})
 	broken(f, api.ScoreRewards, 1, func(in api.ScoreInput) bool { return in.Shard == 1 }, f.score)
 	var excluded []api.ExcludedShard
-	handle(f, api.Resample, func(in api.ResampleInput) (api.Resampled, error) {
+	handle(f, api.Resample, func(in api.StageInput) (api.Resampled, error) {
 		excluded = in.Excluded
-		require.Equal(t, ref("prompts", 1), in.Prompts)
+		require.Equal(t, ref("prompts", 1), in.Made.One(api.StagePrompts))
 		return f.resample(in)
 	})
 	f.after(time.Hour, UpdateSkip)

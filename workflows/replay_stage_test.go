@@ -20,8 +20,8 @@ type replayFakes struct {
 	*fakes
 	claimed   api.ReplayInput
 	scored    []api.ScoreInput
-	resample  api.ResampleInput
-	advantage api.AdvantageInput
+	resample  api.StageInput
+	advantage api.StageInput
 	compared  api.CompareInput
 }
 
@@ -59,11 +59,11 @@ func newReplayFakes(t *testing.T, steps int) *replayFakes {
 		}
 		return api.Committed{Stages: []api.StageRef{{Stage: api.StageReward, Ref: ref("rewards again")}}}, nil
 	})
-	handle(f.fakes, api.Resample, func(in api.ResampleInput) (api.Resampled, error) {
+	handle(f.fakes, api.Resample, func(in api.StageInput) (api.Resampled, error) {
 		f.resample = in
 		return api.Resampled{Done: api.Done{Manifest: ref("selection again")}}, nil
 	})
-	handle(f.fakes, api.ComputeAdvantages, func(in api.AdvantageInput) (api.Advantages, error) {
+	handle(f.fakes, api.ComputeAdvantages, func(in api.StageInput) (api.Advantages, error) {
 		f.advantage = in
 		return api.Advantages{Done: api.Done{Manifest: ref("batch again")}}, nil
 	})
@@ -116,9 +116,12 @@ func TestReplayStageMakesEveryStageInTheClaimedGeneration(t *testing.T) {
 	for _, in := range f.scored {
 		require.Equal(t, api.ScoreInput{Scope: scope, Shard: in.Shard, Trajectories: ref("assembled", in.Shard)}, in)
 	}
-	require.Equal(t, api.ResampleInput{Scope: scope, Rewards: ref("rewards again")}, f.resample)
-	require.Equal(t, api.AdvantageInput{Scope: scope, Turns: []schema.Ref{ref("turn", 0), ref("turn", 1)},
-		Rewards: ref("rewards again"), Selection: ref("selection again")}, f.advantage)
+	require.Equal(t, scope, f.resample.Scope)
+	require.Equal(t, ref("rewards again"), f.resample.Made.One(api.StageReward))
+	require.Equal(t, scope, f.advantage.Scope)
+	require.Equal(t, []schema.Ref{ref("turn", 0), ref("turn", 1)}, f.advantage.Made.All(api.StageRollout))
+	require.Equal(t, ref("rewards again"), f.advantage.Made.One(api.StageReward))
+	require.Equal(t, ref("selection again"), f.advantage.Made.One(api.StageResample))
 	require.Equal(t, []api.StagePair{
 		{Stage: "reward", Old: ref("rewards of the step"), New: ref("rewards again")},
 		{Stage: "resample", Old: ref("selection of the step"), New: ref("selection again")},
@@ -130,13 +133,13 @@ func TestReplayStageReadsOfTheStepWhatIsNotReplayed(t *testing.T) {
 	f := newReplayFakes(t, 0)
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "advantage"})
 	require.Zero(t, f.calls[api.ScoreRewards]+f.calls[api.Resample])
-	require.Equal(t, ref("rewards of the step"), f.advantage.Rewards)
-	require.Equal(t, ref("selection of the step"), f.advantage.Selection)
+	require.Equal(t, ref("rewards of the step"), f.advantage.Made.One(api.StageReward))
+	require.Equal(t, ref("selection of the step"), f.advantage.Made.One(api.StageResample))
 
 	f = newReplayFakes(t, 0)
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "resample", Through: "resample"})
 	require.Zero(t, f.calls[api.ScoreRewards]+f.calls[api.ComputeAdvantages])
-	require.Equal(t, ref("rewards of the step"), f.resample.Rewards)
+	require.Equal(t, ref("rewards of the step"), f.resample.Made.One(api.StageReward))
 }
 
 func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {

@@ -42,8 +42,8 @@ func TestEachShardOfAStepIsAWorkflow(t *testing.T) {
 		commits = append(commits, in)
 		return committed(in, f.plan, func(stage string, i int) schema.Ref { return ref(stage, in.Step, i) }), nil
 	})
-	var advantages []api.AdvantageInput
-	handle(f, api.ComputeAdvantages, func(in api.AdvantageInput) (api.Advantages, error) {
+	var advantages []api.StageInput
+	handle(f, api.ComputeAdvantages, func(in api.StageInput) (api.Advantages, error) {
 		advantages = append(advantages, in)
 		return api.Advantages{}, nil
 	})
@@ -55,8 +55,8 @@ func TestEachShardOfAStepIsAWorkflow(t *testing.T) {
 	require.Equal(t, []schema.Ref{ref("rewards", 1, 0), ref("rewards", 1, 1)}, commits[0].Rewards,
 		"the rewards lead to everything else")
 	require.Empty(t, commits[0].Stages)
-	require.Equal(t, []schema.Ref{ref(api.StageRollout, 1, 0)}, advantages[0].Turns)
-	require.Equal(t, ref(api.StageReward, 1, 3), advantages[0].Rewards)
+	require.Equal(t, []schema.Ref{ref(api.StageRollout, 1, 0)}, advantages[0].Made.All(api.StageRollout))
+	require.Equal(t, ref(api.StageReward, 1, 3), advantages[0].Made.One(api.StageReward))
 	line := progressOf(t, f).Lines[0]
 	require.Equal(t, 8, line.Trajectories)
 }

@@ -17,7 +17,7 @@ type sampledRounds struct {
 	*fakes
 	prompts   []string // one for each call
 	committed map[int][]schema.Ref
-	resampled []api.ResampleInput
+	resampled []api.StageInput
 	published []api.PublishInput
 }
 
@@ -53,7 +53,7 @@ func newRounds(t *testing.T, steps int, dynamic api.Dynamic, informative func(st
 		return committed(in, f.plan,
 			func(stage string, _ int) schema.Ref { return ref(stage+" of the step", in.Step) }), nil
 	})
-	handle(f.fakes, api.Resample, func(in api.ResampleInput) (api.Resampled, error) {
+	handle(f.fakes, api.Resample, func(in api.StageInput) (api.Resampled, error) {
 		f.resampled = append(f.resampled, in)
 		return f.resample(in)
 	})
@@ -77,7 +77,6 @@ func TestRoundsStopWhenEnoughIsInformative(t *testing.T) {
 	require.Equal(t, []string{"step 1 gen 0 round 0", "step 1 gen 0 round 1"}, f.prompts)
 	require.Equal(t, []schema.Ref{ref("prompts", 1, 0), ref("prompts", 1, 1)}, f.committed[1])
 	require.Equal(t, 2*2, f.calls[api.ScoreRewards])
-	require.Equal(t, ref("prompts of the step", 1), f.resampled[0].Prompts)
 	stages := f.published[0].Stages
 	require.Equal(t, api.StageRef{Stage: api.StagePrompts, Ref: ref("prompts of the step", 1)}, stages[0])
 	require.Equal(t, 1, count(stages, api.StagePrompts), "the head names one manifest of the prompts")
@@ -143,6 +142,7 @@ func TestSkipGoesOnWithoutAShardOfALaterRound(t *testing.T) {
 	require.Contains(t, skip.value.(Decided).What, "without 1 of the round's 2 shards")
 	require.Equal(t, 3, p.Lines[0].Rounds, "the shard's groups are missed, so that another round is sampled")
 	require.Equal(t, 3, f.resampled[0].Excluded[0].Shard)
+	require.Equal(t, ref("prompts of the step", 1), f.resampled[0].Made.One(api.StagePrompts))
 }
 
 func TestSkipIsRefusedWhereNothingOfARoundWouldBeLeft(t *testing.T) {

@@ -26,7 +26,7 @@ func (f *fakes) statesOf() (out []string) {
 
 func TestARunNotesThatItIsParkedAndGoesOn(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 1})
-	broken(f, api.Resample, 1, func(in api.ResampleInput) bool { return in.Step == 2 }, f.resample)
+	broken(f, api.Resample, 1, func(in api.StageInput) bool { return in.Step == 2 }, f.resample)
 	f.after(time.Hour, UpdateRetry, RetryInput{})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
@@ -37,7 +37,7 @@ func TestARunNotesThatItIsParkedAndGoesOn(t *testing.T) {
 
 func TestARunNotesThatItIsPausedAndThatItFails(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 3, Shards: 1, MaxTurns: 1})
-	broken(f, api.Resample, 1, func(in api.ResampleInput) bool { return in.Step == 2 }, f.resample)
+	broken(f, api.Resample, 1, func(in api.StageInput) bool { return in.Step == 2 }, f.resample)
 	f.slowly()
 	f.after(30*time.Second, UpdatePause)
 	f.after(time.Hour, UpdateUnpause)

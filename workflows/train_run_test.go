@@ -96,7 +96,7 @@ func (f *fakes) register() {
 		return committed(in, f.plan, func(stage string, i int) schema.Ref { return ref(stage, in.Step, i) }), nil
 	})
 	handle(f, api.Resample, f.resample)
-	handle(f, api.ComputeAdvantages, func(in api.AdvantageInput) (api.Advantages, error) {
+	handle(f, api.ComputeAdvantages, func(in api.StageInput) (api.Advantages, error) {
 		return api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}, nil
 	})
 	handle(f, api.UpdatePolicy, f.update)
@@ -173,7 +173,7 @@ func (f *fakes) score(in api.ScoreInput) (api.Scored, error) {
 		Successes: 1, PositiveCalls: 4, PositiveErrors: 1}, nil
 }
 
-func (f *fakes) resample(in api.ResampleInput) (api.Resampled, error) {
+func (f *fakes) resample(in api.StageInput) (api.Resampled, error) {
 	return api.Resampled{Done: api.Done{Manifest: ref("selection", in.Step)}, KeptGroups: 3, DroppedGroups: 1}, nil
 }
 
@@ -316,7 +316,7 @@ func TestTrainRunSaysWhatFailedWhereAndHowToGoOn(t *testing.T) {
 func TestTrainStepRetriesPassingFaults(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
 	failures := 2
-	f.env.OnActivity(api.Resample, mock.Anything, mock.Anything).Return(func(in api.ResampleInput) (api.Resampled,
+	f.env.OnActivity(api.Resample, mock.Anything, mock.Anything).Return(func(in api.StageInput) (api.Resampled,
 		error) {
 		if failures--; failures >= 0 {
 			return api.Resampled{}, errors.New("the store is away")

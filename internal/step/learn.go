@@ -51,7 +51,7 @@ func learn(r Runner, in *In, out *Out) error {
 			made = append(made, api.StageRef{Stage: part[0].Name, Ref: ref})
 			continue
 		}
-		ask := &api.BatchInput{Scope: in.Scope, Commit: commit, Made: made, Excluded: in.Skip, Previous: in.Buffer,
+		ask := &api.BatchInput{Scope: in.Scope, Commit: commit, Made: made, Excluded: in.Skip, Before: in.Buffer,
 			Chain: in.Plan.Chain}
 		for _, stage := range part {
 			ask.Stages = append(ask.Stages, stage.Name)

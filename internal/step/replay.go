@@ -46,7 +46,7 @@ func Replay(r Runner, scope api.Scope, in api.ReplayPrepared, stages []string, o
 	}
 	var rest api.Batch
 	err := batch(r, &api.BatchInput{Scope: scope, Stages: stages, Made: made, Excluded: in.Excluded,
-		Previous: in.Buffer, Chain: in.Chain}, &rest)
+		Before: in.Buffer, Chain: in.Chain}, &rest)
 	out.Made = append(out.Made, rest.Made...)
 	return err
 }

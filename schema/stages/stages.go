@@ -137,6 +137,11 @@ func Of(name string) (Stage, bool) {
 // Runs reports whether a recipe with such needs has the stage.
 func (s Stage) Runs(n Needs) bool { return s.When == nil || s.When(n) }
 
+// ReadsOf reports whether the stage reads tables of another one.
+func (s Stage) ReadsOf(stage string) bool {
+	return slices.ContainsFunc(s.Reads, func(r Read) bool { return r.Stage == stage })
+}
+
 // Optional reports whether only some recipes have the stage.
 func (s Stage) Optional() bool { return s.When != nil }
 

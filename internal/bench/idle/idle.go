@@ -193,10 +193,10 @@ func (i Stages) batch(in api.BatchInput) (out api.Batch, err error) {
 	if out.Committed, err = i.commit(*in.Commit); err != nil {
 		return out, err
 	}
-	if out.Resampled, err = i.resample(api.ResampleInput{Scope: in.Scope}); err != nil {
+	if out.Resampled, err = i.resample(api.StageInput{Scope: in.Scope}); err != nil {
 		return out, err
 	}
-	out.Batch, err = i.advantages(api.AdvantageInput{Scope: in.Scope})
+	out.Batch, err = i.advantages(api.StageInput{Scope: in.Scope})
 	out.Made = out.Committed.Stages
 	for _, stage := range []string{api.StageResample, api.StageAdvantage} {
 		out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
@@ -205,11 +205,11 @@ func (i Stages) batch(in api.BatchInput) (out api.Batch, err error) {
 	return out, err
 }
 
-func (Stages) resample(in api.ResampleInput) (api.Resampled, error) {
+func (Stages) resample(in api.StageInput) (api.Resampled, error) {
 	return api.Resampled{Done: done(in.Scope, api.StageResample, -1, -1), Kept: 1 << 17, KeptGroups: 1 << 12}, nil
 }
 
-func (Stages) advantages(in api.AdvantageInput) (api.Advantages, error) {
+func (Stages) advantages(in api.StageInput) (api.Advantages, error) {
 	return api.Advantages{Done: done(in.Scope, api.StageAdvantage, -1, -1), Rows: 1 << 17, Tokens: 1 << 28}, nil
 }
 

@@ -8,6 +8,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/schema"
@@ -229,27 +230,31 @@ type BatchInput struct {
 	Made Made `json:"made,omitempty"`
 	// Excluded are the shards whose parts the rewards lack.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
-	// Previous is the replay buffer after the previous step; zero if it is empty.
-	Previous schema.Ref `json:"previous,omitzero"`
+	// Before is the replay buffer after the previous step; zero if it is empty.
+	Before schema.Ref `json:"before,omitzero"`
 	// Chain describes for people what the stage resample runs.
 	Chain string `json:"chain,omitempty"`
 }
 
 // Of returns the input of one of the stages, after those in made.
 func (in *BatchInput) Of(stage string, made Made) any {
-	switch stage {
-	case StageCommit:
+	if stage == StageCommit {
 		return *in.Commit
-	case StageResample:
-		return ResampleInput{Scope: in.Scope, Rewards: made.One(StageReward), Prompts: made.One(StagePrompts),
-			Excluded: in.Excluded}
-	case StageAdvantage:
-		return AdvantageInput{Scope: in.Scope, Turns: made.All(StageRollout), Rewards: made.One(StageReward),
-			Selection: made.One(StageResample), Outputs: made.One(StageLogprobs)}
-	default: // StageBuffer
-		return BufferInput{Scope: in.Scope, Previous: in.Previous, Rewards: made.One(StageReward),
-			Batch: made.One(StageAdvantage)}
 	}
+	out := StageInput{Scope: in.Scope}
+	declared, _ := stages.Of(stage)
+	if declared.Continues != "" {
+		out.Before = in.Before
+	}
+	if slices.Contains(declared.Writes, schema.Selection) {
+		out.Excluded = in.Excluded
+	}
+	for _, m := range made {
+		if declared.ReadsOf(m.Stage) || len(out.Excluded) > 0 && m.Stage == StagePrompts {
+			out.Made = append(out.Made, m)
+		}
+	}
+	return out
 }
 
 // Batch holds the results of the stages that BatchInput asked for.
@@ -290,14 +295,15 @@ func (b *Batch) Merge(other Batch) {
 	}
 }
 
-// ResampleInput asks which trajectories are kept.
-type ResampleInput struct {
+// StageInput asks for a stage that is one piece and is made from what the step has committed.
+type StageInput struct {
 	Scope
-	Rewards schema.Ref `json:"rewards"` // stage manifest
-	// Excluded are the shards whose parts the rewards lack. Prompts, the step's prompts, tell which trajectories
-	// these are. The activity reads Prompts only if Excluded is not empty.
+	Made Made `json:"made,omitempty"` // what the stage reads, as it declares
+	// Before is the state that the stage continues, as of the previous step; zero if it is empty.
+	Before schema.Ref `json:"before,omitzero"`
+	// Excluded are the shards whose parts the rewards lack, for the stage that lists their trajectories. The step's
+	// prompts, which tell what these are, are in Made then.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
-	Prompts  schema.Ref      `json:"prompts,omitzero"`
 }
 
 // ExcludedShard is a shard of a step that failed for good and was skipped.
@@ -341,28 +347,11 @@ type TokenOutputs struct {
 	Tokens int64 `json:"tokens"` // tokens in the loss
 }
 
-// AdvantageInput asks for the training batch.
-type AdvantageInput struct {
-	Scope
-	Turns     []schema.Ref `json:"turns"` // stage manifests, one for each turn
-	Rewards   schema.Ref   `json:"rewards"`
-	Selection schema.Ref   `json:"selection"`
-	Outputs   schema.Ref   `json:"outputs,omitzero"` // stage manifest of logprobs, if the step has one
-}
-
 // Advantages counts the rows and tokens of the batch.
 type Advantages struct {
 	Done
 	Rows   int   `json:"rows"`
 	Tokens int64 `json:"tokens"` // tokens in the loss
-}
-
-// BufferInput asks for the replay buffer after a step.
-type BufferInput struct {
-	Scope
-	Previous schema.Ref `json:"previous,omitzero"` // the buffer after the previous step; zero if it is empty
-	Rewards  schema.Ref `json:"rewards"`
-	Batch    schema.Ref `json:"batch"`
 }
 
 // Buffered counts the replay buffer after a step.
