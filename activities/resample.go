@@ -20,7 +20,8 @@ type Resample struct{ *Deps }
 // excluded, by itself or with its shard, gets a row with the reason and without a reward.
 func (a Resample) Execute(ctx context.Context, e *Env, in api.StageInput) (api.Resampled, error) {
 	out := api.Resampled{}
-	s := spec{scope: in.Scope, stage: api.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Made.One(api.StageReward)}}
+	scored := in.Made.One(api.StageReward)
+	s := spec{scope: in.Scope, stage: api.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{scored}}
 	if len(in.Excluded) > 0 {
 		s.inputs = append(s.inputs, in.Made.One(api.StagePrompts))
 	}
@@ -33,11 +34,11 @@ func (a Resample) Execute(ctx context.Context, e *Env, in api.StageInput) (api.R
 		if err != nil {
 			return err
 		}
-		rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(api.StageReward))
+		rewards, err := read[schema.RewardRow](ctx, a.records, scored)
 		if err != nil {
 			return err
 		}
-		excluded, err := read[schema.SelectionRow](ctx, a.records, in.Made.One(api.StageReward)) // trajectories that could not be scored
+		excluded, err := read[schema.SelectionRow](ctx, a.records, scored) // trajectories that could not be scored
 		if err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// verdict is a stage that gets verdicts on the answers of a shard before they are scored. The reward reads the committed
-// verdicts, so the reward stays a function of the record, and a replay of it gets no new ones.
+// verdict is a stage that gets verdicts on the answers of a shard before they are scored. The reward reads the
+// committed verdicts, so the reward stays a function of the record, and a replay of it gets no new ones.
 type verdict interface {
 	// stage names the stage.
 	stage() string

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"fmt"
+
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -24,7 +26,8 @@ func (r *trainRun) ownStep(ctx workflow.Context, in TrainStepInput) (TrainStepRe
 	}
 	s := newTrainStep(ctx, in)
 	s.at.shown = func(ctx workflow.Context, stage string) { r.at(ctx, in.Step, stage) }
-	out, err := s.execute(withStep(ctx, in.Step))
+	s.prefix = fmt.Sprintf("step %d: ", in.Step)
+	out, err := s.execute(ctx)
 	if err != nil && !temporal.IsCanceledError(err) {
 		all := failures(err, s.at.stage)
 		r.stage(ctx, in.Step, all[0].Stage)

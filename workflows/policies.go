@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -18,7 +17,7 @@ const stepsPerHistory = 20
 // checksPerHistory bounds the history of a check, which takes about 6 events a step.
 const checksPerHistory = 400
 
-// sideBySide is how many activities run at once that share few workers: those of a check, an evaluation or an engine.
+// sideBySide is how many activities of a check, an evaluation or an engine run at once: they share few workers.
 const sideBySide = 8
 
 // openShards is how many shards of a step are workflows or activities at once: half of Temporal's recommendation, a
@@ -104,22 +103,6 @@ func timeoutsOf(ctx workflow.Context) map[string]float64 {
 	return timeouts
 }
 
-// modelsKey is the context key of activities that use the models although their own queue does not.
-type modelsKey struct{}
-
-// withModels sends activities to the queue rollout, whose workers hold the models.
-func withModels(ctx workflow.Context) workflow.Context {
-	return workflow.WithValue(ctx, modelsKey{}, true)
-}
-
-// stepKey is the context key of the step that a run takes itself.
-type stepKey struct{}
-
-// withStep makes the UI name the step next to its activities.
-func withStep(ctx workflow.Context, step int) workflow.Context {
-	return workflow.WithValue(ctx, stepKey{}, step)
-}
-
 // start schedules an activity with its declared options; the UI shows summary next to it.
 func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options(ctx, name, summary)), name, input)
@@ -140,12 +123,6 @@ func options(ctx workflow.Context, name, summary string) workflow.ActivityOption
 	a := activitiesByName[name]
 	if limit := timeoutsOf(ctx)[name]; limit > 0 {
 		a.Limit = time.Duration(limit * float64(time.Second))
-	}
-	if models, _ := ctx.Value(modelsKey{}).(bool); models {
-		a.Queue = stages.Rollout
-	}
-	if step, own := ctx.Value(stepKey{}).(int); own {
-		summary = fmt.Sprintf("step %d: %s", step, summary)
 	}
 	return workflow.ActivityOptions{
 		TaskQueue:           a.Queue,

@@ -57,6 +57,8 @@ type runner struct {
 	home  *home
 	times *timings
 	quiet bool // the stages that run are not shown: several shards are at different ones
+	// prefix begins the notes of the activities, where the workflow has those of several steps.
+	prefix string
 }
 
 func newRunner(ctx workflow.Context, at *position, scope api.Scope, plan api.Plan, host string) *runner {
@@ -79,6 +81,8 @@ func (r *runner) activity(at step.At, name, note string, in, out any) (err error
 	if !r.quiet {
 		r.at.enter(r.ctx, at.Stage)
 	}
+	note = r.prefix + note
+	tools := name == api.ExecuteToolCalls && r.plan.Summaries // which use the models
 	switch queue := activitiesByName[name].Queue; {
 	case queue == stages.GPU:
 		if err := r.home.open.Acquire(r.ctx, 1); err != nil {
@@ -86,9 +90,11 @@ func (r *runner) activity(at step.At, name, note string, in, out any) (err error
 		}
 		defer r.home.open.Release(1)
 		err = atHome(r.ctx, r.home, r.scope, name, note, in, out)
-	case name == api.ExecuteToolCalls && r.plan.Summaries:
-		err = sample(withModels(r.ctx), r.home, r.scope, name, note, in, out)
-	case queue == stages.Rollout:
+	case tools && r.plan.Hosts <= 1: // on the queue whose workers hold them
+		o := options(r.ctx, name, note)
+		o.TaskQueue = stages.Rollout
+		err = workflow.ExecuteActivity(workflow.WithActivityOptions(r.ctx, o), name, in).Get(r.ctx, out)
+	case tools || queue == stages.Rollout:
 		err = sample(r.ctx, r.home, r.scope, name, note, in, out)
 	default:
 		err = start(r.ctx, name, note, in).Get(r.ctx, out)
@@ -138,7 +144,7 @@ func (r *runner) Each(n int, f func(step.Runner, int) error) error {
 	return err
 }
 
-// each calls f for 0…n−1, at most so many calls at a time, and waits for all.
+// each calls f for 0…n−1, at most `most` calls at a time, and waits for all.
 func each(ctx workflow.Context, most int64, n int, f func(ctx workflow.Context, i int) error) error {
 	failures := make([]error, n)
 	open, group := workflow.NewSemaphore(ctx, most), workflow.NewWaitGroup(ctx)

@@ -99,7 +99,7 @@ func sharded(r Runner, scope api.Scope, stage string, n int,
 	return commitParts(r, scope, stage, parts)
 }
 
-// commitParts commits the manifest of a stage over those of its shards.
+// commitParts commits the manifest of a stage over the manifests of its shards.
 func commitParts(r Runner, scope api.Scope, stage string, parts []schema.Ref) (schema.Ref, error) {
 	var out api.Committed
 	err := r.Run(Call{Whole(stage), api.CommitStages, api.CommitInput{Scope: scope,

@@ -22,7 +22,7 @@ type Sender interface{ Carried() *Sent }
 
 // Spent is what a group of stages has measured.
 type Spent struct {
-	// Timings are the measured times of its stages, in order; Busy replaces those that the group has recorded.
+	// Timings are the measured times of its stages, in order; Busy replaces the ones that the group has recorded.
 	Timings []Timing `json:"timings,omitempty"`
 	Busy    Busy     `json:"busy,omitempty"`
 }
