@@ -21,7 +21,7 @@ type AnswerTasks struct{ *Deps }
 // on the shard.
 func (a AnswerTasks) Execute(ctx context.Context, e *Env, in api.AnswersInput) (api.Answered, error) {
 	out := api.Answered{}
-	s := spec{scope: in.Scope, stage: api.StageAnswers, turn: -1, shard: in.Shard,
+	s := spec{scope: in.Scope, stage: schema.StageAnswers, turn: -1, shard: in.Shard,
 		inputs: []schema.Ref{in.Candidates}}
 	if in.Model.Manifest != in.Candidates {
 		s.inputs = append(s.inputs, in.Model.Manifest)

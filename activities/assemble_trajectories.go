@@ -18,7 +18,7 @@ type AssembleTrajectories struct{ *Deps }
 func (a AssembleTrajectories) Execute(ctx context.Context, e *Env, in api.AssembleInput) (api.Done, error) {
 	out := api.Done{}
 	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
-	s := spec{scope: in.Scope, stage: api.StageAssemble, turn: -1, shard: in.Shard, inputs: inputs}
+	s := spec{scope: in.Scope, stage: schema.StageAssemble, turn: -1, shard: in.Shard, inputs: inputs}
 	err := execute(ctx, a.Deps, e, s, &out, &out, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -68,7 +68,7 @@ func (a AssembleTrajectories) imported(ctx context.Context, in api.AssembleInput
 	if err != nil {
 		return nil, err
 	}
-	calls, err := commit.Rows[schema.ToolCallRow](ctx, a.Record, ofStage(manifests, api.StageSandbox)...)
+	calls, err := commit.Rows[schema.ToolCallRow](ctx, a.Record, ofStage(manifests, schema.StageSandbox)...)
 	if err != nil {
 		return nil, err
 	}

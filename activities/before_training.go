@@ -28,12 +28,12 @@ func (a Resample) addProperties(
 	if err != nil || !trained {
 		return err
 	}
-	scored := in.Made.One(api.StageReward)
-	assembled, err := a.madeFrom(ctx, scored, api.StageAssemble)
+	scored := in.Made.One(schema.StageReward)
+	assembled, err := a.madeFrom(ctx, scored, schema.StageAssemble)
 	if err != nil {
 		return err
 	}
-	if !readsStage(w.manifest.Inputs, api.StageAssemble) { // a filter may have named them
+	if !readsStage(w.manifest.Inputs, schema.StageAssemble) { // a filter may have named them
 		w.manifest.Inputs = append(w.manifest.Inputs, assembled...)
 	}
 	left := make(map[string]schema.RewardRow, len(rewards))

@@ -19,7 +19,7 @@ func (a CallFunction) Execute(ctx context.Context, e *Env, in api.VerdictInput) 
 	return a.answer(ctx, e, a, in)
 }
 
-func (CallFunction) stage() string                { return api.StageFunction }
+func (CallFunction) stage() string                { return schema.StageFunction }
 func (CallFunction) asked(r *recipes.Recipe) bool { return r.Reward.Called() }
 func (CallFunction) problems() bool               { return true }
 

@@ -20,7 +20,7 @@ type PrepareCheck struct{ *Deps }
 // Execute refuses a run that is not in the record, and a run without a finished step.
 func (a PrepareCheck) Execute(ctx context.Context, e *Env, run string) (api.CheckPlan, error) {
 	out := api.CheckPlan{Code: a.Code}
-	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, atInit(run), &timing, func(ctx context.Context, _ *progress) (err error) {
 		out.Steps, err = a.finishedSteps(ctx, run)
 		return err
@@ -63,7 +63,7 @@ type CheckReplay struct{ *Deps }
 // Execute runs the real activities of the stages, over a store that is never written.
 func (a CheckReplay) Execute(ctx context.Context, e *Env, in api.CheckInput) (api.Checked, error) {
 	out := api.Checked{}
-	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
 	at := api.Scope{Run: in.Run, Step: in.Step}
 	err := a.tracked(ctx, e, at, &timing, func(ctx context.Context, p *progress) (err error) {
 		out, err = a.checkStep(ctx, in, p)
@@ -150,7 +150,7 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 	}
 	scope := api.Scope{Run: c.made.Run, Step: c.made.Step, Gen: c.made.Next, Config: recipe}
 	again := c.deps.again
-	if m.Stage == api.StageReward {
+	if m.Stage == schema.StageReward {
 		again = ScoreRewards{c.deps}.again
 	}
 	ref, err := again(ctx, scope, m)

@@ -21,7 +21,7 @@ type CommitStages struct{ *Deps }
 // Execute commits each stage in turn; a stage that is already committed is adopted.
 func (a CommitStages) Execute(ctx context.Context, e *Env, in api.CommitInput) (api.Committed, error) {
 	out := api.Committed{}
-	timing := api.Timing{Stage: api.StageCommit, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: stages.Commit, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		sharded, err := a.rolledOut(ctx, in.Rewards)
 		if err != nil {
@@ -123,7 +123,7 @@ func (a CommitStages) behindReward(ctx context.Context, reward schema.Ref) ([]sc
 		return nil, err
 	}
 	var own []schema.Ref
-	scored, _ := stages.Of(api.StageReward)
+	scored, _ := stages.Of(schema.StageReward)
 	for _, read := range scored.Reads {
 		for _, ref := range m.Inputs {
 			if isOfStage(ref, read.Stage) {
@@ -131,7 +131,7 @@ func (a CommitStages) behindReward(ctx context.Context, reward schema.Ref) ([]sc
 			}
 		}
 	}
-	if len(own) == 0 || !isOfStage(own[0], api.StageAssemble) {
+	if len(own) == 0 || !isOfStage(own[0], schema.StageAssemble) {
 		return nil, fmt.Errorf("%w: %s names no trajectories among its inputs", commit.ErrDamaged, m.ManifestKey())
 	}
 	chain, err := a.shardChain(ctx, own[0])

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/compaction"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // CompactStep merges copies of a finished step's small shards. It runs alongside the next step. No stage reads the
@@ -15,11 +16,11 @@ type CompactStep struct{ *Deps }
 // Execute compacts the scope's step. A second attempt adopts what the first has committed.
 func (a CompactStep) Execute(ctx context.Context, e *Env, in api.CompactInput) (api.Compacted, error) {
 	out := api.Compacted{}
-	timing := api.Timing{Stage: api.StageCompact, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: schema.StageCompact, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *progress) error {
 		r, err := compaction.Step(ctx, a.Record, in.Run, in.Step, a.Code)
 		if err != nil {
-			return fmt.Errorf("%s: %w", api.StageCompact, err)
+			return fmt.Errorf("%s: %w", schema.StageCompact, err)
 		}
 		out.Tables, out.Shards, timing.Rows = r.Tables, r.Shards, int64(r.Rows)
 		return nil

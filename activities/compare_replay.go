@@ -14,7 +14,7 @@ type CompareReplay struct{ *Deps }
 // Execute reads only manifests: equal bytes have equal digests.
 func (a CompareReplay) Execute(ctx context.Context, e *Env, in api.CompareInput) (api.Compared, error) {
 	out := api.Compared{}
-	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		for i, pair := range in.Stages {
 			c, err := a.compare(ctx, pair)

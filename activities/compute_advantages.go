@@ -15,8 +15,9 @@ type ComputeAdvantages struct{ *Deps }
 // Execute writes each kept row once, with its advantage multiplied by its weight.
 func (a ComputeAdvantages) Execute(ctx context.Context, e *Env, in api.StageInput) (api.Advantages, error) {
 	out := api.Advantages{}
-	s := spec{scope: in.Scope, stage: api.StageAdvantage, turn: -1, shard: -1}
-	for _, stage := range []string{api.StageRollout, api.StageReward, api.StageResample, api.StageLogprobs} {
+	s := spec{scope: in.Scope, stage: schema.StageAdvantage, turn: -1, shard: -1}
+	for _, stage := range []string{schema.StageRollout, schema.StageReward, schema.StageResample,
+		schema.StageLogprobs} {
 		s.inputs = append(s.inputs, in.Made.All(stage)...) // it finds its other inputs itself
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
@@ -48,7 +49,7 @@ func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in api.StageInpu
 		return nil, err
 	}
 	if recipe.Advantage.SharesPrefixes() {
-		branches, err := read[schema.BranchRow](ctx, a.records, in.Made.All(api.StageRollout)...)
+		branches, err := read[schema.BranchRow](ctx, a.records, in.Made.All(schema.StageRollout)...)
 		if err != nil {
 			return nil, err
 		}
@@ -75,15 +76,15 @@ func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in api.StageInpu
 
 // kept fetches the kept trajectories.
 func (a ComputeAdvantages) kept(ctx context.Context, in api.StageInput) ([]batch.Sequence, error) {
-	selection, err := read[schema.SelectionRow](ctx, a.records, in.Made.One(api.StageResample))
+	selection, err := read[schema.SelectionRow](ctx, a.records, in.Made.One(schema.StageResample))
 	if err != nil {
 		return nil, err
 	}
-	rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(api.StageReward))
+	rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(schema.StageReward))
 	if err != nil {
 		return nil, err
 	}
-	turns, err := wholeTurns(ctx, a.records, in.Made.All(api.StageRollout)...)
+	turns, err := wholeTurns(ctx, a.records, in.Made.All(schema.StageRollout)...)
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +94,11 @@ func (a ComputeAdvantages) kept(ctx context.Context, in api.StageInput) ([]batch
 // joinOutputs adds the models' outputs to the tokens.
 func (a ComputeAdvantages) joinOutputs(ctx context.Context, in api.StageInput, recipe *recipes.Recipe,
 	kept []batch.Sequence) error {
-	if in.Made.One(api.StageLogprobs) == (schema.Ref{}) {
+	if in.Made.One(schema.StageLogprobs) == (schema.Ref{}) {
 		return refuse(api.FailRefused, "the recipe needs token outputs, and step %d of run %s has committed none",
 			in.Step, in.Run)
 	}
-	outputs, err := read[schema.TokenOutputsRow](ctx, a.records, in.Made.One(api.StageLogprobs))
+	outputs, err := read[schema.TokenOutputsRow](ctx, a.records, in.Made.One(schema.StageLogprobs))
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (a ComputeAdvantages) joinOutputs(ctx context.Context, in api.StageInput, r
 // joinTransitions adds the transitions of kept trajectories to their turns; they become inputs of the stage.
 func (a ComputeAdvantages) joinTransitions(ctx context.Context, w *draft, in api.StageInput,
 	kept []batch.Sequence) error {
-	assembled, err := a.madeFrom(ctx, in.Made.One(api.StageReward), api.StageAssemble)
+	assembled, err := a.madeFrom(ctx, in.Made.One(schema.StageReward), schema.StageAssemble)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type ComputeTokenOutputs struct{ *Deps }
 func (a ComputeTokenOutputs) Execute(ctx context.Context, e *Env, in api.TokenOutputsInput) (api.TokenOutputs,
 	error) {
 	out := api.TokenOutputs{}
-	s := spec{scope: in.Scope, stage: api.StageLogprobs, turn: -1, shard: in.Shard}
+	s := spec{scope: in.Scope, stage: schema.StageLogprobs, turn: -1, shard: in.Shard}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		k, err := a.begin(ctx, w, in)
 		if err != nil {

@@ -73,7 +73,7 @@ func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.Toke
 	recipe, err := recipes.Resolve("quickstart", "", append(benchRecipe, set...), nil, nil)
 	require.NoError(t, err)
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", api.StagePrepare),
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", schema.StagePrepare),
 		recipe, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	var selection []schema.SelectionRow
@@ -88,7 +88,7 @@ func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.Toke
 		}
 	}
 	in := api.TokenOutputsInput{Scope: b.scope, Policy: b.policy,
-		Selection: commitRows(b, schema.At("f", 1, api.StageResample), selection)}
+		Selection: commitRows(b, schema.At("f", 1, schema.StageResample), selection)}
 	var turns []schema.Ref
 	for turn := range 2 {
 		var rows []schema.TurnRow
@@ -101,17 +101,18 @@ func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.Toke
 				Finish:    "stop", PolicyVersion: "p",
 			})
 		}
-		turns = append(turns, commitRows(b, schema.At("f", 1, api.StageRollout).WithTurn(turn).WithShard(0), rows,
+		turns = append(turns, commitRows(b, schema.At("f", 1, schema.StageRollout).WithTurn(turn).WithShard(0), rows,
 			turns...))
 	}
-	in.Assembled = commitRows(b, schema.At("f", 1, api.StageAssemble).WithShard(0), []schema.TrajectoryRow{}, turns[1])
+	in.Assembled = commitRows(b, schema.At("f", 1, schema.StageAssemble).WithShard(0), []schema.TrajectoryRow{},
+		turns[1])
 	return b, in
 }
 
 // warmStart commits a checkpoint as the run's first policy.
 func (b *stepBench) warmStart(digest string) schema.Ref {
 	b.t.Helper()
-	return b.checkpointAt(schema.AtInit("f", api.StageWarmStart), digest, "")
+	return b.checkpointAt(schema.AtInit("f", schema.StageWarmStart), digest, "")
 }
 
 // checkpointAt commits a checkpoint, with a critic if critic is not empty.
@@ -141,7 +142,7 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	trainer, _ := b.deps.engines.CPU()
 	trainer.Mark(policy.RoleReference, reference, false)
 	trainer.Mark(policy.RoleCritic, critic, false)
-	in.Policy.Manifest = b.checkpointAt(schema.At("f", 7, api.StageUpdate), b.policy.Digest, critic)
+	in.Policy.Manifest = b.checkpointAt(schema.At("f", 7, schema.StageUpdate), b.policy.Digest, critic)
 
 	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -192,7 +193,7 @@ func TestTokenOutputsOfNothing(t *testing.T) {
 	o := &oracle{}
 	b, in := logprobsBench(t, o, "loss.old_log_probs=recompute")
 	var none []schema.SelectionRow
-	in.Selection = commitRows(b, schema.At("f", 1, api.StageResample).WithGen(1), none)
+	in.Selection = commitRows(b, schema.At("f", 1, schema.StageResample).WithGen(1), none)
 	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Zero(t, out.Rows)

@@ -47,7 +47,7 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 		require.Equal(t, api.FailUnconfirmed, app.Type())
 		require.True(t, app.NonRetryable())
 		require.ErrorContains(t, err, "reward: Python mine:score "+folder+"; `ropewalk unpark "+run+" --confirm`")
-		_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.AtInit(run, api.StagePrepare))
+		_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.AtInit(run, schema.StagePrepare))
 		require.NoError(t, err)
 		require.False(t, found)
 	}

@@ -108,7 +108,7 @@ func (a WarmStart) ofRun(ctx context.Context, recipe *recipes.Recipe, d recipes.
 		if !found {
 			break
 		}
-		turns, rewards := head.Stages[api.StageRollout], head.Stages[api.StageReward]
+		turns, rewards := head.Stages[schema.StageRollout], head.Stages[schema.StageReward]
 		if len(turns) == 0 || len(rewards) == 0 {
 			return nil, refuse(api.FailCorrupt, "warm_start.demonstrations.run: step %d of run %s has no rewards", step,
 				d.Run)
@@ -173,7 +173,7 @@ func (a WarmStart) stepDemonstrations(ctx context.Context, recipe *recipes.Recip
 
 // sameTokens refuses a run whose tokens mean something else to this recipe's policy.
 func (a WarmStart) sameTokens(ctx context.Context, recipe *recipes.Recipe, run string) error {
-	_, ref, found, err := a.Record.Lookup(ctx, schema.AtInit(run, api.StagePrepare))
+	_, ref, found, err := a.Record.Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (a SelectCandidates) updateOf(ctx context.Context, run string, step int) (s
 	if err != nil {
 		return schema.Ref{}, err
 	}
-	refs := head.Stages[api.StageUpdate]
+	refs := head.Stages[schema.StageUpdate]
 	if !found || len(refs) == 0 {
 		return schema.Ref{}, refuse(api.FailBadInput, "data.difficulty.model: run %s has not finished step %d in %s",
 			run, step, a.Store)

@@ -75,7 +75,7 @@ func TestPromptsWithoutRounds(t *testing.T) {
 	require.NoError(t, err)
 	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
-	require.Equal(t, schema.At("r", 2, api.StagePrompts), m.Place)
+	require.Equal(t, schema.At("r", 2, schema.StagePrompts), m.Place)
 	require.Equal(t, map[string]string{"ledger_from": "4", "ledger_to": "8", schema.NoteResult: "{}"}, m.Note)
 	require.Nil(t, plan(recipeOf(b)).Dynamic)
 	require.NotContains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
@@ -129,7 +129,7 @@ func (b *stepBench) reward(shard int, informative ...int) schema.Ref {
 			rows = append(rows, r)
 		}
 	}
-	return commitRows(b, schema.At("r", 1, api.StageReward).WithShard(shard), rows)
+	return commitRows(b, schema.At("r", 1, schema.StageReward).WithShard(shard), rows)
 }
 
 // groupFates says for each group whether it was kept, and why not.
@@ -144,7 +144,7 @@ func groupFates(rows []schema.SelectionRow) (out []string) {
 
 func TestResampleOverRounds(t *testing.T) {
 	b := dynamicBench(t)
-	rewards := b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2, 4), b.reward(3), b.reward(4, 8),
+	rewards := b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2, 4), b.reward(3), b.reward(4, 8),
 		b.reward(5, 11))
 	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestResampleOverRounds(t *testing.T) {
 
 func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.tries=2")
-	rewards := b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2), b.reward(3, 7))
+	rewards := b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2), b.reward(3, 7))
 	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
@@ -165,7 +165,7 @@ func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 		groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
 
 	b = dynamicBench(t)
-	rewards = b.stage(api.StageReward, -1, b.reward(0, 0, 1), b.reward(1, 2), b.reward(2, 5), b.reward(3, 6))
+	rewards = b.stage(schema.StageReward, -1, b.reward(0, 0, 1), b.reward(1, 2), b.reward(2, 5), b.reward(3, 6))
 	out, err = do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	surplus := string(resample.DynamicSurplus)
@@ -186,7 +186,7 @@ func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := stepWith(t, nil, nil, c.set...)
 			out, err := do(b, Resample{b.deps}.Execute,
-				b.rewarded(b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1))))
+				b.rewarded(b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1))))
 			require.NoError(t, err)
 			kept := make([]int, benchGroups)
 			for i, r := range rowsAt[schema.SelectionRow](b, out.Manifest) {
@@ -208,7 +208,7 @@ func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 func TestResampleOfAColdStartKeepsEveryGroup(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=1")
 	out, err := do(b, Resample{b.deps}.Execute,
-		b.rewarded(b.stage(api.StageReward, -1, b.reward(0), b.reward(1, 3))))
+		b.rewarded(b.stage(schema.StageReward, -1, b.reward(0), b.reward(1, 3))))
 	require.NoError(t, err)
 	require.Equal(t, benchGroups, out.KeptGroups)
 }
@@ -219,11 +219,11 @@ func TestResampleWithoutAShardOfALaterRound(t *testing.T) {
 	b.scope.Gen = 1 // the bench has prompts of generation 0
 	first, _ := b.round(0)
 	second, _ := b.round(1)
-	prompts := b.stage(api.StagePrompts, -1, first, second)
+	prompts := b.stage(schema.StagePrompts, -1, first, second)
 	b.scope.Gen = 0
-	in := b.rewarded(b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)),
-		api.StageRef{Stage: api.StagePrompts, Ref: prompts})
-	in.Excluded = []api.ExcludedShard{{Shard: 3, Stage: api.StageRollout, Reason: "lost"}}
+	in := b.rewarded(b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)),
+		api.StageRef{Stage: schema.StagePrompts, Ref: prompts})
+	in.Excluded = []api.ExcludedShard{{Shard: 3, Stage: schema.StageRollout, Reason: "lost"}}
 	out, err := do(b, Resample{b.deps}.Execute, in)
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
@@ -252,7 +252,7 @@ func TestScoredCountsInformativeGroupsWhereItMatters(t *testing.T) {
 		}
 		out, err := do(b, ScoreRewards{b.deps}.Execute,
 			api.ScoreInput{Scope: b.scope,
-				Trajectories: commitRows(b, schema.At("r", 1, api.StageAssemble).WithShard(0), rows)})
+				Trajectories: commitRows(b, schema.At("r", 1, schema.StageAssemble).WithShard(0), rows)})
 		require.NoError(t, err)
 		require.Equal(t, c.want, out.Informative, name)
 		m, err := b.deps.Record.Read(t.Context(), out.Manifest)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/grading"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
@@ -39,7 +38,7 @@ func (s *shardRun) scorer(ctx context.Context, recipe *recipes.Recipe, g *gradin
 	if err != nil || f.Batch || f.Module == "" {
 		return nil, nil //nolint:nilerr // the stage meets the same error
 	}
-	open, err := s.uncommitted(ctx, api.StageFunction)
+	open, err := s.uncommitted(ctx, schema.StageFunction)
 	if !open || err != nil {
 		return nil, err
 	}
@@ -73,7 +72,7 @@ func (v *verifier) beginScores(episodes []*rollout.Episode, rows []schema.Trajec
 // score calls the function once no other call of the process runs.
 func (v *verifier) score(argument map[string]any, e *earlyScore) {
 	defer close(e.done)
-	v.get(api.StageFunction, &e.earlyCall, func(ctx context.Context) error {
+	v.get(schema.StageFunction, &e.earlyCall, func(ctx context.Context) error {
 		got, err := v.scorer.functions.Score(ctx, v.scorer.settings, []map[string]any{argument}, func(int, int) {})
 		if err == nil {
 			e.Scored, err = got[0], got[0].Broken

@@ -121,9 +121,9 @@ func TestAFunctionIsCalledWhileOthersGenerate(t *testing.T) {
 	var began, ended int64
 	for _, x := range out.Timings {
 		switch x.Stage {
-		case api.StageFunction:
+		case schema.StageFunction:
 			began = x.Start
-		case api.StageRollout:
+		case schema.StageRollout:
 			ended = max(ended, x.End)
 		}
 	}
@@ -145,7 +145,7 @@ func TestTheStageDecidesAboutTrajectoriesThatBreakAFunction(t *testing.T) {
 			if name == "all" {
 				require.ErrorContains(t, want, "gave no result for 8 trajectories")
 				require.ErrorContains(t, err, "gave no result for 8 trajectories")
-				require.Equal(t, api.FailedPart{Stage: api.StageFunction, Turn: -1, Activity: api.CallFunction},
+				require.Equal(t, api.FailedPart{Stage: schema.StageFunction, Turn: -1, Activity: api.CallFunction},
 					partOf(t, err))
 				return
 			}

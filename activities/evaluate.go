@@ -29,7 +29,7 @@ const statSuccess = "success"
 // Execute commits one row for each episode, and the episodes' turns, and returns the summary. After the last evaluation
 // of a run it commits the run's end, so that a reader knows that nothing comes after it.
 func (a Evaluate) Execute(ctx context.Context, e *Env, in api.EvaluateInput) (api.Evaluated, error) {
-	out, err := a.evaluate(ctx, e, in, api.StageEvaluate)
+	out, err := a.evaluate(ctx, e, in, schema.StageEvaluate)
 	if err == nil && in.Tag == api.TagFinal {
 		err = ownLimit(ctx, classify(a.commitEnd(ctx, in, out.Manifest)))
 	}

@@ -14,7 +14,7 @@ type EvaluateShard struct{ *Deps }
 // Execute commits the shard's rows. Its episodes are those that one activity for the whole evaluation would run.
 func (a EvaluateShard) Execute(ctx context.Context, e *Env, in api.EvaluateShardInput) (api.EvaluatedShard, error) {
 	out := api.EvaluatedShard{}
-	s := spec{scope: in.Scope, stage: api.StageEvaluate, turn: -1, shard: in.Shard,
+	s := spec{scope: in.Scope, stage: schema.StageEvaluate, turn: -1, shard: in.Shard,
 		inputs: []schema.Ref{in.Policy.Manifest}}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)

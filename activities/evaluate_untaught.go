@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // EvaluateUntaught is Evaluate for the policy before the warm start: a stage of its own, so that no reader takes its
@@ -12,5 +13,5 @@ type EvaluateUntaught struct{ *Deps }
 
 // Execute commits one row for each episode, and the episodes' turns, and returns the summary.
 func (a EvaluateUntaught) Execute(ctx context.Context, e *Env, in api.EvaluateInput) (api.Evaluated, error) {
-	return Evaluate(a).evaluate(ctx, e, in, api.StageUntaught)
+	return Evaluate(a).evaluate(ctx, e, in, schema.StageUntaught)
 }

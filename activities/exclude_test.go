@@ -204,7 +204,7 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 		require.NotEqual(t, id, r.TrajectoryID, "it is worth nothing, not 0")
 	}
 	selection, err := do(b, Resample{b.deps}.Execute,
-		b.rewarded(b.stage(api.StageReward, -1, scored.Manifest)))
+		b.rewarded(b.stage(schema.StageReward, -1, scored.Manifest)))
 	require.NoError(t, err)
 	require.Equal(t, 1, selection.Reasons[schema.ReasonExcluded])
 	require.Equal(t, "sandbox: zygote is gone", *rowsAt[schema.SelectionRow](b, selection.Manifest)[3].Excluded)
@@ -239,7 +239,7 @@ func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 			"a lost engine holds nothing")
 		published(b.deps, b.policy.Digest)
 		_, _, found, err := b.deps.Record.Lookup(t.Context(),
-			schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(0))
+			schema.At("r", 1, schema.StageRollout).WithTurn(0).WithShard(0))
 		require.NoError(t, err)
 		require.False(t, found)
 	}
@@ -262,8 +262,8 @@ func TestImportedTrajectoriesCountFailedCalls(t *testing.T) {
 			Source: "s", ToolCalls: 1, Finish: "answered"})
 		calls = append(calls, schema.ToolCallRow{GroupID: group, TrajectoryID: id, Status: status})
 	}
-	turns := commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(0), asImported(trajectories))
-	tools := commitRows(b, schema.At("r", 1, api.StageSandbox).WithTurn(0).WithShard(0), calls, turns)
+	turns := commitRows(b, schema.At("r", 1, schema.StageRollout).WithTurn(0).WithShard(0), asImported(trajectories))
+	tools := commitRows(b, schema.At("r", 1, schema.StageSandbox).WithTurn(0).WithShard(0), calls, turns)
 	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(), api.AssembleInput{Past: api.Past{Last: tools}}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 1}, []int32{rows[0].ToolErrors, rows[1].ToolErrors})

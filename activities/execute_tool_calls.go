@@ -23,7 +23,7 @@ type ExecuteToolCalls struct{ *Deps }
 func (a ExecuteToolCalls) Execute(ctx context.Context, e *Env, in api.ToolsInput) (api.ToolsDone, error) {
 	out := api.ToolsDone{}
 	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
-	s := spec{scope: in.Scope, stage: api.StageSandbox, turn: in.Turn, shard: in.Shard, inputs: inputs}
+	s := spec{scope: in.Scope, stage: schema.StageSandbox, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var held []*rollout.Episode
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.isolatedRecipe(ctx, in.Scope)
@@ -214,7 +214,7 @@ func (a ExecuteToolCalls) summaries(ctx context.Context, w *draft, scope api.Sco
 func callTiming(ctx context.Context, in api.ToolsInput, trajectory string, turn, call int, t tool.Timing,
 	now time.Time) schema.TimingRow {
 	row := schema.TimingRow{
-		Stage: api.StageSandbox, Shard: int32(in.Shard), Turn: int32(turn), Kind: "tool_call",
+		Stage: schema.StageSandbox, Shard: int32(in.Shard), Turn: int32(turn), Kind: "tool_call",
 		TrajectoryID: trajectory, Call: int32(call),
 		StartMicros:  now.Add(-t.Wall).UnixMicro(),
 		QueueSeconds: t.Queue.Seconds(), CPUSeconds: t.CPU.Seconds(), Host: hostname(), Rows: 1,

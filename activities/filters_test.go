@@ -21,7 +21,7 @@ func filterBench(t *testing.T, set ...string) (*stepBench, api.StageInput) {
 	require.NoError(t, err)
 	require.Empty(t, recipe.Recipe.Planned())
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", api.StagePrepare),
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", schema.StagePrepare),
 		recipe, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	var turns []schema.TurnRow
@@ -62,10 +62,10 @@ func filterBench(t *testing.T, set ...string) (*stepBench, api.StageInput) {
 		turns, trajectories, rewards = append(turns, turn), append(trajectories, row), append(rewards, reward)
 	}
 	shard := func(stage string) schema.Place { return schema.At("f", 1, stage).WithShard(0) }
-	rolled := commitRows(b, shard(api.StageRollout).WithTurn(0), turns)
-	assembled := commitRows(b, shard(api.StageAssemble), trajectories, rolled)
-	scored := commitRows(b, shard(api.StageReward), rewards, assembled)
-	return b, b.rewarded(b.stage(api.StageReward, -1, scored))
+	rolled := commitRows(b, shard(schema.StageRollout).WithTurn(0), turns)
+	assembled := commitRows(b, shard(schema.StageAssemble), trajectories, rolled)
+	scored := commitRows(b, shard(schema.StageReward), rewards, assembled)
+	return b, b.rewarded(b.stage(schema.StageReward, -1, scored))
 }
 
 func TestFiltersMask(t *testing.T) {
@@ -75,20 +75,20 @@ func TestFiltersMask(t *testing.T) {
 		inputs []string
 	}{
 		"overlong": {[]string{"filters.overlong=true"}, map[int]string{1: "overlong", 5: "overlong"},
-			[]string{api.StageAssemble}},
+			[]string{schema.StageAssemble}},
 		"void turns": {[]string{"filters.void_turns=true"}, map[int]string{2: "void_turn", 6: "void_turn"},
-			[]string{api.StageAssemble}},
+			[]string{schema.StageAssemble}},
 		"unreadable": {[]string{"filters.unreadable=true"}, map[int]string{7: "unreadable"},
-			[]string{api.StageAssemble}},
+			[]string{schema.StageAssemble}},
 		"repetition": {[]string{"filters.repetition={ngram: 3, times: 4}"},
-			map[int]string{3: "repetitive", 7: "repetitive"}, []string{api.StageAssemble, api.StageRollout}},
+			map[int]string{3: "repetitive", 7: "repetitive"}, []string{schema.StageAssemble, schema.StageRollout}},
 		"rarer": {[]string{"filters.repetition={ngram: 3, times: 6}"}, nil,
-			[]string{api.StageAssemble, api.StageRollout}},
+			[]string{schema.StageAssemble, schema.StageRollout}},
 		"all": {
 			[]string{"filters={overlong: true, void_turns: true, unreadable: true, " +
 				"repetition: {ngram: 3, times: 4}}"},
 			map[int]string{1: "overlong", 5: "overlong", 2: "void_turn", 6: "void_turn", 3: "repetitive",
-				7: "repetitive"}, []string{api.StageAssemble, api.StageRollout}},
+				7: "repetitive"}, []string{schema.StageAssemble, schema.StageRollout}},
 		"none": {nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,11 +143,11 @@ func TestFiltersNeedFacts(t *testing.T) {
 	b, in := filterBench(t, "filters.void_turns=true")
 	row := schema.TrajectoryRow{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 0),
 		ProblemID: "p", Source: "rollout", Finish: "answered"}
-	assembled := commitRows(b, schema.At("f", 2, api.StageAssemble).WithShard(0), []schema.TrajectoryRow{row})
+	assembled := commitRows(b, schema.At("f", 2, schema.StageAssemble).WithShard(0), []schema.TrajectoryRow{row})
 	reward := schema.RewardRow{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Verdict: "wrong"}
 	in.Step = 2
 	b.scope.Step = 2
-	in.Made[0].Ref = b.stage(api.StageReward, -1, commitRows(b, schema.At("f", 2, api.StageReward).WithShard(0),
+	in.Made[0].Ref = b.stage(schema.StageReward, -1, commitRows(b, schema.At("f", 2, schema.StageReward).WithShard(0),
 		[]schema.RewardRow{reward}, assembled))
 	_, err := do(b, Resample{b.deps}.Execute, in)
 	require.ErrorContains(t, err, "filters.void_turns needs to know what the turns of trajectory 00001/0000/000 did")

@@ -122,13 +122,13 @@ func (f *flow) close(ctx context.Context, done bool) {
 func (d *Deps) committedTurns(ctx context.Context, in api.EpisodesInput) (last schema.Ref, turns, results int,
 	err error) {
 	for ; turns < in.MaxTurns; turns++ {
-		at := spec{scope: in.Scope, stage: api.StageRollout, turn: turns, shard: in.Shard}
+		at := spec{scope: in.Scope, stage: schema.StageRollout, turn: turns, shard: in.Shard}
 		_, ref, found, err := d.Record.Lookup(ctx, at.place())
 		if err != nil || !found {
 			return last, turns, results, err
 		}
 		last = ref
-		at.stage = api.StageSandbox
+		at.stage = schema.StageSandbox
 		if _, ref, found, err = d.Record.Lookup(ctx, at.place()); err != nil {
 			return last, turns, results, err
 		}

@@ -237,7 +237,7 @@ func (b *flowBench) calls(turns int) (rows []schema.ToolCallRow) {
 	record := commit.New(b.deps.Store)
 	for turn := range turns {
 		m, _, found, err := record.Lookup(b.t.Context(),
-			schema.At(b.scope.Run, 1, api.StageSandbox).WithTurn(turn).WithShard(0))
+			schema.At(b.scope.Run, 1, schema.StageSandbox).WithTurn(turn).WithShard(0))
 		require.NoError(b.t, err)
 		require.True(b.t, found)
 		made, err := commit.Rows[schema.ToolCallRow](b.t.Context(), record, m)
@@ -329,11 +329,11 @@ func TestTheSpansAndLinesOfAFlow(t *testing.T) {
 		case "episodes":
 			want = map[string]string{"run": b.scope.Run, "step": "1", "shard": "0", "attempt": "1"}
 		case "episodes > tool python":
-			want = map[string]string{"stage": api.StageSandbox, "turn": s.Attributes["turn"], "calls": "1",
+			want = map[string]string{"stage": schema.StageSandbox, "turn": s.Attributes["turn"], "calls": "1",
 				"trajectory": s.Attributes["trajectory"]}
 			require.Contains(t, []string{"0", "1"}, s.Attributes["turn"])
 		case "episodes > engine sample":
-			require.Equal(t, api.StageRollout, s.Attributes["stage"])
+			require.Equal(t, schema.StageRollout, s.Attributes["stage"])
 			require.Contains(t, []string{"0", "1", "2"}, s.Attributes["turn"])
 			require.NotEmpty(t, s.Attributes["trajectory"])
 			continue
@@ -359,7 +359,7 @@ func TestTheSpansAndLinesOfAFlow(t *testing.T) {
 		told++
 		require.Equal(t, b.scope.Run, of["run"], line)
 		require.Equal(t, 1.0, of["step"], line)
-		require.Equal(t, api.StageSandbox, of["stage"], line)
+		require.Equal(t, schema.StageSandbox, of["stage"], line)
 		require.Equal(t, 0.0, of["shard"], line)
 		require.Equal(t, 1.0, of["attempt"], line)
 		require.Contains(t, []any{0.0, 1.0}, of["turn"], line)

@@ -21,7 +21,7 @@ type GenerateRollouts struct{ *Deps }
 func (a GenerateRollouts) Execute(ctx context.Context, e *Env, in api.GenerateInput) (api.Generated, error) {
 	out := api.Generated{}
 	inputs := append([]schema.Ref{in.Prompts, in.Policy.Manifest}, in.Inputs()...)
-	s := spec{scope: in.Scope, stage: api.StageRollout, turn: in.Turn, shard: in.Shard, inputs: inputs}
+	s := spec{scope: in.Scope, stage: schema.StageRollout, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var held []*rollout.Episode
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)

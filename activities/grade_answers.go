@@ -27,7 +27,7 @@ func (a GradeAnswers) Execute(ctx context.Context, e *Env, in api.VerdictInput) 
 	return a.answer(ctx, e, a, in)
 }
 
-func (GradeAnswers) stage() string                { return api.StageGrade }
+func (GradeAnswers) stage() string                { return schema.StageGrade }
 func (GradeAnswers) asked(r *recipes.Recipe) bool { return r.Reward.Graded() }
 func (GradeAnswers) problems() bool               { return false }
 
@@ -65,9 +65,10 @@ func (a GradeAnswers) settle(ctx context.Context, g *grading.Grader, made schema
 
 // find refuses a replay if the questions were never asked.
 func (a GradeAnswers) find(ctx context.Context, r *replayed) error {
-	return PrepareReplay(a).findVerdicts(ctx, r, api.StageGrade, "reward.symbolic: step %d of run %s has committed no "+
-		"gradings, which a replay cannot make, for it needs the sandbox; run the recipe again, or import the file "+
-		"again, with --set reward.symbolic=true")
+	return PrepareReplay(a).findVerdicts(ctx, r, schema.StageGrade,
+		"reward.symbolic: step %d of run %s has committed no "+
+			"gradings, which a replay cannot make, for it needs the sandbox; run the recipe again, or import the file "+
+			"again, with --set reward.symbolic=true")
 }
 
 // Pairs that go to the sandbox before progress is reported.

@@ -129,19 +129,20 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 		}
 	}
 	rows := rollout.Rows{}
-	if rows.Turns, err = commit.Rows[schema.TurnRow](ctx, d.Record, ofStage(later, api.StageRollout)...); err != nil {
+	if rows.Turns, err = commit.Rows[schema.TurnRow](ctx, d.Record,
+		ofStage(later, schema.StageRollout)...); err != nil {
 		return nil, nil, err
 	}
 	if rows.Branches, err = commit.Rows[schema.BranchRow](ctx, d.Record,
-		ofStage(later, api.StageRollout)...); err != nil {
+		ofStage(later, schema.StageRollout)...); err != nil {
 		return nil, nil, err
 	}
 	if rows.Calls, err = commit.Rows[schema.ToolCallRow](ctx, d.Record,
-		ofStage(later, api.StageSandbox)...); err != nil {
+		ofStage(later, schema.StageSandbox)...); err != nil {
 		return nil, nil, err
 	}
 	if rows.Transitions, err = commit.Rows[schema.TransitionRow](ctx, d.Record,
-		ofStage(later, api.StageSandbox)...); err != nil {
+		ofStage(later, schema.StageSandbox)...); err != nil {
 		return nil, nil, err
 	}
 	episodes, err = loop.Advance(ctx, episodes, rows)

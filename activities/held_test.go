@@ -179,7 +179,7 @@ func TestStagesAreCommittedFromTheRewards(t *testing.T) {
 // A chain that does not reach turn 0 is damage and not an empty past.
 func TestAChainWithoutItsBeginningIsDamaged(t *testing.T) {
 	b := stepOf(t, nil, nil)
-	turn := commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(1).WithShard(0), []schema.TurnRow{})
+	turn := commitRows(b, schema.At("r", 1, schema.StageRollout).WithTurn(1).WithShard(0), []schema.TurnRow{})
 	_, err := b.deps.behind(t.Context(), api.Past{Last: turn}, nil)
 	require.ErrorContains(t, err, "names no earlier turn of its shard")
 }

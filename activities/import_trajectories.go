@@ -21,7 +21,7 @@ const shardGroups = 128
 // id already holds the import of another file.
 func (a ImportTrajectories) Execute(ctx context.Context, e *Env, in api.ImportInput) (api.Imported, error) {
 	out := api.Imported{}
-	s := spec{scope: in.Scope, stage: api.StageImport, turn: -1, shard: -1}
+	s := spec{scope: in.Scope, stage: schema.StageImport, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		tables, err := a.conversations(ctx, in)
 		if err != nil {
@@ -113,7 +113,7 @@ func (t imported) shards() ([]imported, error) {
 // shard commits one shard's prompts, turns and trajectories under one manifest.
 func (a ImportTrajectories) shard(ctx context.Context, scope api.Scope, number int,
 	tables imported) (api.ImportedShard, error) {
-	m, err := a.manifest(ctx, spec{scope: scope, stage: api.StageRollout, turn: 0, shard: number})
+	m, err := a.manifest(ctx, spec{scope: scope, stage: schema.StageRollout, turn: 0, shard: number})
 	if err != nil {
 		return api.ImportedShard{}, err
 	}
@@ -154,7 +154,7 @@ func asImported(rows []schema.TrajectoryRow) []schema.ImportedRow {
 
 // importedTrajectories reads the trajectories that an import committed with its turns.
 func (r records) importedTrajectories(ctx context.Context, past []schema.Manifest) ([]schema.TrajectoryRow, error) {
-	rows, err := commit.Rows[schema.ImportedRow](ctx, r.Record, ofStage(past, api.StageRollout)...)
+	rows, err := commit.Rows[schema.ImportedRow](ctx, r.Record, ofStage(past, schema.StageRollout)...)
 	if err != nil {
 		return nil, err
 	}

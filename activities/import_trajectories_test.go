@@ -123,7 +123,7 @@ func TestAnotherFileDoesNotGoOnWithAKilledImport(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	_, err := imports(b, chats(3, "yes"))
 	require.NoError(t, err)
-	require.NoError(t, b.deps.Store.Delete(t.Context(), schema.At("r", 1, api.StageImport).ManifestKey()))
+	require.NoError(t, b.deps.Store.Delete(t.Context(), schema.At("r", 1, schema.StageImport).ManifestKey()))
 	_, err = imports(b, chats(3, "no"))
 	require.ErrorContains(t, err, "run_id: run r holds shard 0 of another file's import")
 	requirePermanent(t, err)

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -27,7 +26,7 @@ func wholeTurns(ctx context.Context, r records, refs ...schema.Ref) ([]schema.Tu
 func branchesIn(ctx context.Context, r records, chain []schema.Ref) ([]schema.BranchRow, error) {
 	var turns []schema.Ref
 	for _, ref := range chain {
-		if isOfStage(ref, api.StageRollout) {
+		if isOfStage(ref, schema.StageRollout) {
 			turns = append(turns, ref)
 		}
 	}

@@ -76,7 +76,7 @@ func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench 
 	b := &stepBench{t: t, deps: deps, scope: api.Scope{Run: "r", Step: 1},
 		policy: api.PolicyRef{Digest: strings.Repeat("e", 64)}}
 	published(deps, b.policy.Digest)
-	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", api.StagePrepare),
+	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", schema.StagePrepare),
 		resolved, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	out, err := do(b, SelectPrompts{deps}.Execute, api.PromptsInput{Scope: b.scope})
@@ -163,15 +163,15 @@ func interactiveStep(t *testing.T, b, forgetful *stepBench, shared bool) {
 			byTurn[turn] = append(byTurn[turn], ref)
 		}
 	}
-	reward := b.stage(api.StageReward, -1, rewards...)
+	reward := b.stage(schema.StageReward, -1, rewards...)
 	for turn := range len(byTurn) {
-		turnStages = append(turnStages, b.stage(api.StageRollout, turn, byTurn[turn]...))
+		turnStages = append(turnStages, b.stage(schema.StageRollout, turn, byTurn[turn]...))
 	}
 	selected, err := do(b, Resample{b.deps}.Execute, b.rewarded(reward))
 	require.NoError(t, err)
-	in := b.rewarded(reward, api.StageRef{Stage: api.StageResample, Ref: selected.Manifest})
+	in := b.rewarded(reward, api.StageRef{Stage: schema.StageResample, Ref: selected.Manifest})
 	for _, ref := range turnStages {
-		in.Made = append(in.Made, api.StageRef{Stage: api.StageRollout, Ref: ref})
+		in.Made = append(in.Made, api.StageRef{Stage: schema.StageRollout, Ref: ref})
 	}
 	out, err := do(b, ComputeAdvantages{b.deps}.Execute, in)
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func (a JudgeAnswers) Execute(ctx context.Context, e *Env, in api.VerdictInput) 
 	return a.answer(ctx, e, a, in)
 }
 
-func (JudgeAnswers) stage() string                { return api.StageJudge }
+func (JudgeAnswers) stage() string                { return schema.StageJudge }
 func (JudgeAnswers) asked(r *recipes.Recipe) bool { return r.Reward.Judged() }
 func (JudgeAnswers) problems() bool               { return true }
 
@@ -66,7 +66,7 @@ func (a JudgeAnswers) settle(ctx context.Context, g *grading.Grader, made schema
 
 // find refuses a replay if the judge was never asked: a replay asks none.
 func (a JudgeAnswers) find(ctx context.Context, r *replayed) error {
-	return PrepareReplay(a).findVerdicts(ctx, r, api.StageJudge, "reward: step %d of run %s has committed no "+
+	return PrepareReplay(a).findVerdicts(ctx, r, schema.StageJudge, "reward: step %d of run %s has committed no "+
 		"judgements, which a replay cannot make, for it asks no judge; run the recipe again with --set "+
 		"reward.judge=server and a judge section")
 }

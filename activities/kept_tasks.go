@@ -22,7 +22,7 @@ func (d *Deps) preparedData(ctx context.Context, run string, recipe *recipes.Rec
 	if recipe.Data == nil {
 		return nil, nil
 	}
-	m, ref, found, err := d.Record.Lookup(ctx, schema.AtInit(run, api.StageData))
+	m, ref, found, err := d.Record.Lookup(ctx, schema.AtInit(run, schema.StageData))
 	if err != nil {
 		return nil, err
 	}

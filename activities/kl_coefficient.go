@@ -23,11 +23,11 @@ func (r records) klCoefficient(ctx context.Context, w *draft, scope api.Scope,
 	if err != nil {
 		return 0, err
 	}
-	if !found || len(head.Stages[api.StageAdvantage]) == 0 {
+	if !found || len(head.Stages[schema.StageAdvantage]) == 0 {
 		return 0, refuse(api.FailCorrupt,
 			"the coefficient of loss.kl follows from step %d, which has committed no advantages", scope.Step-1)
 	}
-	ref := head.Stages[api.StageAdvantage][0]
+	ref := head.Stages[schema.StageAdvantage][0]
 	m, err := r.Record.Read(ctx, ref)
 	if err != nil {
 		return 0, err

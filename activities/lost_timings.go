@@ -27,11 +27,11 @@ func (a RecordTimings) adoptedTimes(ctx context.Context, in api.RecordTimingsInp
 	if err != nil {
 		return nil, err
 	}
-	recorded, err := a.recordedByShards(ctx, in, head.Generations[api.StageReward])
+	recorded, err := a.recordedByShards(ctx, in, head.Generations[schema.StageReward])
 	if err != nil {
 		return nil, err
 	}
-	adopted := api.Timing{Stage: api.StageCommit, Shard: -1, Turn: -1, Start: this.Start, End: this.Start,
+	adopted := api.Timing{Stage: stages.Commit, Shard: -1, Turn: -1, Start: this.Start, End: this.Start,
 		Attempt: this.Attempt, Host: this.Host, Adopted: true}
 	out := []api.Timing{adopted} // the stage commit made the others' manifests, and has none itself
 	for _, stage := range stages.InStep() {

@@ -92,7 +92,7 @@ func TestRunsStartFromModels(t *testing.T) {
 	b := &bench{store: objects, record: commit.New(objects), deps: deps}
 	_, err = b.train(t, workflows.TrainRunInput{Run: "local", Recipe: "quickstart", Set: from(folder)})
 	require.NoError(t, err)
-	warm, _, found, err := deps.Record.Lookup(t.Context(), schema.AtInit("local", api.StageWarmStart))
+	warm, _, found, err := deps.Record.Lookup(t.Context(), schema.AtInit("local", schema.StageWarmStart))
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, digest, warm.Checkpoint.Digest)

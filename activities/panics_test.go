@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
 
@@ -31,7 +32,7 @@ func (s exploding) PutIfAbsent(ctx context.Context, key string, data []byte) err
 
 // A panic in a stage that an activity runs within itself fails the attempt, and says which stage it was.
 func TestAPanicInAPartFailsItsAttempt(t *testing.T) {
-	for _, stage := range []string{api.StageRollout, api.StageAssemble, api.StageReward} {
+	for _, stage := range []string{schema.StageRollout, schema.StageAssemble, schema.StageReward} {
 		b := episodesOf(t, 1)
 		b.on(exploding{b.deps.Store, stage})
 		_, err := b.run()

@@ -36,12 +36,12 @@ func before(m schema.Manifest) (schema.Ref, error) {
 
 // inRollout reports whether a place is a turn or its tool calls.
 func inRollout(p schema.Place) bool {
-	return p.Stage == api.StageRollout || p.Stage == api.StageSandbox
+	return p.Stage == schema.StageRollout || p.Stage == schema.StageSandbox
 }
 
 // inTurns is the position of a place among the turns of a shard: a turn's tool calls follow the turn.
 func inTurns(p schema.Place) int {
-	if p.Stage == api.StageSandbox {
+	if p.Stage == schema.StageSandbox {
 		return 2*p.Turn + 1
 	}
 	return 2 * p.Turn
@@ -60,7 +60,7 @@ func (r records) behind(ctx context.Context, past api.Past, known func(schema.Re
 			return nil, err
 		}
 		chain = append(chain, m)
-		if m.Stage == api.StageRollout && m.Turn == 0 {
+		if m.Stage == schema.StageRollout && m.Turn == 0 {
 			break
 		}
 		if ref, err = before(m); err != nil {
@@ -79,7 +79,7 @@ func (r records) turnRefs(ctx context.Context, assembled schema.Ref) ([]schema.R
 	}
 	var out []schema.Ref
 	for _, ref := range chain {
-		if isOfStage(ref, api.StageRollout) {
+		if isOfStage(ref, schema.StageRollout) {
 			out = append(out, ref)
 		}
 	}
@@ -119,7 +119,7 @@ func (r records) transitions(ctx context.Context, assembled ...schema.Ref) (rows
 		}
 		branches = append(branches, own...)
 		for _, ref := range chain {
-			if isOfStage(ref, api.StageSandbox) {
+			if isOfStage(ref, schema.StageSandbox) {
 				made = append(made, ref)
 			}
 		}

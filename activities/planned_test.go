@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // A recipe that leaves open what a run needs is refused for good, with all that is missing, before anything is
@@ -45,7 +46,7 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
 	judged, err := replaying.Recipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"},
-		[]string{api.StageReward})
+		[]string{schema.StageReward})
 	require.NoError(t, err)
 	require.ErrorContains(t, built(judged), "judge: is required, for the reward prs_long asks a judge")
 }

@@ -16,7 +16,7 @@ func (r records) policyAfter(ctx context.Context, run string, step int) (m schem
 	out.Step = step
 	found := false
 	if step == 0 {
-		m, out.Manifest, found, err = r.Record.Lookup(ctx, schema.AtInit(run, api.StageWarmStart))
+		m, out.Manifest, found, err = r.Record.Lookup(ctx, schema.AtInit(run, schema.StageWarmStart))
 	} else {
 		m, out.Manifest, found, err = r.updateOf(ctx, run, step)
 	}
@@ -54,10 +54,10 @@ func (r records) reference(ctx context.Context, scope api.Scope, recipe *recipes
 func (r records) updateOf(ctx context.Context, run string, step int) (m schema.Manifest, ref schema.Ref, found bool,
 	err error) {
 	head, _, found, err := r.Record.Head(ctx, run, strconv.Itoa(step))
-	if err != nil || !found || len(head.Stages[api.StageUpdate]) == 0 {
+	if err != nil || !found || len(head.Stages[schema.StageUpdate]) == 0 {
 		return m, ref, false, err
 	}
-	ref = head.Stages[api.StageUpdate][0]
+	ref = head.Stages[schema.StageUpdate][0]
 	m, err = r.Record.Read(ctx, ref)
 	return m, ref, err == nil, err
 }

@@ -20,7 +20,7 @@ type PrepareData struct{ *Deps }
 // Execute refuses a recipe whose filters drop every task.
 func (a PrepareData) Execute(ctx context.Context, e *Env, in api.DataInput) (api.DataPrepared, error) {
 	out := api.DataPrepared{}
-	s := spec{scope: in.Scope, stage: api.StageData, turn: -1, shard: -1}
+	s := spec{scope: in.Scope, stage: schema.StageData, turn: -1, shard: -1}
 	if in.Candidates != (schema.Ref{}) {
 		s.inputs = []schema.Ref{in.Candidates, in.Answers}
 	}

@@ -60,7 +60,7 @@ func (a PrepareRun) findLatest(ctx context.Context, in *api.PrepareInput, commit
 		in.Evaluates, err = evaluates(*in, committed)
 		return err
 	}
-	place := schema.AtInit(in.LatestOf, api.StagePrepare)
+	place := schema.AtInit(in.LatestOf, schema.StagePrepare)
 	_, ref, prepared, err := a.Record.Lookup(ctx, place)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ const (
 // cannot be replayed, and damaged inputs, before anything is written.
 func (a PrepareReplay) Execute(ctx context.Context, e *Env, in api.ReplayInput) (api.ReplayPrepared, error) {
 	out := api.ReplayPrepared{}
-	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
 	at := api.Scope{Run: in.Run, Step: in.Step}
 	err := a.tracked(ctx, e, at, &timing, func(ctx context.Context, p *progress) error {
 		return a.prepare(ctx, in, &out, p)
@@ -56,7 +56,7 @@ func (a PrepareReplay) prepare(ctx context.Context, in api.ReplayInput, out *api
 	if err := a.readInputs(ctx, plan, p); err != nil {
 		return err
 	}
-	if plan.Has(api.StageResample) {
+	if plan.Has(schema.StageResample) {
 		out.Chain = selection.Chain(recipe, 0).String()
 	}
 	return a.claim(ctx, in, plan, recipe, out)
@@ -83,7 +83,7 @@ func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api
 	if err := implemented(recipe.Name, recipe.Planned()); err != nil { // a replay asks no judge, so it needs none
 		return nil, nil, err
 	}
-	if !plan.Has(api.StageReward) {
+	if !plan.Has(schema.StageReward) {
 		return plan, recipe, nil
 	}
 	r := &replayed{in: in, plan: plan, before: &base.recipe, recipe: recipe, out: out}
@@ -128,7 +128,7 @@ func (a PrepareReplay) adoptClaim(ctx context.Context, made *replaying.Made, cla
 // before. What the reward reads depends on the replay's recipe too, which is not known yet: see verdict.find.
 func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
 	for _, stage := range p.Stages {
-		if stage == api.StageReward {
+		if stage == schema.StageReward {
 			if err := a.findTrajectories(ctx, p, out); err != nil {
 				return err
 			}
@@ -177,8 +177,8 @@ func (a PrepareReplay) findReads(ctx context.Context, p *replaying.Plan, stage s
 
 // findExcluded finds the shards that the step skipped, if resample is replayed.
 func (a PrepareReplay) findExcluded(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
-	before := p.Made.Refs[api.StageResample]
-	if !p.Has(api.StageResample) || len(before) == 0 {
+	before := p.Made.Refs[schema.StageResample]
+	if !p.Has(schema.StageResample) || len(before) == 0 {
 		return nil
 	}
 	m, err := a.Record.Read(ctx, before[0])
@@ -188,14 +188,14 @@ func (a PrepareReplay) findExcluded(ctx context.Context, p *replaying.Plan, out 
 	if out.Excluded, err = excludedShards(m); err != nil || len(out.Excluded) == 0 {
 		return err
 	}
-	ref, err := p.Made.One(api.StagePrompts, api.StageResample)
-	out.Made = append(out.Made, api.StageRef{Stage: api.StagePrompts, Ref: ref})
+	ref, err := p.Made.One(schema.StagePrompts, schema.StageResample)
+	out.Made = append(out.Made, api.StageRef{Stage: schema.StagePrompts, Ref: ref})
 	p.Read(schema.Prompts, ref)
 	return err
 }
 
 func (a PrepareReplay) findTrajectories(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
-	ref, err := p.Made.One(api.StageAssemble, api.StageReward)
+	ref, err := p.Made.One(schema.StageAssemble, schema.StageReward)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (a PrepareReplay) findTrajectories(ctx context.Context, p *replaying.Plan, 
 	p.Read(schema.Trajectories, ref)
 	c, err := a.config(ctx, p.Made.Recipe)
 	if err == nil && c.recipe.Environment.Declaration().Interactive {
-		p.Read(schema.Transitions, p.Made.Refs[api.StageSandbox]...)
+		p.Read(schema.Transitions, p.Made.Refs[schema.StageSandbox]...)
 	}
 	return err
 }
@@ -310,7 +310,7 @@ func (a PrepareReplay) claim(ctx context.Context, in api.ReplayInput, p *replayi
 
 func (a PrepareReplay) claimOf(ctx context.Context, in api.ReplayInput, p *replaying.Plan, recipe []byte,
 	out *api.ReplayPrepared) (schema.Manifest, error) {
-	place := schema.At(in.Run, in.Step, api.StageReplay).WithGen(out.Gen)
+	place := schema.At(in.Run, in.Step, schema.StageReplay).WithGen(out.Gen)
 	m := schema.NewManifest(place, a.Code, schema.Digest(recipe))
 	shard, err := a.Record.Shard(ctx, place, schema.Documents, recipe, 1)
 	if err != nil {

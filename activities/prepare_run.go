@@ -25,7 +25,7 @@ type PrepareRun struct{ *Deps }
 // Execute fails for good if the recipe is bad; the error lists all its faults.
 func (a PrepareRun) Execute(ctx context.Context, e *Env, in api.PrepareInput) (api.Prepared, error) {
 	out := api.Prepared{}
-	timing := api.Timing{Stage: api.StagePrepare, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: schema.StagePrepare, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, atInit(in.Run), &timing, func(ctx context.Context, p *progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
@@ -36,7 +36,7 @@ func (a PrepareRun) Execute(ctx context.Context, e *Env, in api.PrepareInput) (a
 func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.Prepared, p *progress) error {
 	// a run that continues reads its record from the store, which may have been damaged or repaired
 	a.Record.Forget(in.Run)
-	place := schema.AtInit(in.Run, api.StagePrepare)
+	place := schema.AtInit(in.Run, schema.StagePrepare)
 	committed, ref, found, err := a.Record.Lookup(ctx, place)
 	if err != nil {
 		return err

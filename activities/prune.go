@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/store"
 )
 
@@ -38,7 +39,7 @@ const mostCarried = 4000
 // Execute prunes for the scope's step. A second attempt repeats the work of the first and ends in the same state.
 func (a PruneCheckpoints) Execute(ctx context.Context, e *Env, in api.PruneInput) (api.Pruned, error) {
 	out := api.Pruned{}
-	timing := api.Timing{Stage: api.StagePrune, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: stages.Prune, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -46,7 +47,7 @@ func (a PruneCheckpoints) Execute(ctx context.Context, e *Env, in api.PruneInput
 		}
 		out.Steps, out.Retention, err = a.prune(ctx, in, recipe, p.set)
 		if err != nil {
-			return fmt.Errorf("%s: %w", api.StagePrune, err)
+			return fmt.Errorf("%s: %w", stages.Prune, err)
 		}
 		return nil
 	})
@@ -258,7 +259,7 @@ func (p *pruning) evaluations(ctx context.Context, now int) error {
 		return nil
 	}
 	for step := 1; step < now; step++ {
-		m, _, found, err := p.records.Record.Lookup(ctx, schema.At(p.run, step, api.StageEvaluate))
+		m, _, found, err := p.records.Record.Lookup(ctx, schema.At(p.run, step, schema.StageEvaluate))
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func (a PublishPolicy) Execute(ctx context.Context, e *Env, in api.PublishInput)
 	if err != nil {
 		return out, classify(err)
 	}
-	s := spec{scope: in.Scope, stage: api.StagePublish, turn: -1, shard: -1, inputs: inputs}
+	s := spec{scope: in.Scope, stage: schema.StagePublish, turn: -1, shard: -1, inputs: inputs}
 	err = execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -42,7 +42,7 @@ func (a PublishPolicy) Execute(ctx context.Context, e *Env, in api.PublishInput)
 	if e.progress == nil {
 		defer heartbeats(ctx, &progress{})() // reading the head's manifests may take longer than the heartbeat timeout
 	}
-	stages := append(in.Stages, api.StageRef{Stage: api.StagePublish, Ref: out.Manifest})
+	stages := append(in.Stages, api.StageRef{Stage: schema.StagePublish, Ref: out.Manifest})
 	err = a.commitHead(ctx, in.Scope, stages)
 	out.Timing.End = time.Now().UnixMicro()
 	return out, ownLimit(ctx, classify(err))
@@ -52,7 +52,7 @@ func (a PublishPolicy) Execute(ctx context.Context, e *Env, in api.PublishInput)
 // names an evaluation, so the next step's head leads to it through the publication.
 func (a PublishPolicy) published(ctx context.Context, in api.PublishInput) ([]schema.Ref, error) {
 	inputs := []schema.Ref{in.Policy.Manifest}
-	before := spec{scope: in.Scope, stage: api.StageEvaluate, turn: -1, shard: -1}
+	before := spec{scope: in.Scope, stage: schema.StageEvaluate, turn: -1, shard: -1}
 	before.scope.Gen = 0
 	if before.scope.Step--; before.scope.Step == 0 {
 		before.scope.Step = api.InitStep

@@ -49,5 +49,5 @@ func (d *Deps) again(ctx context.Context, scope api.Scope, before schema.Manifes
 // shard without calls has no stage sandbox.
 func needed(read stages.Read) bool {
 	declared, _ := stages.Of(read.Stage)
-	return !declared.Optional() && read.Stage != api.StageSandbox
+	return !declared.Optional() && read.Stage != schema.StageSandbox
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // Stages of measured times, each with its own place for manifests.
@@ -31,7 +32,7 @@ type RecordTimings struct{ *Deps }
 // Execute commits one row for each activity execution.
 func (a RecordTimings) Execute(ctx context.Context, e *Env, in api.RecordTimingsInput) (api.TimingsRecorded, error) {
 	out := api.TimingsRecorded{}
-	timing := api.Timing{Stage: api.StageTimings, Shard: -1, Turn: -1}
+	timing := api.Timing{Stage: stages.Timings, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *progress) (err error) {
 		if in.Lost {
 			if in.Timings, err = a.adoptedTimes(ctx, in, timing); err != nil {
@@ -161,7 +162,7 @@ func (a RecordTimings) ofStep(ctx context.Context, in api.RecordTimingsInput, be
 		return nil, err
 	}
 	if found {
-		gen = head.Generations[api.StageReward]
+		gen = head.Generations[schema.StageReward]
 	}
 	return append(before, measuredIn(in, gen)...), nil
 }
@@ -174,11 +175,11 @@ func measuredIn(in api.RecordTimingsInput, gen int) []schema.Place {
 	here, scored := map[int]bool{}, map[int]bool{}
 	for _, t := range in.Timings {
 		switch t.Stage {
-		case api.StageSandbox:
+		case schema.StageSandbox:
 			out = append(out, at.WithTurn(t.Turn).WithShard(t.Shard))
-		case api.StageRollout:
+		case schema.StageRollout:
 			here[t.Shard] = true
-		case api.StageReward:
+		case schema.StageReward:
 			scored[t.Shard] = true
 		}
 	}

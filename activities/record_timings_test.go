@@ -34,7 +34,7 @@ func TestCallsTimesAreThereOnceTheirStageIs(t *testing.T) {
 			committed = append(committed, place.Stage)
 		}
 	}
-	times, stage := slices.Index(committed, "timings_calls"), slices.Index(committed, api.StageSandbox)
+	times, stage := slices.Index(committed, "timings_calls"), slices.Index(committed, schema.StageSandbox)
 	require.True(t, 0 <= times && times < stage, "%v", committed)
 }
 
@@ -124,8 +124,8 @@ func TestMeasuredTimesNameTheEarlierOnes(t *testing.T) {
 	b, _ := callingBench(t, &printer{})
 	first, tools := firstTurn(t, b)
 	rolledOut := []api.Timing{first.Timing, tools.Timing}
-	scored := api.Timing{Stage: api.StageReward, Turn: -1}
-	other := api.Timing{Stage: api.StagePublish, Shard: -1, Turn: -1}
+	scored := api.Timing{Stage: schema.StageReward, Turn: -1}
+	other := api.Timing{Stage: schema.StagePublish, Shard: -1, Turn: -1}
 	record := func(step int, part string, shard *int, timings ...api.Timing) {
 		t.Helper()
 		in := api.RecordTimingsInput{Scope: b.scope, Part: part, Shard: shard, Timings: timings}
@@ -163,7 +163,7 @@ func TestMeasuredTimesNameThoseOfShards(t *testing.T) {
 	require.Equal(t, []schema.Ref{b.there(schema.At("r", 1, "timings_calls").WithTurn(0).WithShard(0).WithGen(1))},
 		b.named(at))
 
-	scored := schema.NewManifest(schema.At("r", 1, api.StageReward).WithGen(1), b.deps.Code, b.deps.Code)
+	scored := schema.NewManifest(schema.At("r", 1, schema.StageReward).WithGen(1), b.deps.Code, b.deps.Code)
 	scored.Inputs = []schema.Ref{b.scope.Config}
 	_, ref, _, err := b.deps.Record.Commit(t.Context(), scored)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestMeasuredTimesNameThoseOfShards(t *testing.T) {
 	require.NoError(t, err)
 	_, _, _, err = b.deps.Record.CommitHead(t.Context(), head)
 	require.NoError(t, err)
-	in.Shard, in.Gen, in.Timings = nil, 0, []api.Timing{{Stage: api.StageReward, Turn: -1}}
+	in.Shard, in.Gen, in.Timings = nil, 0, []api.Timing{{Stage: schema.StageReward, Turn: -1}}
 	_, err = do(b, RecordTimings{b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, []schema.Ref{b.there(at)}, b.named(schema.At("r", 1, "timings_step")))

@@ -18,7 +18,7 @@ import (
 
 // findResults finds the results of the user's function that a reward reads, or the problems with which it is called.
 func (a PrepareReplay) findResults(ctx context.Context, r *replayed) (err error) {
-	refs := r.plan.Made.Refs[api.StageFunction]
+	refs := r.plan.Made.Refs[schema.StageFunction]
 	f, _ := r.recipe.Function()
 	was, had := r.before.Function()
 	same := len(refs) > 0 && had && reflect.DeepEqual(f, was)
@@ -28,17 +28,17 @@ func (a PrepareReplay) findResults(ctx context.Context, r *replayed) (err error)
 		}
 	}
 	if same {
-		return a.findVerdicts(ctx, r, api.StageFunction, "")
+		return a.findVerdicts(ctx, r, schema.StageFunction, "")
 	}
 	if err := implemented(r.recipe.Name, r.recipe.Unset()); err != nil {
 		return err
 	}
-	if r.out.Problems, err = r.plan.Made.One(api.StagePrompts, api.StageFunction); err != nil {
+	if r.out.Problems, err = r.plan.Made.One(schema.StagePrompts, schema.StageFunction); err != nil {
 		return err
 	}
 	r.plan.Read(schema.Prompts, r.out.Problems)
 	for _, ref := range refs {
-		r.out.Before = append(r.out.Before, api.StageRef{Stage: api.StageFunction, Ref: ref})
+		r.out.Before = append(r.out.Before, api.StageRef{Stage: schema.StageFunction, Ref: ref})
 	}
 	return a.replayConfirmed(ctx, r.in, r.before, r.recipe)
 }

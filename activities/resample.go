@@ -20,10 +20,10 @@ type Resample struct{ *Deps }
 // excluded, by itself or with its shard, gets a row with the reason and without a reward.
 func (a Resample) Execute(ctx context.Context, e *Env, in api.StageInput) (api.Resampled, error) {
 	out := api.Resampled{}
-	scored := in.Made.One(api.StageReward)
-	s := spec{scope: in.Scope, stage: api.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{scored}}
+	scored := in.Made.One(schema.StageReward)
+	s := spec{scope: in.Scope, stage: schema.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{scored}}
 	if len(in.Excluded) > 0 {
-		s.inputs = append(s.inputs, in.Made.One(api.StagePrompts))
+		s.inputs = append(s.inputs, in.Made.One(schema.StagePrompts))
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
@@ -74,7 +74,7 @@ func (a Resample) skipped(ctx context.Context, in api.StageInput,
 	if len(in.Excluded) == 0 {
 		return nil, nil
 	}
-	prompts, err := read[schema.PromptRow](ctx, a.records, in.Made.One(api.StagePrompts))
+	prompts, err := read[schema.PromptRow](ctx, a.records, in.Made.One(schema.StagePrompts))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (a Resample) addFacts(ctx context.Context, w *draft, in api.StageInput, rec
 	if !selection.ReadsFacts(recipe) {
 		return nil
 	}
-	assembled, err := a.madeFrom(ctx, in.Made.One(api.StageReward), api.StageAssemble)
+	assembled, err := a.madeFrom(ctx, in.Made.One(schema.StageReward), schema.StageAssemble)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (b *stepBench) rewardShard(shard int, excluded map[string]string) schema.Re
 			rows = append(rows, r)
 		}
 	}
-	place := schema.At("r", 1, api.StageReward).WithShard(shard)
+	place := schema.At("r", 1, schema.StageReward).WithShard(shard)
 	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
 	require.NoError(b.t, put(b.t.Context(), w, rows))
 	if len(gone) > 0 {
@@ -54,7 +54,7 @@ func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	first, second := schema.TrajectoryID(1, 0, 0), schema.TrajectoryID(1, 0, 2)
 	whole := b.rewardShard(1, nil)
-	rewards := b.stage(api.StageReward, -1,
+	rewards := b.stage(schema.StageReward, -1,
 		b.rewardShard(0, map[string]string{first: "engine: panicked: x", second: "sandbox: y"}), whole)
 	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
@@ -83,9 +83,9 @@ func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
 
 func TestResampleWithoutASkippedShard(t *testing.T) {
 	b := stepOf(t, nil, nil)
-	rewards := b.stage(api.StageReward, -1, b.rewardShard(1, nil))
-	in := b.rewarded(rewards, api.StageRef{Stage: api.StagePrompts, Ref: b.prompts})
-	in.Excluded = []api.ExcludedShard{{Shard: 0, Stage: api.StageSandbox,
+	rewards := b.stage(schema.StageReward, -1, b.rewardShard(1, nil))
+	in := b.rewarded(rewards, api.StageRef{Stage: schema.StagePrompts, Ref: b.prompts})
+	in.Excluded = []api.ExcludedShard{{Shard: 0, Stage: schema.StageSandbox,
 		Reason: "no usable python interpreter\ntried: a, b"}}
 	out, err := do(b, Resample{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -109,10 +109,10 @@ func TestResampleWithoutASkippedShard(t *testing.T) {
 	require.JSONEq(t, `[{"shard": 0, "stage": "sandbox", "reason": "no usable python interpreter\ntried: a, b"}]`,
 		m.Note[schema.NoteExcludedShards])
 
-	turns := b.stage(api.StageRollout, 0, b.turnShard(1))
+	turns := b.stage(schema.StageRollout, 0, b.turnShard(1))
 	batch, err := do(b, ComputeAdvantages{b.deps}.Execute,
-		b.rewarded(rewards, api.StageRef{Stage: api.StageRollout, Ref: turns},
-			api.StageRef{Stage: api.StageResample, Ref: out.Manifest}))
+		b.rewarded(rewards, api.StageRef{Stage: schema.StageRollout, Ref: turns},
+			api.StageRef{Stage: schema.StageResample, Ref: out.Manifest}))
 	require.NoError(t, err)
 	require.Equal(t, 8, batch.Rows, "4 rows of each group that is left")
 }
@@ -129,7 +129,7 @@ func (b *stepBench) turnShard(shard int) schema.Ref {
 			})
 		}
 	}
-	return commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(shard), rows)
+	return commitRows(b, schema.At("r", 1, schema.StageRollout).WithTurn(0).WithShard(shard), rows)
 }
 
 // The same remaining trajectories are selected whether a shard's trajectories are missing because the shard was
@@ -142,7 +142,8 @@ func TestResampleOfTheOthersIsTheSame(t *testing.T) {
 		for shard := benchShards - shards; shard < benchShards; shard++ {
 			parts = append(parts, b.rewardShard(shard, excluded))
 		}
-		in := b.rewarded(b.stage(api.StageReward, -1, parts...), api.StageRef{Stage: api.StagePrompts, Ref: b.prompts})
+		in := b.rewarded(b.stage(schema.StageReward, -1, parts...),
+			api.StageRef{Stage: schema.StagePrompts, Ref: b.prompts})
 		in.Excluded = skip
 		out, err := do(b, Resample{b.deps}.Execute, in)
 		require.NoError(t, err)
@@ -156,7 +157,7 @@ func TestResampleOfTheOthersIsTheSame(t *testing.T) {
 	}
 	whole := selected(2, nil)
 	require.Len(t, whole, 2*benchSamples)
-	require.Equal(t, whole, selected(1, nil, api.ExcludedShard{Shard: 0, Stage: api.StageRollout, Reason: "lost"}))
+	require.Equal(t, whole, selected(1, nil, api.ExcludedShard{Shard: 0, Stage: schema.StageRollout, Reason: "lost"}))
 	all := map[string]string{}
 	for group := range 2 {
 		for sample := range benchSamples {
@@ -169,7 +170,7 @@ func TestResampleOfTheOthersIsTheSame(t *testing.T) {
 func TestResampleRefuses(t *testing.T) {
 	skip := func(shards ...int) (out []api.ExcludedShard) {
 		for _, s := range shards {
-			out = append(out, api.ExcludedShard{Shard: s, Stage: api.StageRollout, Reason: "lost"})
+			out = append(out, api.ExcludedShard{Shard: s, Stage: schema.StageRollout, Reason: "lost"})
 		}
 		return out
 	}
@@ -202,15 +203,15 @@ func TestResampleRefuses(t *testing.T) {
 				parts = append(parts, b.rewardShard(shard, tt.excluded))
 			}
 			in := api.StageInput{Scope: b.scope, Excluded: tt.skip,
-				Made: api.Made{{Stage: api.StagePrompts, Ref: b.prompts}}}
+				Made: api.Made{{Stage: schema.StagePrompts, Ref: b.prompts}}}
 			if len(parts) > 0 {
-				in.Made = append(in.Made, api.StageRef{Stage: api.StageReward,
-					Ref: b.stage(api.StageReward, -1, parts...)})
+				in.Made = append(in.Made, api.StageRef{Stage: schema.StageReward,
+					Ref: b.stage(schema.StageReward, -1, parts...)})
 			}
 			_, err := do(b, Resample{b.deps}.Execute, in)
 			require.ErrorContains(t, err, tt.text)
 			require.ErrorContains(t, err, "type: "+api.FailRefused)
-			_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, api.StageResample))
+			_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, schema.StageResample))
 			require.NoError(t, err)
 			require.False(t, found, "nothing is committed")
 		})

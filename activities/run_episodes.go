@@ -9,6 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // RunEpisodes takes one shard from its prompts to its rewards in one activity, for recipes with rollout.mode
@@ -51,7 +52,7 @@ type shardRun struct {
 func (s *shardRun) begin(r *runner) *trace.Span {
 	ctx := s.deps.tracer.Step(r.ctx, s.in.Run, s.in.Step, s.in.Gen)
 	ctx, span := trace.Start(ctx, "episodes", whereabouts(s.in.Scope, r.own)...)
-	r.ctx = logs.With(ctx, append(trace.IDs(ctx), slog.String("stage", api.StageRollout))...)
+	r.ctx = logs.With(ctx, append(trace.IDs(ctx), slog.String("stage", schema.StageRollout))...)
 	return span
 }
 

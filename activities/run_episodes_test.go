@@ -107,7 +107,7 @@ func TestEpisodesRecordTheirTimes(t *testing.T) {
 	out, err := do(b.stepBench, RunEpisodes{b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Empty(t, out.Timings)
-	require.Equal(t, []string{api.StageRollout, api.StageSandbox, api.StageAssemble, api.StageReward},
+	require.Equal(t, []string{schema.StageRollout, schema.StageSandbox, schema.StageAssemble, schema.StageReward},
 		[]string{out.Busy[0].Stage, out.Busy[1].Stage, out.Busy[2].Stage, out.Busy[3].Stage})
 	require.Len(t, out.Busy[0].Times, 3)
 	place := schema.At(b.scope.Run, 1, timingsStep).WithShard(0)
@@ -124,7 +124,8 @@ func TestEpisodesNameThePartThatFails(t *testing.T) {
 	b := episodesOf(t, 3)
 	b.on(faults.New(b.deps.Store, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=1/sandbox/turn=1"}))
 	_, err := b.run()
-	require.Equal(t, api.FailedPart{Stage: api.StageSandbox, Turn: 1, Activity: api.ExecuteToolCalls}, partOf(t, err))
+	require.Equal(t, api.FailedPart{Stage: schema.StageSandbox, Turn: 1, Activity: api.ExecuteToolCalls}, partOf(t,
+		err))
 
 	b = episodesOf(t, 3)
 	b.scope.Config = schema.Ref{Key: b.scope.Config.Key, Digest: strings.Repeat("0", 64)}
@@ -163,7 +164,8 @@ func TestAStageWithinEpisodesHasALimit(t *testing.T) {
 	_, err := do(b, RunEpisodes{b.deps}.Execute, in)
 	<-engine.entered
 	require.ErrorContains(t, err, "no result in 200ms")
-	require.Equal(t, api.FailedPart{Stage: api.StageRollout, Turn: 0, Activity: api.GenerateRollouts}, partOf(t, err))
+	require.Equal(t, api.FailedPart{Stage: schema.StageRollout, Turn: 0, Activity: api.GenerateRollouts}, partOf(t,
+		err))
 	var app *temporal.ApplicationError
 	require.True(t, errors.As(err, &app) && app.Type() == api.FailTimeout && !app.NonRetryable())
 }

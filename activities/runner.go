@@ -76,7 +76,7 @@ func (r *runner) Run(c step.Call, out api.Result) error {
 
 // took keeps the measured time of a stage. That of the first one includes what the activity did before it.
 func (r *runner) took(stage string, t api.Timing) {
-	if stage == api.StageTimings {
+	if stage == stages.Timings {
 		return
 	}
 	if !r.measured {

@@ -16,7 +16,7 @@ import (
 // publishAfter commits the policy after a step and the step's head.
 func (b *stepBench) publishAfter(step int, digest string) api.PolicyRef {
 	b.t.Helper()
-	place := schema.At(b.scope.Run, step, api.StageUpdate)
+	place := schema.At(b.scope.Run, step, schema.StageUpdate)
 	m := schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))
 	m.Inputs = []schema.Ref{b.scope.Config}
 	m.Checkpoint = &schema.Checkpoint{Prefix: place.CheckpointPrefix("v"), Digest: digest,
@@ -26,7 +26,7 @@ func (b *stepBench) publishAfter(step int, digest string) api.PolicyRef {
 	require.NoError(b.t, err)
 	scope := b.scope
 	scope.Step = step
-	require.NoError(b.t, b.deps.commitHead(b.t.Context(), scope, []api.StageRef{{Stage: api.StageUpdate, Ref: ref}}))
+	require.NoError(b.t, b.deps.commitHead(b.t.Context(), scope, []api.StageRef{{Stage: schema.StageUpdate, Ref: ref}}))
 	return api.PolicyRef{Manifest: ref, Digest: digest, Step: step}
 }
 

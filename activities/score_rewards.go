@@ -24,7 +24,7 @@ type ScoreRewards struct{ *Deps }
 // instead.
 func (a ScoreRewards) Execute(ctx context.Context, e *Env, in api.ScoreInput) (api.Scored, error) {
 	out := api.Scored{}
-	s := spec{scope: in.Scope, stage: api.StageReward, turn: -1, shard: in.Shard,
+	s := spec{scope: in.Scope, stage: schema.StageReward, turn: -1, shard: in.Shard,
 		inputs: append([]schema.Ref{in.Trajectories}, in.Verdicts...)}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
@@ -119,7 +119,8 @@ func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 // again is Deps.again for a shard of this stage.
 func (a ScoreRewards) again(ctx context.Context, scope api.Scope, before schema.Manifest) (schema.Ref, error) {
 	inputs := before.Inputs[1:]
-	if len(inputs) == 0 || !readsOnly(inputs[1:], api.StageGrade, api.StageJudge, api.StageFunction, api.StageSandbox) {
+	if len(inputs) == 0 || !readsOnly(inputs[1:], schema.StageGrade, schema.StageJudge, schema.StageFunction,
+		schema.StageSandbox) {
 		return schema.Ref{}, errOtherInputs
 	}
 	recipe, err := a.recipe(ctx, scope)
@@ -131,7 +132,7 @@ func (a ScoreRewards) again(ctx context.Context, scope api.Scope, before schema.
 	}
 	in := api.ScoreInput{Scope: scope, Shard: before.Shard, Trajectories: inputs[0]}
 	for _, ref := range inputs[1:] {
-		if !isOfStage(ref, api.StageSandbox) { // the activity finds transitions itself
+		if !isOfStage(ref, schema.StageSandbox) { // the activity finds transitions itself
 			in.Verdicts = append(in.Verdicts, ref)
 		}
 	}

@@ -20,7 +20,7 @@ const mostAnswerShards = 1000
 // Execute refuses a recipe whose other filters drop every task.
 func (a SelectCandidates) Execute(ctx context.Context, e *Env, in api.Scope) (api.Candidates, error) {
 	out := api.Candidates{}
-	s := spec{scope: in, stage: api.StageCandidates, turn: -1, shard: -1}
+	s := spec{scope: in, stage: schema.StageCandidates, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in)
 		if err != nil {

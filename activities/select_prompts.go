@@ -19,7 +19,7 @@ type SelectPrompts struct{ *Deps }
 // Execute commits one row for each group, none of them a held-out problem, in files of whole shards.
 func (a SelectPrompts) Execute(ctx context.Context, e *Env, in api.PromptsInput) (api.Done, error) {
 	out := api.Done{}
-	s, round := spec{scope: in.Scope, stage: api.StagePrompts, turn: -1, shard: -1}, 0
+	s, round := spec{scope: in.Scope, stage: schema.StagePrompts, turn: -1, shard: -1}, 0
 	if in.Round != nil {
 		round = *in.Round
 		s.shard = round

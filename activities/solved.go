@@ -85,7 +85,7 @@ func (r records) stepOutcomes(ctx context.Context, scope api.Scope, step int) (s
 	if err != nil {
 		return stepOutcomes{}, err
 	}
-	asked, rewards := head.Stages[api.StagePrompts], head.Stages[api.StageReward]
+	asked, rewards := head.Stages[schema.StagePrompts], head.Stages[schema.StageReward]
 	if !found || len(asked) == 0 || len(rewards) == 0 {
 		return stepOutcomes{},
 			refuse(api.FailCorrupt,

@@ -34,8 +34,8 @@ func solvedBench(t *testing.T, stage string, solved ...int) (b *stepBench, promp
 				TrajectoryID: schema.TrajectoryID(1, g, i), Success: i < solved[g], Verdict: "exact"})
 		}
 	}
-	prompts = commitRows(b, schema.At("s", 1, api.StagePrompts), rows)
-	rewards = commitRows(b, schema.At("s", 1, api.StageReward), outcomes, prompts)
+	prompts = commitRows(b, schema.At("s", 1, schema.StagePrompts), rows)
+	rewards = commitRows(b, schema.At("s", 1, schema.StageReward), outcomes, prompts)
 	return b, prompts, rewards
 }
 
@@ -139,7 +139,7 @@ func TestSolvedProblemsReadEachStepOnce(t *testing.T) {
 
 // solvedStep commits a step with one problem of its own, whose two samples are both right or both wrong.
 func (b *stepBench) solvedStep(step int, right bool) {
-	prompts := schema.At("s", step, api.StagePrompts)
+	prompts := schema.At("s", step, schema.StagePrompts)
 	if step > 1 { // the bench has made those of step 1
 		loop, err := b.deps.loop(new(recipeOf(b)), sampling{temperature: 1})
 		require.NoError(b.t, err)
@@ -153,12 +153,12 @@ func (b *stepBench) solvedStep(step int, right bool) {
 		prompt, err := loop.PromptRow(b.t.Context(), step, 0, problem)
 		require.NoError(b.t, err)
 		made := commitRows(b, prompts, []schema.PromptRow{prompt})
-		b.head(step, made, commitRows(b, schema.At("s", step, api.StageReward), rows, made))
+		b.head(step, made, commitRows(b, schema.At("s", step, schema.StageReward), rows, made))
 		return
 	}
 	_, p, _, err := b.deps.Record.Lookup(b.t.Context(), prompts)
 	require.NoError(b.t, err)
-	_, r, _, err := b.deps.Record.Lookup(b.t.Context(), schema.At("s", step, api.StageReward))
+	_, r, _, err := b.deps.Record.Lookup(b.t.Context(), schema.At("s", step, schema.StageReward))
 	require.NoError(b.t, err)
 	b.head(step, p, r)
 }

@@ -63,7 +63,7 @@ func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set
 	require.NoError(t, err)
 	resolved, err = PrepareRun{deps}.pinTools(t.Context(), resolved, schema.Ref{}, false)
 	require.NoError(t, err)
-	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", api.StagePrepare),
+	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", schema.StagePrepare),
 		resolved, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	loop, err := deps.loop(&resolved.Recipe, sampling{temperature: 1})
@@ -74,7 +74,7 @@ func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set
 		require.NoError(t, err)
 		rows = append(rows, row)
 	}
-	b.prompts = commitRows(b, schema.At("r", 1, api.StagePrompts), rows)
+	b.prompts = commitRows(b, schema.At("r", 1, schema.StagePrompts), rows)
 	b.policy.Manifest = b.prompts // lineage requires some manifest; any will do here
 	return b
 }
@@ -124,7 +124,7 @@ func do[I, O any](b *stepBench, execute func(context.Context, *Env, I) (O, error
 
 // rewarded is the input of a stage that reads the step's rewards, and whatever more.
 func (b *stepBench) rewarded(rewards schema.Ref, more ...api.StageRef) api.StageInput {
-	return api.StageInput{Scope: b.scope, Made: append(api.Made{{Stage: api.StageReward, Ref: rewards}}, more...)}
+	return api.StageInput{Scope: b.scope, Made: append(api.Made{{Stage: schema.StageReward, Ref: rewards}}, more...)}
 }
 
 // rowsAt reads a table's rows behind manifests.

@@ -99,7 +99,7 @@ func (w *draft) summariesFor(ctx context.Context, recipe *recipes.Recipe, of api
 // changes. A policy that no run has trained is its own.
 func (r records) frozen(ctx context.Context, of api.PolicyRef) (api.PolicyRef, error) {
 	place, err := schema.ParseManifestKey(of.Manifest.Key)
-	if err != nil || place.Stage != api.StageUpdate {
+	if err != nil || place.Stage != schema.StageUpdate {
 		return of, err
 	}
 	_, first, err := r.policyAfter(ctx, place.Run, 0)

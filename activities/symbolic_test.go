@@ -15,7 +15,6 @@ import (
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
@@ -148,14 +147,14 @@ func TestAnswersAreGradedInTheSandbox(t *testing.T) {
 	b := boxes(t, func(sandbox.Executor) sandbox.Executor { return e })
 	require.NoError(t, symbolically(t, b))
 	asked := map[string]string{}
-	for _, g := range stageRows[schema.GradingRow](t, b, api.StageGrade) {
+	for _, g := range stageRows[schema.GradingRow](t, b, schema.StageGrade) {
 		require.Regexp(t, `^sympy \d+\.\d+`, g.Grader)
 		asked[g.Answer] = g.Verdict
 	}
 	require.Equal(t, map[string]string{"x+1": "equal", "x+2": "different", "north": "unreadable", "2": "different"},
 		asked)
 	found := map[string]bool{}
-	for _, r := range stageRows[schema.RewardRow](t, b, api.StageReward) {
+	for _, r := range stageRows[schema.RewardRow](t, b, schema.StageReward) {
 		found[r.Verdict] = r.Success
 	}
 	require.Equal(t, map[string]bool{"symbolic": true, "exact": true, "wrong": false}, found)
@@ -196,11 +195,11 @@ func TestATimeOutOfTheComparisonIsUnreadable(t *testing.T) {
 		b := algebraic(t, a)
 		require.NoError(t, symbolically(t, b))
 		require.Equal(t, 2, a.calls["x+2"], "once more by itself")
-		rewards := stageRows[schema.RewardRow](t, b, api.StageReward)
+		rewards := stageRows[schema.RewardRow](t, b, schema.StageReward)
 		require.Len(t, rewards, 24)
 		verdicts := map[string]string{}
 		graded := map[string]string{}
-		for _, g := range stageRows[schema.GradingRow](t, b, api.StageGrade) {
+		for _, g := range stageRows[schema.GradingRow](t, b, schema.StageGrade) {
 			verdicts[g.Answer], graded[g.TrajectoryID] = g.Verdict, g.Answer
 		}
 		require.Equal(t, verdict, verdicts["x+2"])
@@ -230,7 +229,7 @@ func TestSymbolicGradingIsRefused(t *testing.T) {
 	require.NoError(t, symbolically(t, b, "reward.symbolic=false"))
 	head, _, _, err := b.record.Head(t.Context(), "r", "1")
 	require.NoError(t, err)
-	require.NotContains(t, head.Stages, api.StageGrade)
+	require.NotContains(t, head.Stages, schema.StageGrade)
 	before := keys(t, b.store)
 	_, err = replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 		Set: []string{"reward.symbolic=true"}})
@@ -249,7 +248,7 @@ func TestVerifyFindsLostGradings(t *testing.T) {
 	require.NoError(t, symbolically(t, b))
 	head, _, _, err := b.record.Head(t.Context(), "r", "1")
 	require.NoError(t, err)
-	graded, err := b.record.Read(t.Context(), head.Stages[api.StageGrade][0])
+	graded, err := b.record.Read(t.Context(), head.Stages[schema.StageGrade][0])
 	require.NoError(t, err)
 	require.NoError(t, b.store.Delete(t.Context(), graded.Parts[0].Key))
 	found, err := analysis.New(b.store).Verify(t.Context(), "r")

@@ -22,7 +22,7 @@ type UpdatePolicy struct{ *Deps }
 // masked) and there is no replay batch, the policy stays unchanged.
 func (a UpdatePolicy) Execute(ctx context.Context, e *Env, in api.UpdateInput) (api.Updated, error) {
 	out := api.Updated{}
-	s := spec{scope: in.Scope, stage: api.StageUpdate, turn: -1, shard: -1,
+	s := spec{scope: in.Scope, stage: schema.StageUpdate, turn: -1, shard: -1,
 		inputs: []schema.Ref{in.Batch, in.Policy.Manifest}}
 	if in.Buffer != (schema.Ref{}) {
 		s.inputs = append(s.inputs, in.Buffer)

@@ -17,11 +17,11 @@ type UpdateReplayBuffer struct{ *Deps }
 // Execute commits the tables replay and baselines and, if the buffer was full, replay_batch.
 func (a UpdateReplayBuffer) Execute(ctx context.Context, e *Env, in api.StageInput) (api.Buffered, error) {
 	out := api.Buffered{}
-	s := spec{scope: in.Scope, stage: api.StageBuffer, turn: -1, shard: -1}
+	s := spec{scope: in.Scope, stage: schema.StageBuffer, turn: -1, shard: -1}
 	if in.Before != (schema.Ref{}) {
 		s.inputs = append(s.inputs, in.Before)
 	}
-	s.inputs = append(s.inputs, in.Made.One(api.StageReward), in.Made.One(api.StageAdvantage))
+	s.inputs = append(s.inputs, in.Made.One(schema.StageReward), in.Made.One(schema.StageAdvantage))
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -57,11 +57,11 @@ func (a UpdateReplayBuffer) advance(ctx context.Context, in api.StageInput,
 			return nil, err
 		}
 	}
-	rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(api.StageReward))
+	rewards, err := read[schema.RewardRow](ctx, a.records, in.Made.One(schema.StageReward))
 	if err != nil {
 		return nil, err
 	}
-	trained, err := a.readBatch(ctx, in.Made.One(api.StageAdvantage))
+	trained, err := a.readBatch(ctx, in.Made.One(schema.StageAdvantage))
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +92,8 @@ func (a UpdateReplayBuffer) commit(ctx context.Context, w *draft, b *replaybuffe
 // the empty buffer, if the head names none.
 func (r records) bufferOf(ctx context.Context, run, step string) (schema.Ref, error) {
 	head, _, found, err := r.Record.Head(ctx, run, step)
-	if err != nil || !found || len(head.Stages[api.StageBuffer]) == 0 {
+	if err != nil || !found || len(head.Stages[schema.StageBuffer]) == 0 {
 		return schema.Ref{}, err
 	}
-	return head.Stages[api.StageBuffer][0], nil
+	return head.Stages[schema.StageBuffer][0], nil
 }

@@ -23,7 +23,7 @@ func bufferOf(t *testing.T, replay string) bufferBench {
 	require.NoError(t, err)
 	b.scope.Run = "buffered"
 	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), b.scope.Run,
-		schema.AtInit(b.scope.Run, api.StagePrepare), resolved, enginepool.Choice{Kind: recipes.EngineCPU})
+		schema.AtInit(b.scope.Run, schema.StagePrepare), resolved, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	return b
 }
@@ -54,16 +54,16 @@ func (b bufferBench) step(step int, best ...float64) api.StageInput {
 			})
 		}
 	}
-	in := b.rewarded(commitRows(b.stepBench, schema.At(b.scope.Run, step, api.StageReward), rewards))
+	in := b.rewarded(commitRows(b.stepBench, schema.At(b.scope.Run, step, schema.StageReward), rewards))
 	in.Step = step
-	place := schema.At(b.scope.Run, step, api.StageAdvantage)
+	place := schema.At(b.scope.Run, step, schema.StageAdvantage)
 	data, err := schema.EncodeBatch(batch)
 	require.NoError(b.t, err)
 	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
 	require.NoError(b.t, w.shard(b.t.Context(), schema.Batch, data, len(batch)))
 	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.manifest)
 	require.NoError(b.t, err)
-	in.Made = append(in.Made, api.StageRef{Stage: api.StageAdvantage, Ref: ref})
+	in.Made = append(in.Made, api.StageRef{Stage: schema.StageAdvantage, Ref: ref})
 	return in
 }
 

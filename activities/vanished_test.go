@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
 
@@ -91,7 +91,7 @@ func (b *flowBench) hasResults(turn int) bool {
 			trajectories[c.TrajectoryID] = true
 		}
 	}
-	at := spec{scope: b.scope, stage: api.StageSandbox, turn: turn, shard: 0}
+	at := spec{scope: b.scope, stage: schema.StageSandbox, turn: turn, shard: 0}
 	_, _, committed, err := b.deps.Record.Lookup(b.t.Context(), at.place())
 	return err == nil && (committed || len(trajectories) == b.trajectories())
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/rescue"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -74,7 +73,7 @@ func (s *shardRun) verifier(ctx context.Context, recipe *recipes.Recipe) (*verif
 	v := &verifier{grader: grading.New(recipe, s.in.Step), seen: map[string]bool{},
 		grades: map[symbolic.Pair]*earlyGrade{}}
 	if s.in.Grade && s.deps.Sandbox != nil && s.deps.isolates(recipe) == nil {
-		open, err := s.uncommitted(ctx, api.StageGrade)
+		open, err := s.uncommitted(ctx, schema.StageGrade)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +83,7 @@ func (s *shardRun) verifier(ctx context.Context, recipe *recipes.Recipe) (*verif
 		}
 	}
 	if s.in.Judge && recipe.Judge != nil {
-		open, err := s.uncommitted(ctx, api.StageJudge)
+		open, err := s.uncommitted(ctx, schema.StageJudge)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +193,7 @@ func (v *verifier) beginJudgements(rows []schema.TrajectoryRow, problems map[str
 	if err != nil {
 		return err
 	}
-	ctx := atStage(v.ctx, api.StageJudge)
+	ctx := atStage(v.ctx, schema.StageJudge)
 	for _, q := range queries {
 		v.judge.Begin(ctx, q)
 	}
@@ -210,7 +209,7 @@ func (v *verifier) grade(p symbolic.Pair, g *earlyGrade) {
 	case <-v.ctx.Done():
 		return
 	}
-	v.get(api.StageGrade, &g.earlyCall, func(ctx context.Context) error {
+	v.get(schema.StageGrade, &g.earlyCall, func(ctx context.Context) error {
 		graded, err := v.run(ctx, []symbolic.Pair{p})
 		if err == nil {
 			g.Graded, g.made = graded[0], graded[0].Broken == nil

@@ -193,7 +193,7 @@ func mathStep(t testing.TB, engine policy.Engine, executor sandbox.Executor, que
 	for i := range prompts {
 		prompts[i].Answer = "1+x"
 	}
-	b.prompts = commitRows(b, schema.At("r", 1, api.StagePrompts).WithShard(0), prompts)
+	b.prompts = commitRows(b, schema.At("r", 1, schema.StagePrompts).WithShard(0), prompts)
 	b.policy.Manifest = b.prompts
 	return b
 }
@@ -266,9 +266,9 @@ func TestAnswersAreGradedWhileOthersGenerate(t *testing.T) {
 			var began, ended int64
 			for _, x := range out.Timings {
 				switch {
-				case x.Stage == api.StageGrade:
+				case x.Stage == schema.StageGrade:
 					began = x.Start
-				case x.Stage == api.StageRollout:
+				case x.Stage == schema.StageRollout:
 					ended = max(ended, x.End)
 				}
 			}
@@ -315,7 +315,7 @@ func TestABrokenSandboxFailsTheStageThatGrades(t *testing.T) {
 	var staged, app *temporal.ApplicationError
 	require.True(t, errors.As(want, &staged) && errors.As(err, &app))
 	require.Equal(t, []any{staged.Message(), staged.NonRetryable()}, []any{app.Message(), app.NonRetryable()})
-	require.Equal(t, api.FailedPart{Stage: api.StageGrade, Turn: -1, Activity: api.GradeAnswers}, partOf(t, err))
+	require.Equal(t, api.FailedPart{Stage: schema.StageGrade, Turn: -1, Activity: api.GradeAnswers}, partOf(t, err))
 
 	b.sandbox.fails, plain.sandbox.fails = 0, 0
 	assembled, graded, scored, err := plain.staged()
@@ -324,7 +324,7 @@ func TestABrokenSandboxFailsTheStageThatGrades(t *testing.T) {
 	require.NoError(t, err)
 	b.same(out, assembled, graded, scored)
 	for _, x := range out.Timings {
-		require.Equal(t, x.Stage != api.StageGrade && x.Stage != api.StageReward, x.Adopted, x.Stage)
+		require.Equal(t, x.Stage != schema.StageGrade && x.Stage != schema.StageReward, x.Adopted, x.Stage)
 	}
 }
 

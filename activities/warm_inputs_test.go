@@ -188,7 +188,7 @@ func TestAWarmStartThatIsThereChangesNoManifest(t *testing.T) {
 	b := stepWith(t, cpuEngine(t, tok.VocabSize()), nil, "warm_start.steps=0", "warm_start.optimizer.warmup_steps=0",
 		"policy={layers: 1, hidden: 16, heads: 2, kv_heads: 1, head_dim: 8, ffn: 24, max_positions: 512}")
 	b.scope.Step = api.InitStep
-	key := schema.AtInit("r", api.StageWarmStart).ManifestKey()
+	key := schema.AtInit("r", schema.StageWarmStart).ManifestKey()
 	var manifests [2]string
 	for i := range manifests {
 		_, err := do(b, WarmStart{b.deps}.Execute, b.scope)

@@ -31,7 +31,7 @@ type WarmStart struct{ *Deps }
 // Execute clones, or finds the warm start of an earlier run.
 func (a WarmStart) Execute(ctx context.Context, e *Env, in api.Scope) (api.WarmStarted, error) {
 	out := api.WarmStarted{}
-	s := spec{scope: in, stage: api.StageWarmStart, turn: -1, shard: -1}
+	s := spec{scope: in, stage: schema.StageWarmStart, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in)
 		if err != nil {

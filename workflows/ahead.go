@@ -89,7 +89,7 @@ func (r *trainRun) sampleChild(ctx workflow.Context, step int) workflow.Context 
 		WorkflowID:    SampleWorkflowID(r.run, step),
 		StaticSummary: fmt.Sprintf("sample step %d of %d of %s", step, r.prepared.Plan.Steps, r.run),
 		TypedSearchAttributes: temporal.NewSearchAttributes(attrRunID.ValueSet(r.run), attrStep.ValueSet(int64(step)),
-			attrStage.ValueSet(api.StageRollout)),
+			attrStage.ValueSet(schema.StageRollout)),
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // skipping describes how the run continues without the failed part, or why it cannot.
@@ -35,7 +36,7 @@ func (r *trainRun) attempt(ctx workflow.Context, skip func([]StageFailure) skipp
 			return err
 		}
 		all := failures(err, r.progress.Stage)
-		if r.progress.Stage == api.StagePrepare && all[0].Kind == api.FailBadInput {
+		if r.progress.Stage == schema.StagePrepare && all[0].Kind == api.FailBadInput {
 			return err
 		}
 		s := skip(all)
@@ -73,7 +74,7 @@ func (r *trainRun) park(ctx workflow.Context, what Parked) (decision, error) {
 	if r.prepared.Plan.Steps > 0 {
 		r.parking.amend = func(ctx workflow.Context, set []string, by Asker) (string, error) {
 			rollout := r.stepping && slices.ContainsFunc(what.Failures, func(f StageFailure) bool {
-				return f.Stage != api.StageEvaluate
+				return f.Stage != schema.StageEvaluate
 			})
 			if err := r.amend(ctx, set, rollout, by); err != nil {
 				return "", err
@@ -109,13 +110,13 @@ func (r *trainRun) skipShards(step int, skipped *[]api.ExcludedShard) func([]Sta
 		plan := r.prepared.Plan
 		for _, f := range all {
 			switch {
-			case f.Stage == api.StageTimings:
+			case f.Stage == stages.Timings:
 				return skipping{refused: "the shard has committed its rows, and measured times alone are missing; " +
 					"retry once the store answers"}
 			case f.Shard < 0:
 				return skipping{refused: fmt.Sprintf("%s is one piece for the whole step, nothing can stand in for it",
 					f.Stage)}
-			case f.Stage == api.StageLogprobs:
+			case f.Stage == schema.StageLogprobs:
 				return skipping{refused: "the step's selection keeps trajectories of the shard, and their update " +
 					"needs what logprobs computes"}
 			}

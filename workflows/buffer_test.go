@@ -33,7 +33,7 @@ func (f *fakes) buffers() (asked *[]api.StageInput, updates *[]api.UpdateInput, 
 func (f *fakes) buffer(in api.StageInput) (api.Buffered, error) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	out := api.Buffered{
-		Done: api.Done{Manifest: ref("buffer", in.Step), Timing: api.Timing{Stage: api.StageBuffer, Start: start,
+		Done: api.Done{Manifest: ref("buffer", in.Step), Timing: api.Timing{Stage: schema.StageBuffer, Start: start,
 			End: start + 250_000}},
 		Size: 7 * in.Step, Stored: 7, P50: 0.5,
 	}
@@ -52,14 +52,14 @@ func TestEveryStepGoesOnWithTheBufferOfTheOneBefore(t *testing.T) {
 	require.Equal(t, schema.Ref{}, (*asked)[0].Before)
 	for i, in := range *asked {
 		step := i + 1
-		require.Equal(t, ref("batch", step), in.Made.One(api.StageAdvantage))
-		require.Equal(t, api.StageReward, in.Made.One(api.StageReward).Key[:len(api.StageReward)])
+		require.Equal(t, ref("batch", step), in.Made.One(schema.StageAdvantage))
+		require.Equal(t, schema.StageReward, in.Made.One(schema.StageReward).Key[:len(schema.StageReward)])
 		require.Equal(t, ref("buffer", step), (*updates)[i].Buffer)
 		if i > 0 {
 			require.Equal(t, ref("buffer", step-1), in.Before)
 		}
 		names := stageNames((*heads)[i])
-		require.Equal(t, []string{api.StageAdvantage, api.StageBuffer, api.StageUpdate}, names[len(names)-3:])
+		require.Equal(t, []string{schema.StageAdvantage, schema.StageBuffer, schema.StageUpdate}, names[len(names)-3:])
 	}
 	p := progressOf(t, f)
 	require.Equal(t, &BufferLine{Consumed: true, Imitated: 11, P50: 0.5, Recalibrated: 0.375, Gamma: 0.25},
@@ -162,20 +162,20 @@ func TestReplayStageMakesTheBufferThatFollows(t *testing.T) {
 	handle(f.fakes, api.PrepareReplay, func(in api.ReplayInput) (api.ReplayPrepared, error) {
 		f.claimed = in
 		return api.ReplayPrepared{
-			Done: api.Done{Manifest: ref("claim")}, Gen: 3, Stages: append(in.Stages, api.StageBuffer),
-			Made: api.Made{{Stage: api.StageRollout, Ref: ref("turn", 0)},
-				{Stage: api.StageReward, Ref: ref("rewards of the step")},
-				{Stage: api.StageResample, Ref: ref("selection of the step")}},
+			Done: api.Done{Manifest: ref("claim")}, Gen: 3, Stages: append(in.Stages, schema.StageBuffer),
+			Made: api.Made{{Stage: schema.StageRollout, Ref: ref("turn", 0)},
+				{Stage: schema.StageReward, Ref: ref("rewards of the step")},
+				{Stage: schema.StageResample, Ref: ref("selection of the step")}},
 			Buffer: ref("buffer before"),
 		}, nil
 	})
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "advantage"})
 	require.Equal(t, api.StageInput{
 		Scope: api.Scope{Run: "r", Step: 7, Gen: 3, Config: ref("claim")}, Before: ref("buffer before"),
-		Made: api.Made{{Stage: api.StageReward, Ref: ref("rewards of the step")},
-			{Stage: api.StageAdvantage, Ref: ref("batch again")}},
+		Made: api.Made{{Stage: schema.StageReward, Ref: ref("rewards of the step")},
+			{Stage: schema.StageAdvantage, Ref: ref("batch again")}},
 	}, buffer)
-	require.Equal(t, api.StageBuffer, f.compared.Stages[1].Stage)
+	require.Equal(t, schema.StageBuffer, f.compared.Stages[1].Stage)
 
 	f.claimed = api.ReplayInput{}
 	f = newReplayFakes(t, 0)

@@ -25,7 +25,7 @@ func (f *fakes) episodes(fails func(api.EpisodesInput) error) *[]api.EpisodesInp
 		}
 		scored, err := f.score(api.ScoreInput{Scope: in.Scope, Shard: in.Shard})
 		return api.Episodes{Shard: in.Shard, Assembled: ref("assembled", in.Step, in.Shard), Scored: scored,
-			Spent: api.Spent{Timings: []api.Timing{{Stage: api.StageRollout, Start: 1, End: 2}}}}, err
+			Spent: api.Spent{Timings: []api.Timing{{Stage: schema.StageRollout, Start: 1, End: 2}}}}, err
 	})
 	handle(f, api.CommitStages, func(in api.CommitInput) (api.Committed, error) {
 		return committed(in, f.plan, func(stage string, i int) schema.Ref { return ref(stage, in.Step, i) }), nil
@@ -44,21 +44,21 @@ func (f *fakes) together(fails func(api.BatchInput) error) *[]api.BatchInput {
 		}
 		for _, stage := range in.Stages {
 			switch stage {
-			case api.StageCommit:
+			case stages.Commit:
 				out.Made = committed(*in.Commit, f.plan, func(stage string, i int) schema.Ref {
 					return ref(stage, in.Step, i)
 				}).Stages
 				continue
-			case api.StageResample:
+			case schema.StageResample:
 				out.Resampled, err = f.resample(api.StageInput{Scope: in.Scope})
-			case api.StageAdvantage:
+			case schema.StageAdvantage:
 				out.Batch = api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}
-			case api.StageBuffer:
+			case schema.StageBuffer:
 				out.Buffered, err = f.buffer(api.StageInput{Scope: in.Scope})
 			}
 			out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
 		}
-		out.Timings = []api.Timing{{Stage: api.StageAdvantage, Start: 1, End: 2_000_001}}
+		out.Timings = []api.Timing{{Stage: schema.StageAdvantage, Start: 1, End: 2_000_001}}
 		return out, err
 	})
 	return asked
@@ -89,21 +89,22 @@ func TestOneActivityMakesTheBatch(t *testing.T) {
 			require.Empty(t, none)
 			together, f, asked := headsOf(true)
 			// The fake of RunEpisodes makes no calls.
-			called := func(stage string) bool { return stage == api.StageSandbox }
+			called := func(stage string) bool { return stage == schema.StageSandbox }
 			require.Equal(t, slices.DeleteFunc(stageNames(staged), called), stageNames(together))
 			require.Zero(t, f.calls[api.Resample]+f.calls[api.ComputeAdvantages]+f.calls[api.UpdateReplayBuffer])
-			require.InDelta(t, 2, progressOf(t, f).Lines[0].StageSeconds[api.StageAdvantage], 1e-9)
+			require.InDelta(t, 2, progressOf(t, f).Lines[0].StageSeconds[schema.StageAdvantage], 1e-9)
 			require.Len(t, asked[0].Commit.Rewards, 2)
 			if !needs.Logprobs {
 				require.Len(t, asked, 1)
 				return
 			}
 			require.Len(t, asked, 2)
-			require.Equal(t, []string{api.StageCommit, api.StageResample}, asked[0].Stages)
+			require.Equal(t, []string{stages.Commit, schema.StageResample}, asked[0].Stages)
 			second := asked[1]
-			require.Equal(t, api.StageAdvantage, second.Stages[0])
+			require.Equal(t, schema.StageAdvantage, second.Stages[0])
 			require.Nil(t, second.Commit)
-			for _, stage := range []string{api.StageRollout, api.StageReward, api.StageResample, api.StageLogprobs} {
+			for _, stage := range []string{schema.StageRollout, schema.StageReward, schema.StageResample,
+				schema.StageLogprobs} {
 				require.NotZero(t, second.Made.One(stage), stage)
 			}
 		})
@@ -121,16 +122,16 @@ func TestAFailedPartOfTheBatchParksTheRun(t *testing.T) {
 		}
 		return temporal.NewApplicationErrorWithOptions("no room", "disk_full",
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{api.FailedPart{
-				Stage: api.StageAdvantage, Turn: -1, Activity: api.ComputeAdvantages}}})
+				Stage: schema.StageAdvantage, Turn: -1, Activity: api.ComputeAdvantages}}})
 	})
 	var parked Progress
 	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
 	f.after(time.Hour, UpdateRetry, RetryInput{TimeoutSeconds: 99})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, []StageFailure{{Stage: api.StageAdvantage, Shard: -1, Turn: -1, Activity: api.ComputeAdvantages,
+	require.Equal(t, []StageFailure{{Stage: schema.StageAdvantage, Shard: -1, Turn: -1, Activity: api.ComputeAdvantages,
 		Kind: "disk_full", Text: "ComputeAdvantages: no room"}}, parked.Parked.Failures)
-	require.Equal(t, api.StageAdvantage, parked.Stage, "not the one that the activity began with")
+	require.Equal(t, schema.StageAdvantage, parked.Stage, "not the one that the activity began with")
 	require.Equal(t, map[string]float64{api.ComputeAdvantages: 99}, (*asked)[1].Timeouts)
 }
 
@@ -158,8 +159,9 @@ func TestAFailedPartOfEpisodesParksTheRun(t *testing.T) {
 		}
 		left--
 		return temporal.NewApplicationErrorWithOptions("no room on the device", "disk_full",
-			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{api.FailedPart{Stage: api.StageSandbox,
-				Turn: 2, Activity: api.ExecuteToolCalls}}})
+			temporal.ApplicationErrorOptions{NonRetryable: true,
+				Details: []any{api.FailedPart{Stage: schema.StageSandbox,
+					Turn: 2, Activity: api.ExecuteToolCalls}}})
 	})
 	var parked Progress
 	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
@@ -167,7 +169,7 @@ func TestAFailedPartOfEpisodesParksTheRun(t *testing.T) {
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Equal(t, []StageFailure{{
-		Stage: api.StageSandbox, Shard: 1, Turn: 2, Activity: api.ExecuteToolCalls, Kind: "disk_full",
+		Stage: schema.StageSandbox, Shard: 1, Turn: 2, Activity: api.ExecuteToolCalls, Kind: "disk_full",
 		Text: "ExecuteToolCalls: no room on the device",
 	}}, parked.Parked.Failures)
 	last := (*asked)[len(*asked)-1]

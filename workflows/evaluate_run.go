@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // tagOwn is the tag of the rows of an evaluation of its own: that of a training's last evaluation, so that both have
@@ -47,7 +48,7 @@ func EvaluateRun(ctx workflow.Context, in EvaluateInput) (EvaluateRunResult, err
 
 // attempt prepares the run, evaluates and records the measured times.
 func (r *evaluateRun) attempt(ctx workflow.Context) error {
-	r.at.enter(ctx, api.StagePrepare)
+	r.at.enter(ctx, schema.StagePrepare)
 	in := api.PrepareInput{Run: r.at.run, Kind: "evaluate", RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
 		Overrides: r.in.Set, Resume: r.in.Resume}
 	if r.in.LatestOf != "" {
@@ -63,7 +64,7 @@ func (r *evaluateRun) attempt(ctx workflow.Context) error {
 	r.at.step = prepared.Plan.Steps
 	r.progress.plan(r.at.run, prepared.Plan)
 	r.progress.Notes = prepared.Notes
-	r.at.enter(ctx, api.StageEvaluate)
+	r.at.enter(ctx, schema.StageEvaluate)
 	scope, h := scoped(r.at.run, r.at.step, prepared), newHome(ctx, "", prepared.Plan)
 	ask := api.EvaluateInput{Scope: scope, Policy: policy, Tag: tagOwn}
 	if prepared.Evaluation != nil {
@@ -84,7 +85,7 @@ func (r *evaluateRun) attempt(ctx workflow.Context) error {
 	r.progress.Final = &out.Summary
 	r.result = EvaluateRunResult{Run: r.at.run, Recipe: prepared.Plan.Recipe, Seed: prepared.Plan.Seed,
 		Step: r.at.step, Policy: policy, Summary: out.Summary}
-	r.at.enter(ctx, api.StageTimings)
+	r.at.enter(ctx, stages.Timings)
 	_, err = call[api.Done](ctx, api.RecordTimings, "measured times", api.RecordTimingsInput{Scope: scope,
 		Timings: append(measured, out.Timing), Part: "run"})
 	if err == nil {
@@ -106,7 +107,7 @@ func (r *evaluateRun) shards(ctx workflow.Context, h *home, in api.EvaluateInput
 		summary := fmt.Sprintf("held-out problems, shard %d of %d", i+1, n)
 		var out api.EvaluatedShard
 		if err := sample(ctx, h, in.Scope, api.EvaluateShard, summary, ask, &out); err != nil {
-			return stageError{stage: api.StageEvaluate, shard: i, turn: -1, err: err}
+			return stageError{stage: schema.StageEvaluate, shard: i, turn: -1, err: err}
 		}
 		refs[i], times[i] = out.Manifest, out.Timing
 		r.progress.Evaluating.add(ask.Problems, out)

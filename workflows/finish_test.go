@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // finishes fakes UpdateAndPublish and lists its inputs.
@@ -23,7 +24,7 @@ func (f *fakes) finishes(fails func(api.FinishInput) error) *[]api.FinishInput {
 			return out, err
 		}
 		out.Updated, err = f.update(in.UpdateInput)
-		out.Timings = []api.Timing{{Stage: api.StagePublish, Start: 1, End: 3_000_001}}
+		out.Timings = []api.Timing{{Stage: schema.StagePublish, Start: 1, End: 3_000_001}}
 		return out, err
 	})
 	return asked
@@ -46,7 +47,7 @@ func TestOneActivityUpdatesAndPublishes(t *testing.T) {
 			names = append(names, stageNames(head))
 		}
 		for _, in := range *asked {
-			names = append(names, append(stageNames(in.Stages), api.StageUpdate))
+			names = append(names, append(stageNames(in.Stages), schema.StageUpdate))
 		}
 		return names, f
 	}
@@ -58,7 +59,7 @@ func TestOneActivityUpdatesAndPublishes(t *testing.T) {
 	require.Equal(t, 1, f.calls[api.UpdatePolicy], "the policy after the warm start is measured alongside step 1")
 	require.Equal(t, 1, f.calls[api.PublishPolicy])
 	require.Equal(t, 2, f.calls[api.UpdateAndPublish])
-	require.InDelta(t, 3, progressOf(t, f).Lines[1].StageSeconds[api.StagePublish], 1e-9)
+	require.InDelta(t, 3, progressOf(t, f).Lines[1].StageSeconds[schema.StagePublish], 1e-9)
 }
 
 // A run that parks because a policy was not published says so, and the activity is asked again with the person's limit.
@@ -73,14 +74,14 @@ func TestAFailedPublicationParksTheRun(t *testing.T) {
 		failed = true
 		return temporal.NewApplicationErrorWithOptions("no room", "disk_full",
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{api.FailedPart{
-				Stage: api.StagePublish, Turn: -1, Activity: api.PublishPolicy}}})
+				Stage: schema.StagePublish, Turn: -1, Activity: api.PublishPolicy}}})
 	})
 	var parked Progress
 	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
 	f.after(time.Hour, UpdateRetry, RetryInput{TimeoutSeconds: 99})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, []StageFailure{{Stage: api.StagePublish, Shard: -1, Turn: -1, Activity: api.PublishPolicy,
+	require.Equal(t, []StageFailure{{Stage: schema.StagePublish, Shard: -1, Turn: -1, Activity: api.PublishPolicy,
 		Kind: "disk_full", Text: "PublishPolicy: no room"}}, parked.Parked.Failures)
 	require.Equal(t, map[string]float64{api.PublishPolicy: 99}, (*asked)[1].Timeouts)
 }

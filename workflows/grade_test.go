@@ -32,7 +32,7 @@ func (f *fakes) grades() (asked *[]api.VerdictInput, scored *[]api.ScoreInput, h
 func (f *fakes) grade(in api.VerdictInput) (api.Verdicts, error) {
 	start := time.Date(2026, 1, 1, 0, 0, in.Shard, 0, time.UTC).UnixMicro()
 	return api.Verdicts{Done: api.Done{
-		Manifest: ref("gradings", in.Step, in.Shard), Timing: api.Timing{Stage: api.StageGrade, Start: start,
+		Manifest: ref("gradings", in.Step, in.Shard), Timing: api.Timing{Stage: schema.StageGrade, Start: start,
 			End: start + 500_000},
 	}, Asked: 2}, nil
 }
@@ -52,7 +52,7 @@ func TestAnswersAreGradedBetweenAssembleAndReward(t *testing.T) {
 		require.Equal(t, []schema.Ref{ref("gradings", 1, in.Shard)}, in.Verdicts)
 	}
 	names := stageNames((*heads)[0])
-	require.Equal(t, []string{api.StageAssemble, api.StageGrade, api.StageReward, api.StageResample},
+	require.Equal(t, []string{schema.StageAssemble, schema.StageGrade, schema.StageReward, schema.StageResample},
 		names[len(names)-6:len(names)-2])
 	p := progressOf(t, f)
 	require.Contains(t, p.Markdown(), "grade")
@@ -68,7 +68,7 @@ func TestNothingIsGradedWhereTheRecipeDoesNotAsk(t *testing.T) {
 	for _, in := range *scored {
 		require.Empty(t, in.Verdicts)
 	}
-	require.NotContains(t, stageNames((*heads)[0]), api.StageGrade)
+	require.NotContains(t, stageNames((*heads)[0]), schema.StageGrade)
 }
 
 // A shard whose answers cannot be graded parks the run, and a person may continue without the shard.
@@ -83,7 +83,7 @@ func TestAFailedGradingParksAndCanBeSkipped(t *testing.T) {
 	require.NoError(t, f.env.GetWorkflowError())
 	require.NotNil(t, parked.Parked)
 	require.Equal(t, StageFailure{
-		Stage: api.StageGrade, Shard: 1, Turn: -1, Activity: api.GradeAnswers, Kind: "disk_full",
+		Stage: schema.StageGrade, Shard: 1, Turn: -1, Activity: api.GradeAnswers, Kind: "disk_full",
 		Text: "GradeAnswers: no room on the device",
 	}, parked.Parked.Failures[0])
 	for _, in := range *scored {

@@ -38,7 +38,7 @@ func (f *fakes) logprobs() (asked *[]string, batches *[]api.StageInput, heads *[
 func (f *fakes) tokenOutputs(in api.TokenOutputsInput) (api.TokenOutputs, error) {
 	start := time.Date(2026, 1, 1, 0, 0, in.Shard, 0, time.UTC).UnixMicro()
 	return api.TokenOutputs{Done: api.Done{
-		Manifest: ref("outputs", in.Step, in.Shard), Timing: api.Timing{Stage: api.StageLogprobs, Start: start,
+		Manifest: ref("outputs", in.Step, in.Shard), Timing: api.Timing{Stage: schema.StageLogprobs, Start: start,
 			End: start + 500_000},
 	}}, nil
 }
@@ -69,9 +69,9 @@ func TestLogprobsRunBetweenResampleAndAdvantage(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"step 1 shard 0: assembled[1 0], selection[1], warm", "step 1 shard 1: assembled[1 1], selection[1], warm",
 	}, *asked)
-	require.Equal(t, ref(api.StageLogprobs, 1, 0), (*batches)[0].Made.One(api.StageLogprobs))
+	require.Equal(t, ref(schema.StageLogprobs, 1, 0), (*batches)[0].Made.One(schema.StageLogprobs))
 	names := stageNames((*heads)[0])
-	require.Equal(t, []string{api.StageResample, api.StageLogprobs, api.StageAdvantage, api.StageUpdate},
+	require.Equal(t, []string{schema.StageResample, schema.StageLogprobs, schema.StageAdvantage, schema.StageUpdate},
 		names[len(names)-4:])
 	p := progressOf(t, f)
 	text := p.Markdown()
@@ -85,12 +85,12 @@ func TestLogprobsAreLeftOutWhereTheRecipeNeedsNothing(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
 	heads := f.heads()
 	handle(f, api.ComputeAdvantages, func(in api.StageInput) (api.Advantages, error) {
-		require.Equal(t, schema.Ref{}, in.Made.One(api.StageLogprobs))
+		require.Equal(t, schema.Ref{}, in.Made.One(schema.StageLogprobs))
 		return api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}, nil
 	})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.NotContains(t, stageNames((*heads)[0]), api.StageLogprobs)
+	require.NotContains(t, stageNames((*heads)[0]), schema.StageLogprobs)
 	p := progressOf(t, f)
 	require.NotContains(t, p.Markdown(), "logprobs")
 	require.NotContains(t, p.Markdown(), "reference")
@@ -114,7 +114,7 @@ func TestFailedLogprobsPark(t *testing.T) {
 	require.Zero(t, *left)
 	require.NotNil(t, parked.Parked)
 	require.Equal(t, StageFailure{
-		Stage: api.StageLogprobs, Shard: 1, Turn: -1, Activity: api.ComputeTokenOutputs, Kind: "disk_full",
+		Stage: schema.StageLogprobs, Shard: 1, Turn: -1, Activity: api.ComputeTokenOutputs, Kind: "disk_full",
 		Text: "ComputeTokenOutputs: no room on the device",
 	}, parked.Parked.Failures[0])
 	require.ErrorContains(t, skip.rejected, "the step's selection keeps trajectories of the shard")

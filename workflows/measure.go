@@ -103,7 +103,7 @@ func skipEvaluation(tag string) func([]StageFailure) skipping {
 func (r *trainRun) skipAlongside(ctx workflow.Context, other func([]StageFailure) skipping,
 ) func([]StageFailure) skipping {
 	return func(all []StageFailure) skipping {
-		isOther := func(f StageFailure) bool { return f.Stage != api.StageEvaluate }
+		isOther := func(f StageFailure) bool { return f.Stage != schema.StageEvaluate }
 		if r.due == nil || slices.ContainsFunc(all, isOther) {
 			return other(all)
 		}

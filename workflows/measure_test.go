@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // apart is a plan whose policies are measured alongside the steps, and whose prompts are selected ahead.
@@ -161,7 +162,7 @@ func TestAnEvaluationAlongsideThatFailsParksTheRun(t *testing.T) {
 func TestSkipsAlongside(t *testing.T) {
 	r := &trainRun{due: &Due{Input: api.EvaluateInput{Tag: "warm_start"}}}
 	other := func([]StageFailure) skipping { return skipping{refused: "other"} }
-	evaluate, update := StageFailure{Stage: api.StageEvaluate}, StageFailure{Stage: api.StageUpdate}
+	evaluate, update := StageFailure{Stage: schema.StageEvaluate}, StageFailure{Stage: schema.StageUpdate}
 	require.Contains(t, r.skipAlongside(nil, other)([]StageFailure{evaluate}).refused, "before and after")
 	r.due.Input.Tag = tagStep
 	require.Empty(t, r.skipAlongside(nil, other)([]StageFailure{evaluate}).refused)

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // mostOwnShards is how many shards a step may have that the run takes itself. It bounds the history: each shard adds 6
@@ -21,8 +22,8 @@ func takesItself(plan api.Plan) bool {
 
 // ownStep takes a step as TrainStep does, within the run's workflow. The run shows the stage that fails.
 func (r *trainRun) ownStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
-	if r.progress.Stage != api.StageRollout { // an attempt has failed
-		r.stage(ctx, in.Step, api.StageRollout)
+	if r.progress.Stage != schema.StageRollout { // an attempt has failed
+		r.stage(ctx, in.Step, schema.StageRollout)
 	}
 	s := newTrainStep(ctx, in)
 	s.at.shown = func(ctx workflow.Context, stage string) { r.at(ctx, in.Step, stage) }

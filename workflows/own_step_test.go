@@ -83,7 +83,7 @@ func TestARunShowsTheStageOfItsOwnStep(t *testing.T) {
 	require.Len(t, during, 2)
 	for i, p := range during {
 		require.Equal(t, i+1, p.Step)
-		require.Equal(t, api.StageUpdate, p.Stage)
+		require.Equal(t, schema.StageUpdate, p.Stage)
 		require.Len(t, p.Lines, i)
 	}
 }
@@ -107,13 +107,13 @@ func TestAFailedShardOfAnOwnStepIsSkippedOrRetried(t *testing.T) {
 	require.NoError(t, f.env.GetWorkflowError())
 	require.NoError(t, skip.rejected)
 	require.Equal(t, 1, parked.Parked.Step)
-	require.Equal(t, api.StageRollout, parked.Stage)
+	require.Equal(t, schema.StageRollout, parked.Stage)
 	require.Len(t, parked.Parked.Failures, 2)
-	require.Equal(t, StageFailure{Stage: api.StageRollout, Shard: 2, Turn: -1, Activity: api.RunEpisodes,
+	require.Equal(t, StageFailure{Stage: schema.StageRollout, Shard: 2, Turn: -1, Activity: api.RunEpisodes,
 		Kind: "disk_full", Text: "RunEpisodes: no room on the device"}, parked.Parked.Failures[1])
 	reason := "disk_full: RunEpisodes: no room on the device"
-	require.Equal(t, []api.ExcludedShard{{Shard: 1, Stage: api.StageRollout, Reason: reason},
-		{Shard: 2, Stage: api.StageRollout, Reason: reason}}, (*batches)[0].Excluded)
+	require.Equal(t, []api.ExcludedShard{{Shard: 1, Stage: schema.StageRollout, Reason: reason},
+		{Shard: 2, Stage: schema.StageRollout, Reason: reason}}, (*batches)[0].Excluded)
 	require.Len(t, (*batches)[0].Commit.Rewards, 1)
 
 	f = newFakes(t, plan)

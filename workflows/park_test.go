@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // updateResult collects the answer to an update.
@@ -81,7 +82,7 @@ func TestAFailedStageParksAndRetryGoesOn(t *testing.T) {
 	require.NotNil(t, parked.Parked)
 	require.Equal(t, 2, parked.Parked.Step)
 	require.Equal(t, "disk_full", parked.Parked.Kind)
-	require.Equal(t, StageFailure{Stage: api.StageResample, Shard: -1, Turn: -1, Activity: api.Resample,
+	require.Equal(t, StageFailure{Stage: schema.StageResample, Shard: -1, Turn: -1, Activity: api.Resample,
 		Kind: "disk_full", Text: "Resample: no room on the device"}, parked.Parked.Failures[0])
 	text := parked.Markdown()
 	require.Contains(t, text, "### Parked at step 2: disk_full")
@@ -127,14 +128,14 @@ func TestSkipGoesOnWithoutAShardAndRecordsWhy(t *testing.T) {
 	var excluded []api.ExcludedShard
 	handle(f, api.Resample, func(in api.StageInput) (api.Resampled, error) {
 		excluded = in.Excluded
-		require.Equal(t, ref("prompts", 1), in.Made.One(api.StagePrompts))
+		require.Equal(t, ref("prompts", 1), in.Made.One(schema.StagePrompts))
 		return f.resample(in)
 	})
 	f.after(time.Hour, UpdateSkip)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Equal(t,
-		[]api.ExcludedShard{{Shard: 1, Stage: api.StageReward,
+		[]api.ExcludedShard{{Shard: 1, Stage: schema.StageReward,
 			Reason: "disk_full: ScoreRewards: no room on the device"}}, excluded)
 	require.Equal(t, 8, progressOf(t, f).Lines[0].Trajectories) // from two shards
 }

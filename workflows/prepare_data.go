@@ -18,7 +18,7 @@ func (r *trainRun) data(ctx workflow.Context, init api.Scope) ([]api.Timing, err
 			return nil, err
 		}
 	}
-	r.stage(ctx, api.InitStep, api.StageData)
+	r.stage(ctx, api.InitStep, schema.StageData)
 	var data api.DataPrepared
 	err := r.attempt(ctx, mandatory("it decides which tasks are drawn"), func(ctx workflow.Context) (err error) {
 		in.Scope = r.mend(in.Scope)
@@ -30,7 +30,7 @@ func (r *trainRun) data(ctx workflow.Context, init api.Scope) ([]api.Timing, err
 
 // answers has the given model answer the tasks that pass the other filters, shard by shard.
 func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timing, error) {
-	r.stage(ctx, api.InitStep, api.StageCandidates)
+	r.stage(ctx, api.InitStep, schema.StageCandidates)
 	var chosen api.Candidates
 	needed := mandatory("the tasks are judged by it")
 	err := r.attempt(ctx, needed, func(ctx workflow.Context) (err error) {
@@ -41,7 +41,7 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	if err != nil {
 		return nil, err
 	}
-	r.stage(ctx, api.InitStep, api.StageAnswers)
+	r.stage(ctx, api.InitStep, schema.StageAnswers)
 	timings, parts := []api.Timing{chosen.Timing}, make([]api.Answered, chosen.Shards)
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) error {
 		in.Scope = r.mend(in.Scope)
@@ -63,9 +63,9 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	in.Candidates = chosen.Manifest
 	var made api.Committed
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) (err error) {
-		made, err = call[api.Committed](ctx, api.CommitStages, api.StageAnswers, api.CommitInput{Scope: in.Scope,
-			Stages: []api.StageParts{{Stage: api.StageAnswers, Turn: -1, Parts: refs}}})
-		in.Answers = api.Made(made.Stages).One(api.StageAnswers)
+		made, err = call[api.Committed](ctx, api.CommitStages, schema.StageAnswers, api.CommitInput{Scope: in.Scope,
+			Stages: []api.StageParts{{Stage: schema.StageAnswers, Turn: -1, Parts: refs}}})
+		in.Answers = api.Made(made.Stages).One(schema.StageAnswers)
 		return err
 	})
 	return append(timings, made.Timing), err

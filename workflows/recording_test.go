@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 func timesAt(step int, part string, timings ...api.Timing) api.RecordTimingsInput {
@@ -25,7 +26,7 @@ func TestAnEndedRunKnowsItsUnrecordedTimes(t *testing.T) {
 			f.env.CancelWorkflow()
 		}
 		out, err := f.update(in)
-		out.Timing = api.Timing{Stage: api.StageUpdate, Start: int64(in.Step), End: int64(in.Step) + 1}
+		out.Timing = api.Timing{Stage: schema.StageUpdate, Start: int64(in.Step), End: int64(in.Step) + 1}
 		return out, err
 	})
 	var tried sync.Once
@@ -45,7 +46,7 @@ func TestAnEndedRunKnowsItsUnrecordedTimes(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Equal(t, 2, got[0].Step)
 	require.Equal(t, "step", got[0].Part)
-	require.Contains(t, got[0].Timings, api.Timing{Stage: api.StageUpdate, Start: 2, End: 3})
+	require.Contains(t, got[0].Timings, api.Timing{Stage: schema.StageUpdate, Start: 2, End: 3})
 }
 
 // A run that is resumed records the times that its ended workflow knew as they were, notes those of other finished
@@ -75,9 +76,9 @@ func TestAResumedRunMakesUpForWhatItWasEndedBefore(t *testing.T) {
 		}
 		return api.Compacted{}, nil
 	})
-	known := timesAt(2, "step", api.Timing{Stage: api.StageUpdate, Start: 2, End: 3})
+	known := timesAt(2, "step", api.Timing{Stage: schema.StageUpdate, Start: 2, End: 3})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Resume: true, Unrecorded: []api.RecordTimingsInput{
-		known, timesAt(3, "step", api.Timing{Stage: api.StageRollout, Start: 4, End: 5})}})
+		known, timesAt(3, "step", api.Timing{Stage: schema.StageRollout, Start: 4, End: 5})}})
 	require.NoError(t, f.env.GetWorkflowError())
 	lost := timesAt(1, "step")
 	lost.Lost = true
@@ -85,7 +86,7 @@ func TestAResumedRunMakesUpForWhatItWasEndedBefore(t *testing.T) {
 	require.Equal(t, []api.RecordTimingsInput{known}, recorded[2])
 	require.Len(t, recorded[3], 2, "the step's own times, and the last evaluation's")
 	for _, in := range recorded[3] {
-		require.NotContains(t, in.Timings, api.Timing{Stage: api.StageRollout, Start: 4, End: 5})
+		require.NotContains(t, in.Timings, api.Timing{Stage: schema.StageRollout, Start: 4, End: 5})
 	}
 	require.ElementsMatch(t, []int{1, 2, 3}, compacted)
 }

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // CheckState is the progress of a check, and its final result.
@@ -29,7 +30,7 @@ func (r *replayStage) check(ctx workflow.Context) error {
 	r.result.Check = r.in.Continued
 	if r.result.Check == nil {
 		r.result.Check = &CheckState{}
-		r.at.enter(ctx, api.StageReplay)
+		r.at.enter(ctx, schema.StageReplay)
 		plan, err := call[api.CheckPlan](ctx, api.PrepareCheck, "find the steps that are done", r.in.Run)
 		if err != nil {
 			return err
@@ -43,7 +44,7 @@ func (r *replayStage) check(ctx workflow.Context) error {
 			in.Continued = c
 			return workflow.NewContinueAsNewError(ctx, ReplayStage, in)
 		}
-		r.at.enter(ctx, api.StageReplay)
+		r.at.enter(ctx, schema.StageReplay)
 		workflow.SetCurrentDetails(ctx, r.markdown())
 		some := c.Steps[c.Next:min(c.Next+sideBySide, len(c.Steps))]
 		if err := r.checkSteps(ctx, some); err != nil {

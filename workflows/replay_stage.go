@@ -9,6 +9,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // ReplayStageResult is the result of a replay or a check.
@@ -65,7 +67,7 @@ func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, 
 }
 
 func (r *replayStage) execute(ctx workflow.Context) error {
-	r.at.enter(ctx, api.StageReplay)
+	r.at.enter(ctx, schema.StageReplay)
 	var err error
 	info := workflow.GetInfo(ctx)
 	r.prepared, err = call[api.ReplayPrepared](ctx, api.PrepareReplay, "claim a generation", api.ReplayInput{
@@ -102,7 +104,7 @@ func (r *replayStage) impure(function api.StageComparison) string {
 
 // compare finds out which stages have the same bytes as before.
 func (r *replayStage) compare(ctx workflow.Context, scope api.Scope) error {
-	r.at.enter(ctx, api.StageCompare)
+	r.at.enter(ctx, stages.Compare)
 	in := api.CompareInput{Scope: scope}
 	for _, made := range r.replayed.Made {
 		in.Stages = append(in.Stages, api.StagePair{Stage: made.Stage, Old: api.Made(r.prepared.Before).One(made.Stage),
@@ -113,7 +115,7 @@ func (r *replayStage) compare(ctx workflow.Context, scope api.Scope) error {
 		return err
 	}
 	r.result.Stages = out.Stages
-	if r.replayed.Made[0].Stage == api.StageFunction {
+	if r.replayed.Made[0].Stage == schema.StageFunction {
 		r.result.Impure = r.impure(out.Stages[0])
 	}
 	r.at.enter(ctx, "done")

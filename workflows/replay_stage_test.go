@@ -34,10 +34,10 @@ func newReplayFakes(t *testing.T, steps int) *replayFakes {
 	handle(f.fakes, api.PrepareReplay, func(in api.ReplayInput) (api.ReplayPrepared, error) {
 		f.claimed = in
 		out := api.ReplayPrepared{Done: api.Done{Manifest: ref("claim")}, Gen: 3,
-			Made: api.Made{{Stage: api.StageRollout, Ref: ref("turn", 0)},
-				{Stage: api.StageRollout, Ref: ref("turn", 1)},
-				{Stage: api.StageReward, Ref: ref("rewards of the step")},
-				{Stage: api.StageResample, Ref: ref("selection of the step")}},
+			Made: api.Made{{Stage: schema.StageRollout, Ref: ref("turn", 0)},
+				{Stage: schema.StageRollout, Ref: ref("turn", 1)},
+				{Stage: schema.StageReward, Ref: ref("rewards of the step")},
+				{Stage: schema.StageResample, Ref: ref("selection of the step")}},
 			Before: []api.StageRef{{Stage: "reward", Ref: ref("rewards of the step")},
 				{Stage: "resample", Ref: ref("selection of the step")}}}
 		for shard := range replayShards {
@@ -57,7 +57,7 @@ func newReplayFakes(t *testing.T, steps int) *replayFakes {
 				return api.Committed{}, fmt.Errorf("part %d is %s", i, p.Key)
 			}
 		}
-		return api.Committed{Stages: []api.StageRef{{Stage: api.StageReward, Ref: ref("rewards again")}}}, nil
+		return api.Committed{Stages: []api.StageRef{{Stage: schema.StageReward, Ref: ref("rewards again")}}}, nil
 	})
 	handle(f.fakes, api.Resample, func(in api.StageInput) (api.Resampled, error) {
 		f.resample = in
@@ -117,11 +117,11 @@ func TestReplayStageMakesEveryStageInTheClaimedGeneration(t *testing.T) {
 		require.Equal(t, api.ScoreInput{Scope: scope, Shard: in.Shard, Trajectories: ref("assembled", in.Shard)}, in)
 	}
 	require.Equal(t, scope, f.resample.Scope)
-	require.Equal(t, ref("rewards again"), f.resample.Made.One(api.StageReward))
+	require.Equal(t, ref("rewards again"), f.resample.Made.One(schema.StageReward))
 	require.Equal(t, scope, f.advantage.Scope)
-	require.Equal(t, []schema.Ref{ref("turn", 0), ref("turn", 1)}, f.advantage.Made.All(api.StageRollout))
-	require.Equal(t, ref("rewards again"), f.advantage.Made.One(api.StageReward))
-	require.Equal(t, ref("selection again"), f.advantage.Made.One(api.StageResample))
+	require.Equal(t, []schema.Ref{ref("turn", 0), ref("turn", 1)}, f.advantage.Made.All(schema.StageRollout))
+	require.Equal(t, ref("rewards again"), f.advantage.Made.One(schema.StageReward))
+	require.Equal(t, ref("selection again"), f.advantage.Made.One(schema.StageResample))
 	require.Equal(t, []api.StagePair{
 		{Stage: "reward", Old: ref("rewards of the step"), New: ref("rewards again")},
 		{Stage: "resample", Old: ref("selection of the step"), New: ref("selection again")},
@@ -133,13 +133,13 @@ func TestReplayStageReadsOfTheStepWhatIsNotReplayed(t *testing.T) {
 	f := newReplayFakes(t, 0)
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "advantage"})
 	require.Zero(t, f.calls[api.ScoreRewards]+f.calls[api.Resample])
-	require.Equal(t, ref("rewards of the step"), f.advantage.Made.One(api.StageReward))
-	require.Equal(t, ref("selection of the step"), f.advantage.Made.One(api.StageResample))
+	require.Equal(t, ref("rewards of the step"), f.advantage.Made.One(schema.StageReward))
+	require.Equal(t, ref("selection of the step"), f.advantage.Made.One(schema.StageResample))
 
 	f = newReplayFakes(t, 0)
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "resample", Through: "resample"})
 	require.Zero(t, f.calls[api.ScoreRewards]+f.calls[api.ComputeAdvantages])
-	require.Equal(t, ref("rewards of the step"), f.resample.Made.One(api.StageReward))
+	require.Equal(t, ref("rewards of the step"), f.resample.Made.One(schema.StageReward))
 }
 
 func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {

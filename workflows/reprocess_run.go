@@ -5,6 +5,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // importStep is the step that an import fills: an import is a single pass.
@@ -50,7 +52,7 @@ func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, err
 // attempt takes the imported trajectories through their stages once.
 func (r *reprocess) attempt(ctx workflow.Context) error {
 	r.result = ReprocessResult{Run: r.at.run, Format: r.in.Format}
-	r.at.enter(ctx, api.StagePrepare)
+	r.at.enter(ctx, schema.StagePrepare)
 	prepared, err := call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
 		Run: r.at.run, Kind: "reprocess", Format: r.in.Format, Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML,
 		RecipeFile: r.in.RecipeFile, Overrides: r.in.Set,
@@ -62,13 +64,13 @@ func (r *reprocess) attempt(ctx workflow.Context) error {
 	plan.Interleaved = false // each stage is an activity
 	run := newRunner(ctx, &r.at, scoped(r.at.run, importStep, prepared), plan, "")
 	var imported api.Imported
-	err = run.Run(step.Call{At: step.Whole(api.StageImport), Activity: api.ImportTrajectories, Note: r.in.Format,
+	err = run.Run(step.Call{At: step.Whole(schema.StageImport), Activity: api.ImportTrajectories, Note: r.in.Format,
 		In: api.ImportInput{Scope: run.scope, Format: r.in.Format, Source: r.in.Source, Digest: r.in.Digest}},
 		&imported)
 	if err != nil {
 		return err
 	}
-	r.at.enter(ctx, api.StageSandbox)
+	r.at.enter(ctx, schema.StageSandbox)
 	run.quiet = true // the shards are at different stages
 	shards, err := step.Import(run, api.EpisodesInput{Scope: run.scope, Needs: plan.Needs}, imported.Shards)
 	if run.quiet = false; err != nil {
@@ -93,7 +95,8 @@ func (r *reprocess) count(imported api.Imported, shards []api.Episodes) {
 
 // process takes the scored rows through resample and advantage and commits the step's head.
 func (r *reprocess) process(run *runner, imported api.Imported, shards []api.Episodes) error {
-	ask := &api.BatchInput{Scope: run.scope, Stages: []string{api.StageCommit, api.StageResample, api.StageAdvantage},
+	ask := &api.BatchInput{Scope: run.scope, Stages: []string{stages.Commit, schema.StageResample,
+		schema.StageAdvantage},
 		Commit: &api.CommitInput{Scope: run.scope}, Chain: run.plan.Chain}
 	for _, s := range shards {
 		ask.Commit.Rewards = append(ask.Commit.Rewards, s.Scored.Manifest)
@@ -103,8 +106,8 @@ func (r *reprocess) process(run *runner, imported api.Imported, shards []api.Epi
 		return err
 	}
 	r.result.Kept, r.result.BatchRows = made.Resampled.Kept, made.Batch.Rows
-	head := append(api.Made{{Stage: api.StageImport, Ref: imported.Manifest}}, made.Made...)
-	err := run.Run(step.Call{At: step.Whole(api.StageCommit), Activity: api.CommitStages, Note: "the head",
+	head := append(api.Made{{Stage: schema.StageImport, Ref: imported.Manifest}}, made.Made...)
+	err := run.Run(step.Call{At: step.Whole(stages.Commit), Activity: api.CommitStages, Note: "the head",
 		In: api.CommitInput{Scope: run.scope, Head: head}}, &api.Committed{})
 	if err != nil {
 		return err

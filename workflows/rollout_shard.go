@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // RolloutShard takes one shard of a step from prompts to rewards. It is a workflow of its own, so that the step's
@@ -28,7 +29,7 @@ func RolloutShard(ctx workflow.Context, in api.EpisodesInput) (out api.Episodes,
 		return api.Episodes{}, temporal.NewNonRetryableApplicationError("host "+in.Home+" has not taken the shard",
 			api.FailElsewhere, nil)
 	}
-	all := failures(err, api.StageRollout)
+	all := failures(err, schema.StageRollout)
 	// Upserting fails only for keys that cannot be encoded; these are constants.
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(all[0].Kind),
 		attrStage.ValueSet(all[0].Stage))
@@ -40,7 +41,7 @@ func shardOptions(ctx workflow.Context, in api.EpisodesInput) workflow.Context {
 		WorkflowID:    ShardWorkflowID(in.Run, in.Step, in.Shard),
 		StaticSummary: fmt.Sprintf("shard %d of step %d of %s", in.Shard, in.Step, in.Run),
 		TypedSearchAttributes: temporal.NewSearchAttributes(attrRunID.ValueSet(in.Run),
-			attrStep.ValueSet(int64(in.Step)), attrStage.ValueSet(api.StageRollout)),
+			attrStep.ValueSet(int64(in.Step)), attrStage.ValueSet(schema.StageRollout)),
 	})
 }
 

@@ -55,8 +55,8 @@ func TestEachShardOfAStepIsAWorkflow(t *testing.T) {
 	require.Equal(t, []schema.Ref{ref("rewards", 1, 0), ref("rewards", 1, 1)}, commits[0].Rewards,
 		"the rewards lead to everything else")
 	require.Empty(t, commits[0].Stages)
-	require.Equal(t, []schema.Ref{ref(api.StageRollout, 1, 0)}, advantages[0].Made.All(api.StageRollout))
-	require.Equal(t, ref(api.StageReward, 1, 3), advantages[0].Made.One(api.StageReward))
+	require.Equal(t, []schema.Ref{ref(schema.StageRollout, 1, 0)}, advantages[0].Made.All(schema.StageRollout))
+	require.Equal(t, ref(schema.StageReward, 1, 3), advantages[0].Made.One(schema.StageReward))
 	line := progressOf(t, f).Lines[0]
 	require.Equal(t, 8, line.Trajectories)
 }
@@ -106,7 +106,7 @@ func TestAFailedShardNamesStageAndTurnAndLeavesTheOthersAlone(t *testing.T) {
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Equal(t, []StageFailure{{
-		Stage: api.StageSandbox, Shard: 1, Turn: 1, Activity: api.ExecuteToolCalls, Kind: "disk_full",
+		Stage: schema.StageSandbox, Shard: 1, Turn: 1, Activity: api.ExecuteToolCalls, Kind: "disk_full",
 		Text: "ExecuteToolCalls: no room on the device",
 	}}, parked.Parked.Failures)
 	require.Equal(t, 2+3, f.calls[api.ScoreRewards], "two shards before the retry, all of them after it")
@@ -176,7 +176,7 @@ func TestShardsOfManyTurnsRecordTheirOwnTimes(t *testing.T) {
 		own := shardsRecord(f.plan)
 		handle(f, api.GenerateRollouts, func(in api.GenerateInput) (api.Generated, error) {
 			out := api.Generated{Done: api.Done{Manifest: ref("turn", in.Step, in.Shard, in.Turn),
-				Timing: timing(api.StageRollout, in.Shard, in.Turn)}}
+				Timing: timing(schema.StageRollout, in.Shard, in.Turn)}}
 			if in.Turn == 0 {
 				out.Calls = 1
 			}
@@ -184,7 +184,7 @@ func TestShardsOfManyTurnsRecordTheirOwnTimes(t *testing.T) {
 		})
 		handle(f, api.ScoreRewards, func(in api.ScoreInput) (api.Scored, error) {
 			out, err := f.score(in)
-			out.Timing = timing(api.StageReward, in.Shard, 3)
+			out.Timing = timing(schema.StageReward, in.Shard, 3)
 			return out, err
 		})
 		recorded := map[int][]api.Timing{} // by shard; −1 is the step
@@ -212,14 +212,14 @@ func TestShardsOfManyTurnsRecordTheirOwnTimes(t *testing.T) {
 			}
 			return n
 		}
-		require.Equal(t, own, of(-1, api.StageReward) == 0)
+		require.Equal(t, own, of(-1, schema.StageReward) == 0)
 		for shard := range 2 {
-			require.Equal(t, own, of(shard, api.StageRollout) == 2, "shard %d", shard)
+			require.Equal(t, own, of(shard, schema.StageRollout) == 2, "shard %d", shard)
 		}
-		require.Equal(t, own, of(-1, api.StageRollout) == 0)
+		require.Equal(t, own, of(-1, schema.StageRollout) == 0)
 	}
 	require.Equal(t, lines[false].StageSeconds, lines[true].StageSeconds)
-	require.Equal(t, 6.0, lines[true].StageSeconds[api.StageRollout], "3 s of two shards that overlap, twice")
+	require.Equal(t, 6.0, lines[true].StageSeconds[schema.StageRollout], "3 s of two shards that overlap, twice")
 }
 
 // Hosts that share a run's models have one leader. If the leader is gone, all shards go to the next leader, and each

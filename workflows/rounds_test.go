@@ -46,7 +46,7 @@ func newRounds(t *testing.T, steps int, dynamic api.Dynamic, informative func(st
 	})
 	handle(f.fakes, api.CommitStages, func(in api.CommitInput) (api.Committed, error) {
 		for _, s := range in.Stages {
-			if s.Stage == api.StagePrompts {
+			if s.Stage == schema.StagePrompts {
 				f.committed[in.Step] = s.Parts
 			}
 		}
@@ -78,8 +78,8 @@ func TestRoundsStopWhenEnoughIsInformative(t *testing.T) {
 	require.Equal(t, []schema.Ref{ref("prompts", 1, 0), ref("prompts", 1, 1)}, f.committed[1])
 	require.Equal(t, 2*2, f.calls[api.ScoreRewards])
 	stages := f.published[0].Stages
-	require.Equal(t, api.StageRef{Stage: api.StagePrompts, Ref: ref("prompts of the step", 1)}, stages[0])
-	require.Equal(t, 1, count(stages, api.StagePrompts), "the head names one manifest of the prompts")
+	require.Equal(t, api.StageRef{Stage: schema.StagePrompts, Ref: ref("prompts of the step", 1)}, stages[0])
+	require.Equal(t, 1, count(stages, schema.StagePrompts), "the head names one manifest of the prompts")
 	require.Equal(t, 2, p.Lines[0].Rounds)
 	require.Equal(t, 16, p.Lines[0].Trajectories, "of both rounds")
 	require.Contains(t, p.Markdown(), "| grad | rounds |\n")
@@ -142,7 +142,7 @@ func TestSkipGoesOnWithoutAShardOfALaterRound(t *testing.T) {
 	require.Contains(t, skip.value.(Decided).What, "without 1 of the round's 2 shards")
 	require.Equal(t, 3, p.Lines[0].Rounds, "the shard's groups are missed, so that another round is sampled")
 	require.Equal(t, 3, f.resampled[0].Excluded[0].Shard)
-	require.Equal(t, ref("prompts of the step", 1), f.resampled[0].Made.One(api.StagePrompts))
+	require.Equal(t, ref("prompts of the step", 1), f.resampled[0].Made.One(schema.StagePrompts))
 }
 
 func TestSkipIsRefusedWhereNothingOfARoundWouldBeLeft(t *testing.T) {

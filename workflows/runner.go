@@ -10,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
@@ -27,7 +28,7 @@ type position struct {
 
 // longStages are what a step's search attribute names. It is StageRollout from the start on, and names the stage that
 // failed in any case.
-var longStages = []string{api.StageLogprobs, api.StageUpdate}
+var longStages = []string{schema.StageLogprobs, schema.StageUpdate}
 
 // enter shows the current stage in the UI's details and in the search attributes.
 func (p *position) enter(ctx workflow.Context, stage string) {
@@ -70,7 +71,7 @@ func (r *runner) Run(c step.Call, out api.Result) error {
 	if err := r.activity(c.At, c.Activity, c.Note, c.In, out); err != nil {
 		return err
 	}
-	if c.Stage != api.StageTimings {
+	if c.Stage != stages.Timings {
 		r.times.add(out.Its().Timing)
 	}
 	return nil
@@ -194,7 +195,7 @@ func (r *runner) shardWorkflow(in *api.EpisodesInput, out *api.Episodes) error {
 	} else if errors.As(err, &child) && child.Unwrap() != nil {
 		err = child.Unwrap()
 	}
-	return stageError{stage: api.StageRollout, shard: in.Shard, turn: -1, err: err}
+	return stageError{stage: schema.StageRollout, shard: in.Shard, turn: -1, err: err}
 }
 
 // shardAtHome runs a shard on the host that holds the run's models. If several hosts share the models and their

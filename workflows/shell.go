@@ -88,7 +88,7 @@ func (s *shell) attempts(ctx workflow.Context, attempt func(ctx workflow.Context
 func (s *shell) park(ctx workflow.Context, all []StageFailure) (decision, error) {
 	setFailureKind(ctx, all[0].Kind)
 	if all[0].Kind == api.FailBadInput {
-		if s.at.stage == api.StagePrepare { // there may be no run to note anything of
+		if s.at.stage == schema.StagePrepare { // there may be no run to note anything of
 			s.states.show(ctx, schema.StateFailed)
 		} else {
 			s.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))

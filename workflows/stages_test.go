@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
@@ -24,7 +25,7 @@ func TestAStepRunsTheDeclaredStages(t *testing.T) {
 			f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 			require.NoError(t, f.env.GetWorkflowError())
 			want := stages.Named(func(s stages.Stage) bool {
-				before := s.Name != api.StagePublish // publish commits the head
+				before := s.Name != schema.StagePublish // publish commits the head
 				return s.Phase == stages.Step && !s.Unread && s.Runs(needs) && before
 			})
 			require.Equal(t, want, slices.Compact(stageNames((*heads)[0])))

@@ -141,7 +141,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 		}
 		timings = append(timings, done...)
 	}
-	r.stage(ctx, api.InitStep, api.StageWarmStart)
+	r.stage(ctx, api.InitStep, schema.StageWarmStart)
 	var warm api.WarmStarted
 	err := r.attempt(ctx, mandatory("the first policy comes from it"), func(ctx workflow.Context) (err error) {
 		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations",
@@ -196,12 +196,12 @@ func (r *trainRun) evaluatesAfter(step int) bool {
 
 // untaught measures the policy before the warm start, so that readers can say what the warm start changed.
 func (r *trainRun) untaught(ctx workflow.Context, policy api.PolicyRef) (api.Timing, error) {
-	r.stage(ctx, api.InitStep, api.StageUntaught)
+	r.stage(ctx, api.InitStep, schema.StageUntaught)
 	var out api.Evaluated
 	err := r.attempt(ctx, mandatory("the warm start is compared with it"), func(ctx workflow.Context) (err error) {
 		scope, h := r.mend(scoped(r.run, api.InitStep, r.prepared)), newHome(ctx, r.home, r.prepared.Plan)
 		err = sample(ctx, h, scope, api.EvaluateUntaught, "held-out problems before the warm start",
-			api.EvaluateInput{Scope: scope, Policy: policy, Tag: api.StageUntaught}, &out)
+			api.EvaluateInput{Scope: scope, Policy: policy, Tag: schema.StageUntaught}, &out)
 		r.home = h.host
 		return err
 	})
@@ -209,7 +209,7 @@ func (r *trainRun) untaught(ctx workflow.Context, policy api.PolicyRef) (api.Tim
 }
 
 func (r *trainRun) prepare(ctx workflow.Context) error {
-	r.stage(ctx, api.InitStep, api.StagePrepare)
+	r.stage(ctx, api.InitStep, schema.StagePrepare)
 	err := r.attempt(ctx, mandatory("every stage reads the recipe"), func(ctx workflow.Context) (err error) {
 		r.prepared, err = call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
 			Run: r.run, Kind: "train", Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
@@ -236,7 +236,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	r.stepping = true
 	place := "step"
 	if takesItself(r.prepared.Plan) {
-		place = api.StageRollout
+		place = schema.StageRollout
 	}
 	r.at(ctx, step, place)
 	r.alongside(func(ctx workflow.Context) { showPlace(ctx, step, place) })
@@ -305,13 +305,13 @@ func (r *trainRun) child(ctx workflow.Context, step int) workflow.Context {
 		WorkflowID:    StepWorkflowID(r.run, step),
 		StaticSummary: fmt.Sprintf("step %d of %d of %s", step, r.prepared.Plan.Steps, r.run),
 		TypedSearchAttributes: temporal.NewSearchAttributes(attrRunID.ValueSet(r.run), attrStep.ValueSet(int64(step)),
-			attrStage.ValueSet(api.StageRollout)),
+			attrStage.ValueSet(schema.StageRollout)),
 	})
 }
 
 // evaluate measures a policy; done is false if a person chose to skip the evaluation.
 func (r *trainRun) evaluate(ctx workflow.Context, in api.EvaluateInput) (out api.Evaluated, done bool, err error) {
-	r.stage(ctx, in.Step, api.StageEvaluate)
+	r.stage(ctx, in.Step, schema.StageEvaluate)
 	err = r.attempt(ctx, skipEvaluation(in.Tag), func(ctx workflow.Context) (err error) {
 		h := newHome(ctx, r.home, r.prepared.Plan)
 		in.Scope = r.mend(in.Scope)
@@ -446,7 +446,7 @@ func (r *trainRun) fail(ctx workflow.Context, cause error) error {
 	r.progress.Failure = text
 	r.show(ctx)
 	setFailureKind(ctx, kind)
-	refused := r.progress.Stage == api.StagePrepare && kind == api.FailBadInput
+	refused := r.progress.Stage == schema.StagePrepare && kind == api.FailBadInput
 	where := r.progress.Stage
 	if where == "step" { // the child's error names the stage
 		where = "step " + strconv.Itoa(r.progress.Step)

@@ -126,12 +126,12 @@ func committed(in api.CommitInput, plan api.Plan, name func(stage string, i int)
 	if len(in.Rewards) == 0 {
 		return out
 	}
-	stages := []string{api.StageRollout, api.StageAssemble, api.StageReward}
+	stages := []string{schema.StageRollout, schema.StageAssemble, schema.StageReward}
 	if plan.Grade {
-		stages = slices.Insert(stages, 2, api.StageGrade)
+		stages = slices.Insert(stages, 2, schema.StageGrade)
 	}
 	if !plan.Interleaved { // whose fakes call no tools
-		stages = slices.Insert(stages, 1, api.StageSandbox)
+		stages = slices.Insert(stages, 1, schema.StageSandbox)
 	}
 	for _, stage := range stages {
 		made := name(stage, len(out.Refs))

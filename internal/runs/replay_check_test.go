@@ -19,7 +19,7 @@ func TestAChecksReportListsEachShardThatThePureStagesMade(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Skipped: 2,
 		Broken: map[string]string{schema.TrajectoryID(1, 0, 0): "engine: panicked"}})
 	state := workflows.CheckState{Steps: []int{1, 2}, Shards: 8, Differs: []api.Different{
-		{Step: 1, Stage: api.StageReward, Shard: 0, Table: string(schema.Selection), Digest: "abc"}}}
+		{Step: 1, Stage: schema.StageReward, Shard: 0, Table: string(schema.Selection), Digest: "abc"}}}
 	report, err := CheckedShards(t.Context(), objects, state, "r")
 	require.NoError(t, err)
 	type line struct {
@@ -34,14 +34,14 @@ func TestAChecksReportListsEachShardThatThePureStagesMade(t *testing.T) {
 		got = append(got, line{s.Step, s.Shard, s.Stage, s.table, s.Now})
 	}
 	require.Equal(t, []line{
-		{1, 0, api.StageReward, schema.Selection, "abc"},
-		{1, 0, api.StageReward, schema.Rewards, ""},
-		{1, 1, api.StageReward, schema.Rewards, ""},
-		{1, -1, api.StageResample, schema.Selection, ""},
-		{1, -1, api.StageAdvantage, schema.Batch, ""},
-		{2, 0, api.StageReward, schema.Rewards, ""},
-		{2, -1, api.StageResample, schema.Selection, ""},
-		{2, -1, api.StageAdvantage, schema.Batch, ""},
+		{1, 0, schema.StageReward, schema.Selection, "abc"},
+		{1, 0, schema.StageReward, schema.Rewards, ""},
+		{1, 1, schema.StageReward, schema.Rewards, ""},
+		{1, -1, schema.StageResample, schema.Selection, ""},
+		{1, -1, schema.StageAdvantage, schema.Batch, ""},
+		{2, 0, schema.StageReward, schema.Rewards, ""},
+		{2, -1, schema.StageResample, schema.Selection, ""},
+		{2, -1, schema.StageAdvantage, schema.Batch, ""},
 	}, got)
 
 	state.Shards = 7

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -89,7 +90,7 @@ func TestTheWarmStartHasABar(t *testing.T) {
 	var terminal bytes.Buffer
 	view := NewProgressView(NewScreen(&terminal), true)
 	view.Working(Work{Activity: api.WarmStart, Done: 100, Total: 400})
-	view.Show(workflows.Progress{Run: "r", Steps: 4, Stage: api.StageWarmStart})
+	view.Show(workflows.Progress{Run: "r", Steps: 4, Stage: schema.StageWarmStart})
 	all := lines(terminal.String())
 	require.Equal(t, "[███████░░░░░░░░░░░░░░░░░░░░░░░] 100/400 · warm start", all[len(all)-1])
 }

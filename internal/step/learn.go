@@ -15,7 +15,7 @@ func batch(r Runner, in *api.BatchInput, out *api.Batch) error {
 		result := out.Of(stage)
 		declared, _ := stages.Of(stage)
 		note := declared.Doc
-		if stage == api.StageResample && in.Chain != "" {
+		if stage == schema.StageResample && in.Chain != "" {
 			note = in.Chain
 		}
 		if err := run(r, Whole(stage), note, in.Of(stage, made), result); err != nil {
@@ -35,16 +35,16 @@ func batch(r Runner, in *api.BatchInput, out *api.Batch) error {
 func learn(r Runner, in *In, out *Out) error {
 	commit, made := &api.CommitInput{Scope: in.Scope}, api.Made{}
 	if in.Plan.Dynamic == nil {
-		made = append(made, api.StageRef{Stage: api.StagePrompts, Ref: out.Sampled.Prompts[0]})
+		made = append(made, api.StageRef{Stage: schema.StagePrompts, Ref: out.Sampled.Prompts[0]})
 	} else {
-		commit.Stages = []api.StageParts{{Stage: api.StagePrompts, Turn: -1, Parts: out.Sampled.Prompts}}
+		commit.Stages = []api.StageParts{{Stage: schema.StagePrompts, Turn: -1, Parts: out.Sampled.Prompts}}
 	}
 	for _, s := range out.Sampled.Shards {
 		commit.Rewards = append(commit.Rewards, s.Scored.Manifest)
 	}
 	for _, part := range stages.Segments(in.Plan.Needs) {
 		if part[0].Parts == stages.Shards {
-			ref, err := outputs(r, in, out.Sampled.Shards, made.One(api.StageResample))
+			ref, err := outputs(r, in, out.Sampled.Shards, made.One(schema.StageResample))
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func learn(r Runner, in *In, out *Out) error {
 			ask.Stages = append(ask.Stages, stage.Name)
 		}
 		note := in.Plan.Chain
-		if part[0].Name != api.StageCommit {
+		if part[0].Name != stages.Commit {
 			note, ask.Commit = part[0].Doc, nil
 		}
 		var got api.Batch
@@ -73,7 +73,7 @@ func learn(r Runner, in *In, out *Out) error {
 
 // outputs computes the token outputs of the kept trajectories, shard by shard, and commits the stage.
 func outputs(r Runner, in *In, shards []api.Episodes, selection schema.Ref) (schema.Ref, error) {
-	return sharded(r, in.Scope, api.StageLogprobs, len(shards), func(r Runner, i int) (schema.Ref, error) {
+	return sharded(r, in.Scope, schema.StageLogprobs, len(shards), func(r Runner, i int) (schema.Ref, error) {
 		var done api.TokenOutputs
 		s := shards[i]
 		ask := api.TokenOutputsInput{Scope: in.Scope, Shard: s.Shard, Assembled: s.Assembled, Selection: selection,
@@ -81,7 +81,7 @@ func outputs(r Runner, in *In, shards []api.Episodes, selection schema.Ref) (sch
 		if in.Sampling != in.Policy {
 			ask.Sampling = &in.Sampling
 		}
-		err := run(r, At{api.StageLogprobs, s.Shard, -1}, ofShard(s.Shard), ask, &done)
+		err := run(r, At{schema.StageLogprobs, s.Shard, -1}, ofShard(s.Shard), ask, &done)
 		return done.Manifest, err
 	})
 }

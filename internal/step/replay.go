@@ -17,7 +17,7 @@ type Replayed struct {
 // stages before them have made. If the reward has to call the user's function again, that is made first.
 func Replay(r Runner, scope api.Scope, in api.ReplayPrepared, stages []string, out *Replayed) error {
 	made := slices.Clone(in.Made)
-	if stages[0] == api.StageReward {
+	if stages[0] == schema.StageReward {
 		verdicts := in.Verdicts
 		if in.Problems != (schema.Ref{}) {
 			called, err := callAgain(r, scope, in, out)
@@ -26,7 +26,8 @@ func Replay(r Runner, scope api.Scope, in api.ReplayPrepared, stages []string, o
 			}
 			verdicts = append(slices.Clone(verdicts), called...)
 		}
-		ref, err := sharded(r, scope, api.StageReward, len(in.Trajectories), func(r Runner, i int) (schema.Ref, error) {
+		ref, err := sharded(r, scope, schema.StageReward, len(in.Trajectories), func(r Runner, i int) (schema.Ref,
+			error) {
 			var done api.Scored
 			shard := in.Trajectories[i]
 			ask := api.ScoreInput{Scope: scope, Shard: shard.Shard, Trajectories: shard.Ref}
@@ -35,13 +36,13 @@ func Replay(r Runner, scope api.Scope, in api.ReplayPrepared, stages []string, o
 					ask.Verdicts = append(ask.Verdicts, v.Ref)
 				}
 			}
-			err := run(r, At{api.StageReward, shard.Shard, -1}, ofShard(shard.Shard), ask, &done)
+			err := run(r, At{schema.StageReward, shard.Shard, -1}, ofShard(shard.Shard), ask, &done)
 			return done.Manifest, err
 		})
 		if err != nil {
 			return err
 		}
-		one := api.StageRef{Stage: api.StageReward, Ref: ref}
+		one := api.StageRef{Stage: schema.StageReward, Ref: ref}
 		made, out.Made, stages = append(made, one), append(out.Made, one), stages[1:]
 	}
 	var rest api.Batch
@@ -54,15 +55,15 @@ func Replay(r Runner, scope api.Scope, in api.ReplayPrepared, stages []string, o
 // callAgain calls the user's function with the trajectories of every shard and commits the stage.
 func callAgain(r Runner, scope api.Scope, in api.ReplayPrepared, out *Replayed) ([]api.ShardRef, error) {
 	called, edited := slices.Clone(in.Trajectories), make([]string, len(in.Trajectories))
-	ref, err := sharded(r, scope, api.StageFunction, len(called), func(r Runner, i int) (schema.Ref, error) {
+	ref, err := sharded(r, scope, schema.StageFunction, len(called), func(r Runner, i int) (schema.Ref, error) {
 		var done api.Verdicts
 		shard := called[i].Shard
-		err := run(r, At{api.StageFunction, shard, -1}, ofShard(shard), api.VerdictInput{Scope: scope, Shard: shard,
+		err := run(r, At{schema.StageFunction, shard, -1}, ofShard(shard), api.VerdictInput{Scope: scope, Shard: shard,
 			Trajectories: in.Trajectories[i].Ref, Prompts: in.Problems}, &done)
 		called[i].Ref, edited[i] = done.Manifest, done.Edited
 		return done.Manifest, err
 	})
-	out.Made = append(out.Made, api.StageRef{Stage: api.StageFunction, Ref: ref})
+	out.Made = append(out.Made, api.StageRef{Stage: schema.StageFunction, Ref: ref})
 	for _, e := range edited {
 		if e != "" {
 			out.Edited = e

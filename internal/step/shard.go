@@ -17,7 +17,7 @@ func shard(r Runner, in *api.EpisodesInput, out *api.Episodes) error {
 	last, edited := schema.Ref{}, ""
 	for turn, more := 0, true; more && turn < in.MaxTurns; turn++ {
 		var made api.Generated
-		err := run(r, At{api.StageRollout, in.Shard, turn}, fmt.Sprintf("shard %d, turn %d", in.Shard, turn),
+		err := run(r, At{schema.StageRollout, in.Shard, turn}, fmt.Sprintf("shard %d, turn %d", in.Shard, turn),
 			api.GenerateInput{Scope: in.Scope, Past: api.Past{Last: last}, Shard: in.Shard, Turn: turn,
 				Prompts: in.Prompts, Policy: in.Policy}, &made)
 		if err != nil {
@@ -40,7 +40,7 @@ func shard(r Runner, in *api.EpisodesInput, out *api.Episodes) error {
 }
 
 func runTools(r Runner, in *api.EpisodesInput, turn int, last schema.Ref, calls int) (out api.ToolsDone, err error) {
-	return out, run(r, At{api.StageSandbox, in.Shard, turn},
+	return out, run(r, At{schema.StageSandbox, in.Shard, turn},
 		fmt.Sprintf("shard %d, turn %d, %d calls", in.Shard, turn, calls),
 		api.ToolsInput{Scope: in.Scope, Past: api.Past{Last: last}, Shard: in.Shard, Turn: turn, Prompts: in.Prompts},
 		&out)
@@ -48,7 +48,7 @@ func runTools(r Runner, in *api.EpisodesInput, turn int, last schema.Ref, calls 
 
 // score assembles the episodes, gets the verdicts that the recipe asks for, and scores them.
 func score(r Runner, in *api.EpisodesInput, last schema.Ref, edited string, out *api.Episodes) error {
-	at, note := At{api.StageAssemble, in.Shard, -1}, ofShard(in.Shard)
+	at, note := At{schema.StageAssemble, in.Shard, -1}, ofShard(in.Shard)
 	var joined api.Done
 	err := run(r, at, note,
 		api.AssembleInput{Scope: in.Scope, Past: api.Past{Last: last}, Shard: in.Shard, Prompts: in.Prompts}, &joined)
@@ -65,7 +65,7 @@ func score(r Runner, in *api.EpisodesInput, last schema.Ref, edited string, out 
 		}
 		rewards.Verdicts = append(rewards.Verdicts, got.Manifest)
 	}
-	out.Shard, out.Assembled, at.Stage = in.Shard, joined.Manifest, api.StageReward
+	out.Shard, out.Assembled, at.Stage = in.Shard, joined.Manifest, schema.StageReward
 	if err := run(r, at, note, rewards, &out.Scored); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func record(r Runner, in *api.EpisodesInput, out *api.Episodes) error {
 	}
 	times := r.Spent()
 	out.Busy = api.BusyIn(times)
-	return run(r, At{api.StageTimings, in.Shard, -1}, fmt.Sprintf("measured times of shard %d", in.Shard),
+	return run(r, At{stages.Timings, in.Shard, -1}, fmt.Sprintf("measured times of shard %d", in.Shard),
 		api.RecordTimingsInput{Scope: in.Scope, Timings: times, Part: "step", Shard: &in.Shard}, &api.TimingsRecorded{})
 }
 

@@ -59,7 +59,7 @@ func Take(r Runner, in *In, out *Out) error {
 	switch {
 	case err != nil:
 	case in.Evaluate == nil:
-		err = Finish.Do(r, Whole(api.StageUpdate), ending.Note, ending, &out.Finished)
+		err = Finish.Do(r, Whole(schema.StageUpdate), ending.Note, ending, &out.Finished)
 	default: // the publication names the evaluation, and waits for it
 		err = update(r, ending, &out.Finished.Updated)
 	}
@@ -92,7 +92,7 @@ func evaluate(r Runner, in *In, out *Out) (wait func() error) {
 	}
 	out.Evaluated = &api.Evaluated{}
 	return r.Aside(func(r Runner) error {
-		return run(r, Whole(api.StageEvaluate), "held-out problems, "+in.Evaluate.Tag, *in.Evaluate, out.Evaluated)
+		return run(r, Whole(schema.StageEvaluate), "held-out problems, "+in.Evaluate.Tag, *in.Evaluate, out.Evaluated)
 	})
 }
 
@@ -104,7 +104,7 @@ func selectNext(r Runner, in *In, out *Out) (wait func()) {
 	}
 	var made api.Done
 	selected := r.Aside(func(r Runner) error {
-		return run(r, Whole(api.StagePrompts), "the next step's problems", *in.Next, &made)
+		return run(r, Whole(schema.StagePrompts), "the next step's problems", *in.Next, &made)
 	})
 	return func() {
 		if selected() == nil {
@@ -128,7 +128,7 @@ func sample(r Runner, in *In, out *Sampled) error {
 			if in.skips(first + i) {
 				return nil
 			}
-			return Shard.Do(r, At{api.StageRollout, first + i, -1}, ofShard(first+i), &api.EpisodesInput{
+			return Shard.Do(r, At{schema.StageRollout, first + i, -1}, ofShard(first+i), &api.EpisodesInput{
 				Scope: in.Scope, Shard: first + i, Prompts: prompts, Policy: in.Sampling, MaxTurns: in.Plan.MaxTurns,
 				Needs: in.Plan.Needs, Summaries: in.Plan.Summaries, Hosts: in.Plan.Hosts, Record: in.Record,
 			}, &shards[i])
@@ -160,7 +160,7 @@ func (in *In) prompts(r Runner, round int) (schema.Ref, error) {
 		ask.Gen = 0
 	}
 	var made api.Done
-	err := run(r, Whole(api.StagePrompts), note, ask, &made)
+	err := run(r, Whole(schema.StagePrompts), note, ask, &made)
 	return made.Manifest, err
 }
 
@@ -179,14 +179,14 @@ func finish(r Runner, in *api.FinishInput, out *api.Finished) error {
 }
 
 func update(r Runner, in *api.FinishInput, out *api.Updated) error {
-	return run(r, Whole(api.StageUpdate), in.Note, in.UpdateInput, out)
+	return run(r, Whole(schema.StageUpdate), in.Note, in.UpdateInput, out)
 }
 
 func publish(r Runner, in *api.FinishInput, out *api.Finished) error {
 	digest := out.Policy.Digest
-	return run(r, Whole(api.StagePublish), "serve "+digest[:min(12, len(digest))], api.PublishInput{Scope: in.Scope,
+	return run(r, Whole(schema.StagePublish), "serve "+digest[:min(12, len(digest))], api.PublishInput{Scope: in.Scope,
 		Policy: out.Policy, Unloaded: in.Unloaded,
-		Stages: append(slices.Clone(in.Stages), api.StageRef{Stage: api.StageUpdate, Ref: out.Manifest})},
+		Stages: append(slices.Clone(in.Stages), api.StageRef{Stage: schema.StageUpdate, Ref: out.Manifest})},
 		&out.Published)
 }
 

@@ -72,7 +72,7 @@ func (s script) Run(c Call, out api.Result) error {
 	case *api.Scored:
 		out.Informative = 1
 	case *api.Committed:
-		for _, stage := range []string{api.StageRollout, api.StageReward, c.Stage} {
+		for _, stage := range []string{schema.StageRollout, schema.StageReward, c.Stage} {
 			out.Stages = append(out.Stages, api.StageRef{Stage: stage, Ref: schema.Ref{Key: stage}})
 		}
 	}
@@ -134,7 +134,7 @@ func TestOrder(t *testing.T) {
 	s.write("# a replay that calls the user's function again")
 	made := Replayed{}
 	require.NoError(t, Replay(s, api.Scope{}, api.ReplayPrepared{Problems: schema.Ref{Key: "prompts"},
-		Trajectories: []api.ShardRef{{Shard: 4}}}, []string{api.StageReward, api.StageResample}, &made))
+		Trajectories: []api.ShardRef{{Shard: 4}}}, []string{schema.StageReward, schema.StageResample}, &made))
 	for _, m := range made.Made {
 		s.write("made %s", m.Stage)
 	}

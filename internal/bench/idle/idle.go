@@ -15,6 +15,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // Stages gives the answers of a training run's activities without doing their work. The recipe is "SHARDS TURNS" or
@@ -79,7 +80,7 @@ func policyOf(s api.Scope, stage string) api.PolicyRef {
 }
 
 func (Stages) prepare(in api.PrepareInput) (api.Prepared, error) {
-	out := api.Prepared{Done: done(api.Scope{Run: in.Run, Step: api.InitStep}, api.StagePrepare, -1, -1),
+	out := api.Prepared{Done: done(api.Scope{Run: in.Run, Step: api.InitStep}, schema.StagePrepare, -1, -1),
 		NextStep: 1}
 	out.Plan = api.Plan{Recipe: "idle", Steps: 1, Interleaved: strings.HasSuffix(in.Run, "episodes")}
 	words := strings.Fields(in.RecipeYAML)
@@ -96,11 +97,12 @@ func (Stages) prepare(in api.PrepareInput) (api.Prepared, error) {
 }
 
 func (Stages) warmStart(in api.Scope) (api.WarmStarted, error) {
-	return api.WarmStarted{Done: done(in, api.StageWarmStart, -1, -1), Policy: policyOf(in, api.StageWarmStart)}, nil
+	return api.WarmStarted{Done: done(in, schema.StageWarmStart, -1, -1), Policy: policyOf(in,
+		schema.StageWarmStart)}, nil
 }
 
 func (Stages) prompts(in api.PromptsInput) (api.Done, error) {
-	return done(in.Scope, api.StagePrompts, -1, -1), nil
+	return done(in.Scope, schema.StagePrompts, -1, -1), nil
 }
 
 // generate has calls in every turn except the last one that max_turns allows.
@@ -113,7 +115,8 @@ func (Stages) generate(ctx context.Context, in api.GenerateInput) (api.Generated
 			activity.RecordHeartbeat(ctx)
 		}
 	}
-	return api.Generated{Done: done(in.Scope, api.StageRollout, in.Turn, in.Shard), Calls: 1024, Tokens: 1 << 20}, nil
+	return api.Generated{Done: done(in.Scope, schema.StageRollout, in.Turn, in.Shard), Calls: 1024, Tokens: 1 << 20},
+		nil
 }
 
 // Held is part of the ids of runs whose shards generate until they are told to end.
@@ -126,7 +129,7 @@ func (Stages) tools(in api.ToolsInput) (api.ToolsDone, error) {
 	if strings.Contains(in.Run, Failing) && in.Shard == 1 && in.Turn == 1 {
 		return api.ToolsDone{}, temporal.NewNonRetryableApplicationError("no room on the device", "disk_full", nil)
 	}
-	return api.ToolsDone{Done: done(in.Scope, api.StageSandbox, in.Turn, in.Shard), Calls: 1024, Failed: 512}, nil
+	return api.ToolsDone{Done: done(in.Scope, schema.StageSandbox, in.Turn, in.Shard), Calls: 1024, Failed: 512}, nil
 }
 
 // episodes has the results of a shard in which every turn calls tools.
@@ -140,10 +143,10 @@ func (i Stages) episodes(ctx context.Context, in api.EpisodesInput) (api.Episode
 		}
 	}
 	scored, err := i.score(api.ScoreInput{Scope: in.Scope, Shard: in.Shard})
-	out := api.Episodes{Shard: in.Shard, Assembled: done(in.Scope, api.StageAssemble, -1, in.Shard).Manifest,
+	out := api.Episodes{Shard: in.Shard, Assembled: done(in.Scope, schema.StageAssemble, -1, in.Shard).Manifest,
 		Scored: scored}
 	for turn := range in.MaxTurns {
-		for _, stage := range []string{api.StageRollout, api.StageSandbox} {
+		for _, stage := range []string{schema.StageRollout, schema.StageSandbox} {
 			out.Timings = append(out.Timings, done(in.Scope, stage, turn, in.Shard).Timing)
 		}
 	}
@@ -154,12 +157,12 @@ func (i Stages) episodes(ctx context.Context, in api.EpisodesInput) (api.Episode
 }
 
 func (Stages) assemble(in api.AssembleInput) (api.Done, error) {
-	return done(in.Scope, api.StageAssemble, -1, in.Shard), nil
+	return done(in.Scope, schema.StageAssemble, -1, in.Shard), nil
 }
 
 func (Stages) score(in api.ScoreInput) (api.Scored, error) {
 	return api.Scored{
-		Done: done(in.Scope, api.StageReward, -1, in.Shard), Trajectories: 1024, RewardSum: 512.5, Successes: 512,
+		Done: done(in.Scope, schema.StageReward, -1, in.Shard), Trajectories: 1024, RewardSum: 512.5, Successes: 512,
 		PositiveCalls: 9999, PositiveErrors: 999, ToolCalls: 9999, Tokens: 1 << 20,
 	}, nil
 }
@@ -174,17 +177,17 @@ func (Stages) commit(in api.CommitInput) (api.Committed, error) {
 	if len(in.Rewards) != shards {
 		return api.Committed{}, fmt.Errorf("got the rewards of %d shards, want %d", len(in.Rewards), shards)
 	}
-	out := api.Committed{Done: done(in.Scope, api.StageCommit, -1, -1)}
+	out := api.Committed{Done: done(in.Scope, stages.Commit, -1, -1)}
 	add := func(stage string, turn int) {
 		ref := done(in.Scope, stage, turn, -1).Manifest
 		out.Refs, out.Stages = append(out.Refs, ref), append(out.Stages, api.StageRef{Stage: stage, Ref: ref})
 	}
 	for turn := range turns {
-		add(api.StageRollout, turn)
-		add(api.StageSandbox, turn)
+		add(schema.StageRollout, turn)
+		add(schema.StageSandbox, turn)
 	}
-	add(api.StageAssemble, -1)
-	add(api.StageReward, -1)
+	add(schema.StageAssemble, -1)
+	add(schema.StageReward, -1)
 	return out, nil
 }
 
@@ -198,7 +201,7 @@ func (i Stages) batch(in api.BatchInput) (out api.Batch, err error) {
 	}
 	out.Batch, err = i.advantages(api.StageInput{Scope: in.Scope})
 	out.Made = out.Committed.Stages
-	for _, stage := range []string{api.StageResample, api.StageAdvantage} {
+	for _, stage := range []string{schema.StageResample, schema.StageAdvantage} {
 		out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
 	}
 	out.Timings = []api.Timing{out.Committed.Timing, out.Resampled.Timing, out.Batch.Timing}
@@ -206,20 +209,21 @@ func (i Stages) batch(in api.BatchInput) (out api.Batch, err error) {
 }
 
 func (Stages) resample(in api.StageInput) (api.Resampled, error) {
-	return api.Resampled{Done: done(in.Scope, api.StageResample, -1, -1), Kept: 1 << 17, KeptGroups: 1 << 12}, nil
+	return api.Resampled{Done: done(in.Scope, schema.StageResample, -1, -1), Kept: 1 << 17, KeptGroups: 1 << 12}, nil
 }
 
 func (Stages) advantages(in api.StageInput) (api.Advantages, error) {
-	return api.Advantages{Done: done(in.Scope, api.StageAdvantage, -1, -1), Rows: 1 << 17, Tokens: 1 << 28}, nil
+	return api.Advantages{Done: done(in.Scope, schema.StageAdvantage, -1, -1), Rows: 1 << 17, Tokens: 1 << 28}, nil
 }
 
 func (Stages) update(in api.UpdateInput) (api.Updated, error) {
-	return api.Updated{Done: done(in.Scope, api.StageUpdate, -1, -1), Policy: policyOf(in.Scope, api.StageUpdate)},
+	return api.Updated{Done: done(in.Scope, schema.StageUpdate, -1, -1), Policy: policyOf(in.Scope,
+			schema.StageUpdate)},
 		nil
 }
 
 func (Stages) publish(in api.PublishInput) (api.Published, error) {
-	return api.Published{Done: done(in.Scope, api.StagePublish, -1, -1)}, nil
+	return api.Published{Done: done(in.Scope, schema.StagePublish, -1, -1)}, nil
 }
 
 func (i Stages) finish(in api.FinishInput) (out api.Finished, err error) {
@@ -234,7 +238,7 @@ func (Stages) prune(in api.PruneInput) (api.Pruned, error) {
 	out := api.Pruned{Steps: []int{in.Step}, Timing: done(in.Scope, "prune", -1, -1).Timing}
 	out.Retention = api.Retention{Rule: &api.RetentionRule{Every: 10, KeepLast: 10, KeepBest: 10}, Past: in.Step}
 	for step := range 10 {
-		at := schema.At(in.Run, step, api.StageUpdate)
+		at := schema.At(in.Run, step, schema.StageUpdate)
 		out.Retention.Spared = append(out.Retention.Spared, api.SparedCheckpoint{Prefix: at.ManifestKey(), First: step,
 			Last: step})
 		out.Retention.Best = append(out.Retention.Best, api.EvaluatedStep{Step: step, Success: 0.123456789})
@@ -243,9 +247,9 @@ func (Stages) prune(in api.PruneInput) (api.Pruned, error) {
 }
 
 func (Stages) evaluate(in api.EvaluateInput) (api.Evaluated, error) {
-	return api.Evaluated{Done: done(in.Scope, api.StageEvaluate, -1, -1)}, nil
+	return api.Evaluated{Done: done(in.Scope, schema.StageEvaluate, -1, -1)}, nil
 }
 
 func (Stages) record(in api.RecordTimingsInput) (api.Done, error) {
-	return done(in.Scope, api.StageTimings, -1, -1), nil
+	return done(in.Scope, stages.Timings, -1, -1), nil
 }

@@ -58,39 +58,6 @@ const (
 	ServeRanks           = "ServeRanks"
 )
 
-// Stages, as manifests, search attributes and timings name them. No other stage reads what compare, commit, timings
-// and prune commit.
-const (
-	StagePrepare    = schema.StagePrepare
-	StageWarmStart  = schema.StageWarmStart
-	StageData       = schema.StageData
-	StageCandidates = schema.StageCandidates
-	StageAnswers    = schema.StageAnswers
-	StagePrompts    = schema.StagePrompts
-	StageRollout    = schema.StageRollout
-	StageSandbox    = schema.StageSandbox
-	StageAssemble   = schema.StageAssemble
-	StageGrade      = schema.StageGrade
-	StageJudge      = schema.StageJudge
-	StageFunction   = schema.StageFunction
-	StageReward     = schema.StageReward
-	StageResample   = schema.StageResample
-	StageLogprobs   = schema.StageLogprobs
-	StageAdvantage  = schema.StageAdvantage
-	StageBuffer     = schema.StageBuffer
-	StageUpdate     = schema.StageUpdate
-	StagePublish    = schema.StagePublish
-	StageEvaluate   = schema.StageEvaluate
-	StageUntaught   = schema.StageUntaught
-	StageImport     = schema.StageImport
-	StageReplay     = schema.StageReplay
-	StageCompare    = stages.Compare
-	StageCommit     = stages.Commit
-	StageTimings    = stages.Timings
-	StagePrune      = stages.Prune
-	StageCompact    = schema.StageCompact
-)
-
 // InitStep is the step number of run-level stages (prepare, warm start, import).
 const InitStep = -1
 
@@ -238,7 +205,7 @@ type BatchInput struct {
 
 // Of returns the input of one of the stages, after those in made.
 func (in *BatchInput) Of(stage string, made Made) any {
-	if stage == StageCommit {
+	if stage == stages.Commit {
 		return *in.Commit
 	}
 	out := StageInput{Scope: in.Scope}
@@ -250,7 +217,7 @@ func (in *BatchInput) Of(stage string, made Made) any {
 		out.Excluded = in.Excluded
 	}
 	for _, m := range made {
-		if declared.ReadsOf(m.Stage) || len(out.Excluded) > 0 && m.Stage == StagePrompts {
+		if declared.ReadsOf(m.Stage) || len(out.Excluded) > 0 && m.Stage == schema.StagePrompts {
 			out.Made = append(out.Made, m)
 		}
 	}
@@ -270,13 +237,13 @@ type Batch struct {
 // Of returns the result of one of the stages.
 func (b *Batch) Of(stage string) Result {
 	switch stage {
-	case StageCommit:
+	case stages.Commit:
 		return &b.Committed
-	case StageResample:
+	case schema.StageResample:
 		return &b.Resampled
-	case StageAdvantage:
+	case schema.StageAdvantage:
 		return &b.Batch
-	default: // StageBuffer
+	default: // schema.StageBuffer
 		return &b.Buffered
 	}
 }
@@ -285,11 +252,11 @@ func (b *Batch) Of(stage string) Result {
 func (b *Batch) Merge(other Batch) {
 	for _, m := range other.Made {
 		switch m.Stage {
-		case StageResample:
+		case schema.StageResample:
 			b.Resampled = other.Resampled
-		case StageAdvantage:
+		case schema.StageAdvantage:
 			b.Batch = other.Batch
-		case StageBuffer:
+		case schema.StageBuffer:
 			b.Buffered = other.Buffered
 		}
 	}
