@@ -18,7 +18,10 @@ type Sent struct {
 func (s *Sent) Carried() *Sent { return s }
 
 // Sender is the input of a group of stages.
-type Sender interface{ Carried() *Sent }
+type Sender interface {
+	// Carried returns what the input carries.
+	Carried() *Sent
+}
 
 // Spent is what a group of stages has measured.
 type Spent struct {
@@ -31,7 +34,10 @@ type Spent struct {
 func (s *Spent) Measured() *Spent { return s }
 
 // Spender is the result of a group of stages.
-type Spender interface{ Measured() *Spent }
+type Spender interface {
+	// Measured returns what the group has measured.
+	Measured() *Spent
+}
 
 // Made lists manifests that a step has committed, in the order of its stages.
 type Made []StageRef
