@@ -59,7 +59,7 @@ func (a CallFunction) find(ctx context.Context, r *replayed) error {
 
 // called calls the function, returns its results and notes its code. It takes over results that the shard's verifier
 // has.
-func (d *Deps) called(ctx context.Context, w *draft, scope api.Scope, recipe *recipes.Recipe, g *grading.Grader,
+func (a CallFunction) called(ctx context.Context, w *draft, scope api.Scope, recipe *recipes.Recipe, g *grading.Grader,
 	trajectories []schema.TrajectoryRow, problems map[string]string) ([]schema.FunctionScoreRow, error) {
 	f, err := g.Function()
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *Deps) called(ctx context.Context, w *draft, scope api.Scope, recipe *re
 	for i, at := range left {
 		open[i] = arguments[at]
 	}
-	results, err := d.functions.Score(ctx, settings, open, w.progress.set)
+	results, err := a.functions.Score(ctx, settings, open, w.progress.set)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (d *Deps) called(ctx context.Context, w *draft, scope api.Scope, recipe *re
 			grading.FillResult(&rows[left[i]], r.Score, r.Success, r.Broken)
 		}
 	}
-	files, err := d.functions.Code(ctx, settings)
+	files, err := a.functions.Code(ctx, settings)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/store/overlay"
 )
 
@@ -149,7 +150,7 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		return schema.Ref{}, err
 	}
 	scope := api.Scope{Run: c.made.Run, Step: c.made.Step, Gen: c.made.Next, Config: recipe}
-	again := c.deps.again
+	again := c.whole
 	if m.Stage == schema.StageReward {
 		again = ScoreRewards{c.deps}.again
 	}
@@ -159,4 +160,47 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 	}
 	return schema.Ref{}, fmt.Errorf("%w: %s names %d inputs, which is not what its stage reads", commit.ErrDamaged,
 		m.ManifestKey(), len(m.Inputs))
+}
+
+// errOtherInputs: a manifest names inputs that its stage does not read.
+var errOtherInputs = errors.New("the inputs are not what the stage reads")
+
+// whole runs a pure stage without shards on the inputs that a manifest names after its recipe. It returns
+// errOtherInputs if the stage does not read these.
+func (c *check) whole(ctx context.Context, scope api.Scope, before schema.Manifest) (schema.Ref, error) {
+	in := api.StageInput{Scope: scope}
+	var err error
+	if in.Excluded, err = excludedShards(before); err != nil {
+		return schema.Ref{}, err
+	}
+	for _, ref := range before.Inputs[1:] {
+		at, err := schema.ParseManifestKey(ref.Key)
+		if err != nil {
+			return schema.Ref{}, errOtherInputs
+		}
+		if at.Stage == before.Stage {
+			in.Before = ref
+		}
+		in.Made = append(in.Made, api.StageRef{Stage: at.Stage, Ref: ref})
+	}
+	declared, _ := stages.Of(before.Stage)
+	for _, read := range declared.Reads {
+		if needed(read) && len(in.Made.All(read.Stage)) == 0 {
+			return schema.Ref{}, errOtherInputs
+		}
+	}
+	set, err := c.deps.registered()[declared.Activities[0].Name].run(ctx, &Env{}, in)
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	result := (&api.Batch{}).Of(before.Stage)
+	set(result)
+	return result.Its().Manifest, nil
+}
+
+// needed reports whether a stage cannot be made without a stage that it reads. Not all recipes have every stage, and a
+// shard without calls has no stage sandbox.
+func needed(read stages.Read) bool {
+	declared, _ := stages.Of(read.Stage)
+	return !declared.Optional() && read.Stage != schema.StageSandbox
 }

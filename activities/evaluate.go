@@ -191,7 +191,7 @@ func (d *Deps) solved(ctx context.Context, w *draft, in api.EvaluateInput, recip
 		for i, e := range episodes {
 			rows[i].GroupID, problems[strconv.Itoa(i)] = strconv.Itoa(i), e.Task.Text
 		}
-		results, err := d.called(ctx, w, in.Scope, recipe, g, rows, problems)
+		results, err := CallFunction{d}.called(ctx, w, in.Scope, recipe, g, rows, problems)
 		if err != nil {
 			return nil, err
 		}

@@ -26,8 +26,11 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, e *Env, in api.ToolsInput
 	s := spec{scope: in.Scope, stage: schema.StageSandbox, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var held []*rollout.Episode
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.isolatedRecipe(ctx, in.Scope)
+		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
+			return err
+		}
+		if err := a.isolates(recipe); err != nil {
 			return err
 		}
 		if err := a.hasSessions(recipe); err != nil {

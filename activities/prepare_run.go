@@ -243,16 +243,6 @@ func implemented(name string, missing []string) error {
 	return refuse(api.FailBadInput, "recipe %s cannot run yet:\n%s", name, strings.Join(missing, "\n"))
 }
 
-// isolatedRecipe is recipe for a stage that runs code: it refuses a recipe that requires stronger isolation than this
-// worker's.
-func (d *Deps) isolatedRecipe(ctx context.Context, scope api.Scope) (*recipes.Recipe, error) {
-	r, err := d.recipe(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	return r, d.isolates(r)
-}
-
 // commitRecipe is commitPrepared for a run that trains.
 func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved,
 	engine enginepool.Choice) (schema.Ref, error) {

@@ -116,7 +116,7 @@ func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 	}
 }
 
-// again is Deps.again for a shard of this stage.
+// again runs the stage on the inputs that the manifest of a shard names, as check.whole does for other stages.
 func (a ScoreRewards) again(ctx context.Context, scope api.Scope, before schema.Manifest) (schema.Ref, error) {
 	inputs := before.Inputs[1:]
 	if len(inputs) == 0 || !readsOnly(inputs[1:], schema.StageGrade, schema.StageJudge, schema.StageFunction,

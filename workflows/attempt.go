@@ -88,18 +88,11 @@ func (r *trainRun) park(ctx workflow.Context, what Parked) (decision, error) {
 			return "the failed stage runs again", nil
 		}
 	}
-	setFailureKind(ctx, what.Kind)
-	r.states.enter(ctx, schema.StateParked, what.Kind, reasonOf(what.Failures))
-	chosen, err := r.parking.hold(ctx, what, func() { r.show(ctx) })
-	if err != nil {
-		return chosen, err
+	chosen, err := r.parking.hold(ctx, &r.states, what, func() { r.show(ctx) })
+	if err == nil {
+		r.show(ctx)
 	}
-	unsetFailureKind(ctx)
-	if chosen.action != UpdateAbort { // it then notes that it has failed
-		r.states.enter(ctx, schema.StateRunning, "", "")
-	}
-	r.show(ctx)
-	return chosen, nil
+	return chosen, err
 }
 
 // skipShards lets a step continue without failed shards of its rollout, as long as one shard is left. The rows of

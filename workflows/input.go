@@ -79,13 +79,7 @@ type Continued struct {
 // message.
 func (in *TrainRunInput) UnmarshalJSON(data []byte) error {
 	type plain TrainRunInput
-	var p plain
-	if err := strictJSON(data, &p); err != nil {
-		*in = TrainRunInput{invalid: err.Error()}
-		return nil
-	}
-	*in = TrainRunInput(p)
-	return nil
+	return strictJSON(data, (*plain)(in), &in.invalid)
 }
 
 // ReprocessInput starts reward → resample → advantage over imported trajectories.
@@ -105,13 +99,7 @@ type ReprocessInput struct {
 // UnmarshalJSON refuses unknown fields; see TrainRunInput.
 func (in *ReprocessInput) UnmarshalJSON(data []byte) error {
 	type plain ReprocessInput
-	var p plain
-	if err := strictJSON(data, &p); err != nil {
-		*in = ReprocessInput{invalid: err.Error()}
-		return nil
-	}
-	*in = ReprocessInput(p)
-	return nil
+	return strictJSON(data, (*plain)(in), &in.invalid)
 }
 
 // EvaluateInput starts an evaluation of its own: one policy, measured under a recipe. The recipe's last step names the
@@ -135,13 +123,7 @@ type EvaluateInput struct {
 // UnmarshalJSON refuses unknown fields; see TrainRunInput.
 func (in *EvaluateInput) UnmarshalJSON(data []byte) error {
 	type plain EvaluateInput
-	var p plain
-	if err := strictJSON(data, &p); err != nil {
-		*in = EvaluateInput{invalid: err.Error()}
-		return nil
-	}
-	*in = EvaluateInput(p)
-	return nil
+	return strictJSON(data, (*plain)(in), &in.invalid)
 }
 
 func (in EvaluateInput) validate() error {
@@ -169,11 +151,14 @@ func (in EvaluateInput) validate() error {
 	return nil
 }
 
-func strictJSON(data []byte, into any) error {
+// strictJSON decodes an input without unknown fields. An error becomes the text invalid, with the other fields empty;
+// it is not returned.
+func strictJSON[T any](data []byte, into *T, invalid *string) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("input: %w", badinput.JSON(err))
+		*into = *new(T)
+		*invalid = fmt.Sprintf("input: %v", badinput.JSON(err))
 	}
 	return nil
 }

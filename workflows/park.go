@@ -7,6 +7,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // What a person can do with a parked run. Each is an update of the open workflow.
@@ -68,13 +70,7 @@ type RetryInput struct {
 // UnmarshalJSON refuses unknown fields; see TrainRunInput.
 func (in *RetryInput) UnmarshalJSON(data []byte) error {
 	type plain RetryInput
-	var p plain
-	if err := strictJSON(data, &p); err != nil {
-		*in = RetryInput{invalid: err.Error()}
-		return nil
-	}
-	*in = RetryInput(p)
-	return nil
+	return strictJSON(data, (*plain)(in), &in.invalid)
 }
 
 func (in RetryInput) validate() error {
@@ -215,14 +211,21 @@ func (p *parking) waiting() error {
 	return nil
 }
 
-// hold parks the run until a person decides or the workflow is cancelled. It calls show once the run has parked.
-func (p *parking) hold(ctx workflow.Context, what Parked, show func()) (decision, error) {
+// hold parks the run until a person decides or the workflow is cancelled. It calls show once the run has parked. A run
+// that is aborted then notes that it has failed.
+func (p *parking) hold(ctx workflow.Context, s *states, what Parked, show func()) (decision, error) {
+	setFailureKind(ctx, what.Kind)
+	s.enter(ctx, schema.StateParked, what.Kind, reasonOf(what.Failures))
 	p.parked, p.decision = &what, nil
 	show()
 	err := workflow.Await(ctx, func() bool { return p.decision != nil })
 	p.parked = nil
 	if err != nil {
 		return decision{}, err
+	}
+	if p.decision.action != UpdateAbort {
+		unsetFailureKind(ctx)
+		s.enter(ctx, schema.StateRunning, "", "")
 	}
 	return *p.decision, nil
 }

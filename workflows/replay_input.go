@@ -28,13 +28,7 @@ type ReplayStageInput struct {
 // UnmarshalJSON refuses unknown fields; see TrainRunInput.
 func (in *ReplayStageInput) UnmarshalJSON(data []byte) error {
 	type plain ReplayStageInput
-	var p plain
-	if err := strictJSON(data, &p); err != nil {
-		*in = ReplayStageInput{invalid: err.Error()}
-		return nil
-	}
-	*in = ReplayStageInput(p)
-	return nil
+	return strictJSON(data, (*plain)(in), &in.invalid)
 }
 
 // validate returns the stages to replay; none for a check.

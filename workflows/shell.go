@@ -85,27 +85,23 @@ func (s *shell) attempts(ctx workflow.Context, attempt func(ctx workflow.Context
 }
 
 // park waits for a person. It returns the failure if there is to be no other attempt.
-func (s *shell) park(ctx workflow.Context, all []StageFailure) (decision, error) {
-	setFailureKind(ctx, all[0].Kind)
-	if all[0].Kind == api.FailBadInput {
-		if s.at.stage == schema.StagePrepare { // there may be no run to note anything of
-			s.states.show(ctx, schema.StateFailed)
-		} else {
-			s.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
+func (s *shell) park(ctx workflow.Context, all []StageFailure) (chosen decision, err error) {
+	kind := all[0].Kind
+	if kind != api.FailBadInput {
+		what := Parked{Step: s.at.step, Kind: kind, Failures: all, NoSkip: s.noSkip}
+		chosen, err = s.parking.hold(ctx, &s.states, what,
+			func() { workflow.SetCurrentDetails(ctx, what.markdown(s.at.run)) })
+		if err != nil || chosen.action != UpdateAbort {
+			return chosen, err
 		}
-		return decision{}, temporal.NewNonRetryableApplicationError(s.at.stage+": "+all[0].Text, all[0].Kind, nil)
-	}
-	what := Parked{Step: s.at.step, Kind: all[0].Kind, Failures: all, NoSkip: s.noSkip}
-	s.states.enter(ctx, schema.StateParked, what.Kind, reasonOf(all))
-	chosen, err := s.parking.hold(ctx, what, func() { workflow.SetCurrentDetails(ctx, what.markdown(s.at.run)) })
-	if err != nil {
-		return chosen, err
-	}
-	if chosen.action == UpdateAbort {
-		s.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
+		s.states.leave(ctx, schema.StateFailed, kind, reasonOf(all))
 		return chosen, aborted(all)
 	}
-	unsetFailureKind(ctx)
-	s.states.enter(ctx, schema.StateRunning, "", "")
-	return chosen, nil
+	setFailureKind(ctx, kind)
+	if s.at.stage == schema.StagePrepare { // there may be no run to note anything of
+		s.states.show(ctx, schema.StateFailed)
+	} else {
+		s.states.leave(ctx, schema.StateFailed, kind, reasonOf(all))
+	}
+	return chosen, temporal.NewNonRetryableApplicationError(s.at.stage+": "+all[0].Text, kind, nil)
 }

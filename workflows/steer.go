@@ -31,13 +31,7 @@ type SetInput struct {
 // UnmarshalJSON refuses unknown fields; see TrainRunInput.
 func (in *SetInput) UnmarshalJSON(data []byte) error {
 	type plain SetInput
-	var p plain
-	if err := strictJSON(data, &p); err != nil {
-		*in = SetInput{invalid: err.Error()}
-		return nil
-	}
-	*in = SetInput(p)
-	return nil
+	return strictJSON(data, (*plain)(in), &in.invalid)
 }
 
 // Asker says who sends an update that may change the recipe. It is the last argument of set, stop and retry, and may be
