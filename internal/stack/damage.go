@@ -41,7 +41,7 @@ const signOfStall = "Failed to start transaction. Error: interrupted (9)"
 func (t *temporalServer) diagnose(text string) error {
 	for _, sign := range signsOfDamage {
 		if strings.Contains(text, sign) {
-			return t.layout.damaged(sign)
+			return t.files.damaged(sign)
 		}
 	}
 	return nil

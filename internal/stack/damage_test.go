@@ -106,7 +106,7 @@ func TestStallIsNoticed(t *testing.T) {
 // Messages of a running server about its database are found, also across two reads of the log.
 func TestSignsOfDamage(t *testing.T) {
 	l := layout{t.TempDir()}
-	server := &temporalServer{layout: l}
+	server := &temporalServer{supervisor: &supervisor{files: l}}
 	require.NoError(t, server.diagnose("level=WARN msg=\"slow\""))
 	path := filepath.Join(l.root, "temporal.log")
 	w := &logWatch{path: path, diagnose: server.diagnose}

@@ -26,19 +26,21 @@ func TestFairnessIsThatOfTheDatabase(t *testing.T) {
 		{"older than the setting", nil, true, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			server := &temporalServer{layout: layout{t.TempDir()}, conf: conf(tt.made)}
+			made, now := conf(tt.made), conf(tt.now)
+			server := &temporalServer{supervisor: &supervisor{files: layout{t.TempDir()},
+				order: order{Options: Options{Temporal: &made}}}}
 			if !tt.before {
 				got, err := server.withFairness()
 				require.NoError(t, err)
 				require.Equal(t, conf(tt.made), got)
 			}
-			require.NoError(t, os.WriteFile(server.layout.database(), nil, 0o600))
-			server.conf = conf(tt.now)
+			require.NoError(t, os.WriteFile(server.files.database(), nil, 0o600))
+			server.Options.Temporal = &now
 			got, err := server.withFairness()
 			require.NoError(t, err)
 			require.Equal(t, conf(tt.want), got)
-			require.Equal(t, conf(tt.now), server.conf, "the configuration itself is left alone")
-			require.NoError(t, os.Remove(server.layout.database()))
+			require.Equal(t, conf(tt.now), now, "the configuration itself is left alone")
+			require.NoError(t, os.Remove(server.files.database()))
 			got, err = server.withFairness()
 			require.NoError(t, err)
 			require.Equal(t, conf(tt.now), got, "a new database is made as the configuration says")

@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
 )
@@ -18,6 +19,13 @@ func Join(ctx context.Context, opts Options) (*Lease, error) {
 	ex, err := findExisting()
 	if err != nil {
 		return nil, err
+	}
+	var telling sync.Mutex // servers start side by side
+	tell := opts.Progress
+	opts.Progress = func(line string) {
+		telling.Lock()
+		defer telling.Unlock()
+		tell(line)
 	}
 	l := &Lease{opts: opts, files: layout{opts.Root}, existing: ex, addresses: ex.addresses(opts),
 		lost: make(chan struct{}), kept: make(chan struct{})}

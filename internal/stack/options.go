@@ -47,7 +47,7 @@ type Options struct {
 	Supervisor []string `json:"supervisor"`
 	Worker     []string `json:"worker"`
 	// Progress receives one line of text per event: a server that starts, is ready, is restarted, during Join and
-	// later, from other goroutines. May be nil.
+	// later, from other goroutines, one at a time. May be nil.
 	Progress func(line string) `json:"-"`
 }
 

@@ -25,13 +25,10 @@ func (l layout) makeFolders(say func(string)) error {
 		}
 	}
 	opened, err := l.tighten()
-	if err != nil {
-		return err
-	}
-	if len(opened) > 0 && say != nil {
+	if err == nil && len(opened) > 0 {
 		say(fmt.Sprintf("note: other users could reach %s in %s; now only you can", strings.Join(opened, ", "), l.root))
 	}
-	return nil
+	return err
 }
 
 // tighten removes the permissions of group and others from the stack's files, and returns the names of those that had
@@ -42,28 +39,25 @@ func (l layout) tighten() (opened []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for what other users can reach: %w", err)
 	}
-	alone := true
+	var names []string
 	for _, e := range entries {
-		if !isOurs(e.Name()) {
-			alone = false
-			continue
+		if isOurs(e.Name()) {
+			names = append(names, e.Name())
 		}
-		was, err := keepPrivate(filepath.Join(l.root, e.Name()))
+	}
+	if len(names) == len(entries) {
+		names = append([]string{"."}, names...)
+	}
+	for _, name := range names {
+		was, err := keepPrivate(filepath.Join(l.root, name))
 		if err != nil {
 			return nil, err
 		}
 		if was {
-			opened = append(opened, e.Name())
+			opened = append(opened, name)
 		}
 	}
-	if !alone {
-		return opened, nil
-	}
-	was, err := keepPrivate(l.root)
-	if was {
-		opened = append([]string{"."}, opened...)
-	}
-	return opened, err
+	return opened, nil
 }
 
 // isOurs reports whether a name in the state folder belongs to the stack or to another of our commands.

@@ -25,15 +25,15 @@ func (s *supervisor) newTemporal() (program, error) {
 	if err != nil {
 		return program{}, err
 	}
-	t := &temporalServer{layout: s.files, conf: *s.Options.Temporal, namespace: s.Addresses.Namespace, say: s.say,
-		front: s.port("Temporal", s.inherited.Temporal, s.Options.Ports.Temporal), guard: guard}
+	t := &temporalServer{supervisor: s, guard: guard,
+		front: s.port("Temporal", s.inherited.Temporal, s.Options.Ports.Temporal)}
 	return program{command: t.command, probe: t.probe, diagnose: t.diagnose, signOfStall: signOfStall,
 		healthy: func() (Addresses, string) {
 			if !t.front.settled && sharedHost() {
 				s.say(openServerNote)
 			}
 			t.front.settled = true
-			a := Addresses{Temporal: t.front.address(), Namespace: t.namespace, UI: guard.url(), Logs: s.files.logs()}
+			a := Addresses{Temporal: t.front.address(), Namespace: s.Addresses.Namespace, UI: guard.url(), Logs: s.files.logs()}
 			return a, fmt.Sprintf("Temporal is ready at %s, web UI %s", a.Temporal, a.UI)
 		}}, nil
 }
@@ -51,17 +51,15 @@ func (s *supervisor) newS3() (program, error) {
 	if err != nil {
 		return program{}, err
 	}
-	v := &s3Server{layout: s.files, keys: keys, bucket: bucket, region: s.Addresses.Region, say: s.say,
-		port: s.port("S3", s.inherited.S3Endpoint, s.Options.Ports.S3)}
+	v := &s3Server{supervisor: s, keys: keys, port: s.port("S3", s.inherited.S3Endpoint, s.Options.Ports.S3)}
 	return program{command: v.command, probe: v.probe, healthy: func() (Addresses, string) {
 		v.port.settled = true
-		return Addresses{S3Endpoint: v.url(), S3Bucket: bucket, Region: v.region, S3Folder: s.files.s3(),
+		return Addresses{S3Endpoint: v.url(), S3Bucket: bucket, Region: s.Addresses.Region, S3Folder: s.files.s3(),
 			Logs: s.files.logs()}, "S3 is ready at " + v.url()
 	}}, nil
 }
 
 func (s *supervisor) newWorker() program {
-	w := &workerProcess{layout: s.files, argv: s.Options.Worker, addresses: s.Addresses}
-	return program{command: w.command, probe: w.probe,
+	return program{command: s.workerCommand, probe: s.probeWorker,
 		healthy: func() (Addresses, string) { return s.Addresses, "the worker is ready" }}
 }

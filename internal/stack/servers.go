@@ -23,12 +23,9 @@ import (
 
 // temporalServer runs Temporal's development server and web UI.
 type temporalServer struct {
-	layout    layout
-	conf      temporalconf.Config
-	namespace string
-	front     port
-	guard     *webGuard
-	say       func(string)
+	*supervisor
+	front port
+	guard *webGuard
 
 	inner         innerUI // of the process that was started last
 	http, metrics int     // ports of that process that no one needs
@@ -40,27 +37,27 @@ func (t *temporalServer) command() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.layout.checkDatabase(); err != nil {
+	if err := t.files.checkDatabase(); err != nil {
 		return nil, err
 	}
 	if err := t.choosePorts(); err != nil {
 		return nil, err
 	}
-	args := []string{"server", "start-dev", "--db-filename", t.layout.database(), "--ip", loopbackIP,
+	args := []string{"server", "start-dev", "--db-filename", t.files.database(), "--ip", loopbackIP,
 		"--port", strconv.Itoa(t.front.got), "--ui-ip", t.inner.host, "--ui-port", strconv.Itoa(t.inner.port),
 		"--http-port", strconv.Itoa(t.http), "--metrics-port", strconv.Itoa(t.metrics),
 		// Its HTTP API answers every web page otherwise. Nothing of ours uses it, nor Nexus, which has paths of its own
 		// there.
 		"--dynamic-config-value", `frontend.httpAllowedHosts=["` + rand.Text() + `.invalid"]`,
 		"--dynamic-config-value", "system.enableNexus=false",
-		"--namespace", t.conf.Namespace, "--log-level", "warn",
+		"--namespace", t.Options.Temporal.Namespace, "--log-level", "warn",
 		// The write-ahead log is synced at checkpoints only: a step syncs the disk a few times instead of some hundred
 		// times. A loss of power may cost Temporal's last events, never its consistency. A run continues from the
 		// record in the object store.
 		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL",
 		// The user's configuration of Temporal clients does not apply to this server.
 		"--disable-config-file", "--disable-config-env"}
-	for _, f := range t.conf.SearchAttributeFlags() {
+	for _, f := range t.Options.Temporal.SearchAttributeFlags() {
 		args = append(args, "--search-attribute", f)
 	}
 	conf, err := t.withFairness()
@@ -118,13 +115,14 @@ const fairness = "matching.enableFairness"
 // withFairness returns the configuration for the database as it was made. A server with fairness does not look at the
 // tasks that one without it has kept, and the other way round: open runs would wait for them for ever.
 func (t *temporalServer) withFairness() (temporalconf.Config, error) {
-	conf, wanted := t.conf, t.conf.DynamicConfig[fairness] == true
-	_, err := os.Stat(t.layout.database())
+	conf := *t.Options.Temporal
+	wanted := conf.DynamicConfig[fairness] == true
+	_, err := os.Stat(t.files.database())
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && wanted:
-		return conf, writeFile(t.layout.fair(), []byte("Temporal's task queues in temporal.db have fairness.\n"))
+		return conf, writeFile(t.files.fair(), []byte("Temporal's task queues in temporal.db have fairness.\n"))
 	case errors.Is(err, fs.ErrNotExist):
-		err = os.Remove(t.layout.fair())
+		err = os.Remove(t.files.fair())
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
@@ -132,13 +130,13 @@ func (t *temporalServer) withFairness() (temporalconf.Config, error) {
 	case err != nil:
 		return conf, fmt.Errorf("look at Temporal's database: %w", err)
 	}
-	_, err = os.Stat(t.layout.fair())
+	_, err = os.Stat(t.files.fair())
 	made := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return conf, fmt.Errorf("look up how Temporal's database was made: %w", err)
 	}
 	if made != wanted {
-		slog.Debug("the database keeps the fairness that it was made with", "database", t.layout.database(),
+		slog.Debug("the database keeps the fairness that it was made with", "database", t.files.database(),
 			"fairness", made)
 		conf.DynamicConfig = maps.Clone(conf.DynamicConfig)
 		conf.DynamicConfig[fairness] = made
@@ -153,8 +151,8 @@ func (t *temporalServer) probe(ctx context.Context, p *process) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	n := namespace{name: t.namespace, conf: t.conf, at: t.front.address(), own: true, say: t.say}
-	if err := n.prepareAt(ctx, client.Options{HostPort: t.front.address(), Namespace: t.namespace}); err != nil {
+	n := namespace{name: t.Addresses.Namespace, conf: *t.Options.Temporal, at: t.front.address(), own: true, say: t.say}
+	if err := n.prepareAt(ctx, client.Options{HostPort: n.at, Namespace: n.name}); err != nil {
 		return err
 	}
 	// Not before the frontend answers: first of all, the server opens its ports for a moment to see that they are free.
@@ -171,12 +169,9 @@ func (t *temporalServer) url() string { return t.guard.url() }
 
 // s3Server runs versitygw over a plain folder.
 type s3Server struct {
-	layout layout
-	keys   credentials
-	bucket string
-	region string
-	port   port
-	say    func(string)
+	*supervisor
+	keys credentials
+	port port
 }
 
 // healthPath answers without credentials. No bucket can have the name of a dash.
@@ -188,18 +183,18 @@ func (s *s3Server) command() (*exec.Cmd, error) {
 		return nil, err
 	}
 	// A bucket is a folder. No other process serves this tree.
-	if err := os.MkdirAll(filepath.Join(s.layout.s3(), s.bucket), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.files.s3(), s.Addresses.S3Bucket), 0o700); err != nil {
 		return nil, fmt.Errorf("make bucket folder: %w", err)
 	}
 	if err := s.port.choose(s.say); err != nil {
 		return nil, err
 	}
-	args := []string{"--port", s.port.address(), "--region", s.region, "--health", healthPath, "--quiet", "posix"}
+	args := []string{"--port", s.port.address(), "--region", s.Addresses.Region, "--health", healthPath, "--quiet", "posix"}
 	sidecar, err := s.sidecar()
 	if err != nil {
 		return nil, err
 	}
-	args = append(append(args, sidecar...), s.layout.s3())
+	args = append(append(args, sidecar...), s.files.s3())
 	cmd := exec.Command(bin, args...)
 	cmd.Env = append(plainEnv(), "ROOT_ACCESS_KEY="+s.keys.AccessKey, "ROOT_SECRET_KEY="+s.keys.SecretKey)
 	return cmd, nil
@@ -208,8 +203,8 @@ func (s *s3Server) command() (*exec.Cmd, error) {
 // sidecar returns the arguments that put object metadata into a separate folder, for file systems without extended
 // attributes. A root that started with such a folder keeps using it.
 func (s *s3Server) sidecar() ([]string, error) {
-	dir := s.layout.s3Sidecar()
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && hasXattrs(s.layout.s3()) {
+	dir := s.files.s3Sidecar()
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && hasXattrs(s.files.s3()) {
 		return nil, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -15,26 +15,19 @@ import (
 // readyVariable names the file to which a supervised worker writes its process id once it polls.
 const readyVariable = "ROPEWALK_READY_FILE"
 
-// workerProcess runs the worker: this executable, with the addresses of the servers in its
-// environment.
-type workerProcess struct {
-	layout    layout
-	argv      []string
-	addresses Addresses
-}
-
-func (w *workerProcess) command() (*exec.Cmd, error) {
-	if err := os.Remove(w.layout.readyFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+// workerCommand makes the command of the worker: this executable, with the addresses of the servers in its environment.
+func (s *supervisor) workerCommand() (*exec.Cmd, error) {
+	if err := os.Remove(s.files.readyFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the last worker's ready file: %w", err)
 	}
-	cmd := exec.Command(w.argv[0], w.argv[1:]...)
-	cmd.Env = append(os.Environ(), w.addresses.Env()...) // the last of two values counts
-	cmd.Env = append(cmd.Env, readyVariable+"="+w.layout.readyFile(), "ROPEWALK_HOME="+w.layout.root)
+	cmd := exec.Command(s.Options.Worker[0], s.Options.Worker[1:]...)
+	cmd.Env = append(os.Environ(), s.Addresses.Env()...) // the last of two values counts
+	cmd.Env = append(cmd.Env, readyVariable+"="+s.files.readyFile(), "ROPEWALK_HOME="+s.files.root)
 	return cmd, nil
 }
 
-func (w *workerProcess) probe(_ context.Context, p *process) error {
-	text, err := os.ReadFile(w.layout.readyFile())
+func (s *supervisor) probeWorker(_ context.Context, p *process) error {
+	text, err := os.ReadFile(s.files.readyFile())
 	if err != nil {
 		return errors.New("its pollers are not up")
 	}
