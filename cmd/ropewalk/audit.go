@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +12,6 @@ import (
 )
 
 func auditCommand(con *console) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "audit [RUN]",
 		Short: "list who started, steered, replayed, ended and deleted a run",
@@ -34,16 +31,16 @@ func auditCommand(con *console) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return audit(cmd.Context(), con, schema.NoRun, asJSON)
+				return audit(cmd.Context(), con, schema.NoRun)
 			}
-			return audit(cmd.Context(), con, args[0], asJSON)
+			return audit(cmd.Context(), con, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	con.jsonFlag(cmd, oneArray)
 	return cmd
 }
 
-func audit(ctx context.Context, con *console, run string, asJSON bool) error {
+func audit(ctx context.Context, con *console, run string) error {
 	s, err := con.connector().Read(ctx)
 	if err != nil {
 		return err
@@ -56,14 +53,10 @@ func audit(ctx context.Context, con *console, run string, asJSON bool) error {
 	if len(deeds) == 0 && run != schema.NoRun {
 		return badInput("nothing is noted about a run %q; `ropewalk runs` lists the runs", run)
 	}
-	if asJSON {
-		return con.printJSON(deeds)
-	}
-	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "at\tactor\thost\taction\twith")
-	for _, d := range deeds {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.At, terminal.Line(d.Actor), terminal.Line(d.Host), d.Action,
-			terminal.Line(d.Detail))
-	}
-	return w.Flush()
+	return con.render(deeds, func(p *terminal.Printer) {
+		p.Row("at", "actor", "host", "action", "with")
+		for _, d := range deeds {
+			p.Row(d.At, terminal.Line(d.Actor), terminal.Line(d.Host), d.Action, terminal.Line(d.Detail))
+		}
+	})
 }

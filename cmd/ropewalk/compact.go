@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,10 +9,10 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/compaction"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 func compactCommand(con *console) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "compact RUN",
 		Short: "merge the small files of a run's finished steps, so that it is read faster",
@@ -26,10 +25,10 @@ func compactCommand(con *console) *cobra.Command {
 		Example: "  ropewalk compact quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return compactRun(cmd.Context(), con, args[0], asJSON)
+			return compactRun(cmd.Context(), con, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
@@ -43,7 +42,7 @@ type compactedRun struct {
 	Rows    int    `json:"rows"`
 }
 
-func compactRun(ctx context.Context, con *console, run string, asJSON bool) error {
+func compactRun(ctx context.Context, con *console, run string) error {
 	if _, err := lookUp(ctx, con, run); err != nil { // before a server starts
 		return err
 	}
@@ -71,10 +70,8 @@ func compactRun(ctx context.Context, con *console, run string, asJSON bool) erro
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return con.printJSON(out)
-	}
-	_, err = fmt.Fprintf(con.out, "run %s: %d steps compacted, %d before; %d files for %d shards, %d rows\n", run,
-		out.Steps, out.Earlier, out.Tables, out.Shards, out.Rows)
-	return err
+	return con.render(out, func(p *terminal.Printer) {
+		p.Line("run %s: %d steps compacted, %d before; %d files for %d shards, %d rows", run, out.Steps, out.Earlier,
+			out.Tables, out.Shards, out.Rows)
+	})
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/ropewalk/ropewalk/analysis"
@@ -16,6 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 // badInput makes an error that the caller can mend; the command then exits with 2.
@@ -29,8 +32,43 @@ type console struct {
 	verbose  bool
 	terminal bool // standard error is a terminal: progress may redraw
 	resident bool // standard output and input are a terminal: the stack may stay up
+	asJSON   bool // --json
 	logForm  string
 	logLevel string
+}
+
+// What --json prints.
+const (
+	oneObject = "one JSON object"
+	oneArray  = "one JSON array"
+	atTheEnd  = oneObject + " at the end; progress goes to standard error"
+)
+
+// jsonFlag adds --json to a command that shows its result.
+func (con *console) jsonFlag(cmd *cobra.Command, what string) {
+	cmd.Flags().BoolVar(&con.asJSON, "json", false, "print "+what)
+}
+
+// setFlag adds --set.
+func setFlag(f *pflag.FlagSet, set *[]string, when string) {
+	f.StringArrayVar(set, "set", nil, when+"change a field of the recipe: `path=value` (repeatable)")
+}
+
+// show prints a result: as JSON if that is asked for, and else as the text that write writes.
+func (con *console) show(result any, write func(io.Writer) error) error {
+	if con.asJSON {
+		return con.printJSON(result)
+	}
+	return write(con.out)
+}
+
+// render is show for a text of lines and tables.
+func (con *console) render(result any, text func(*terminal.Printer)) error {
+	return con.show(result, func(w io.Writer) error {
+		p := terminal.NewPrinter(w)
+		text(p)
+		return p.Close()
+	})
 }
 
 // connector opens connections to the servers, and prints what it does.

@@ -11,11 +11,12 @@ import (
 	"github.com/ropewalk/ropewalk/internal/gc"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 func deleteCommand(con *console) *cobra.Command {
-	dry, asJSON := false, false
+	dry := false
 	cmd := &cobra.Command{
 		Use:   "delete RUN",
 		Short: "delete a run that is not open, with its record and checkpoints",
@@ -27,15 +28,15 @@ func deleteCommand(con *console) *cobra.Command {
 			"  ropewalk delete quickstart-s1-20260102-030405-k3v9qa",
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return deleteRun(cmd.Context(), con, args[0], dry, asJSON)
+			return deleteRun(cmd.Context(), con, args[0], dry)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted, and delete nothing")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
-func deleteRun(ctx context.Context, con *console, run string, dry, asJSON bool) error {
+func deleteRun(ctx context.Context, con *console, run string, dry bool) error {
 	c := con.connector()
 	known, unknown := lookUp(ctx, con, run)
 	s, err := c.Join(ctx, runs.NeedTemporal, run)
@@ -75,13 +76,11 @@ func deleteRun(ctx context.Context, con *console, run string, dry, asJSON bool) 
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return con.printJSON(struct {
-			Run string `json:"run_id"`
-			gc.Removed
-		}{run, out})
-	}
-	return printRemoved(con, run, out, dry)
+	result := struct {
+		Run string `json:"run_id"`
+		gc.Removed
+	}{run, out}
+	return con.render(result, func(p *terminal.Printer) { p.Line("run %s: %s", run, removed(out, dry)) })
 }
 
 // endForgotten ends the workflow of a run whose command was killed, which the next worker would take up.
@@ -97,18 +96,18 @@ func endForgotten(ctx context.Context, s *runs.Session, run string, open bool) e
 	return stack.Forget(run)
 }
 
-func printRemoved(con *console, run string, out gc.Removed, dry bool) error {
+// removed says what a deletion did.
+func removed(out gc.Removed, dry bool) string {
 	did := "deleted"
 	if dry {
 		did = "to delete"
 	}
-	fmt.Fprintf(con.out, "run %s: %d objects of %d bytes %s", run, out.Objects, out.Bytes, did)
+	words := fmt.Sprintf("%d objects of %d bytes %s", out.Objects, out.Bytes, did)
 	if out.WarmStarts > 0 {
-		fmt.Fprintf(con.out, ", warm starts that no other run begins with among them (%d)", out.WarmStarts)
+		words += fmt.Sprintf(", warm starts that no other run begins with among them (%d)", out.WarmStarts)
 	}
 	if out.Kept > 0 {
-		fmt.Fprintf(con.out, "; %d stay, because %s was made from them", out.Kept, strings.Join(out.For, ", "))
+		words += fmt.Sprintf("; %d stay, because %s was made from them", out.Kept, strings.Join(out.For, ", "))
 	}
-	_, err := fmt.Fprintln(con.out)
-	return err
+	return words
 }

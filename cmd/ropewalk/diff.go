@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/compare"
 	"github.com/ropewalk/ropewalk/analysis/diff"
 	"github.com/ropewalk/ropewalk/internal/runs"
 )
@@ -16,7 +17,6 @@ import (
 type diffOptions struct {
 	step int
 	gens string
-	json bool
 	file string
 }
 
@@ -43,7 +43,7 @@ func diffCommand(con *console) *cobra.Command {
 							"`ropewalk report A B -o FILE` writes a page about runs", name, len(args))
 					}
 				}
-				return diffRuns(cmd.Context(), con, args, o.json)
+				return diffRuns(cmd.Context(), con, args)
 			}
 			before, after, err := o.check()
 			if err != nil {
@@ -54,7 +54,7 @@ func diffCommand(con *console) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.step, "step", 0, "compare this `STEP`")
 	cmd.Flags().StringVar(&o.gens, "gen", "0,1", "the two generations, `BEFORE,AFTER`")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object with all figures")
+	con.jsonFlag(cmd, oneObject+" with all figures")
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "write the difference as one HTML page to `FILE`")
 	return cmd
 }
@@ -106,8 +106,19 @@ func diffGenerations(ctx context.Context, con *console, run string, o diffOption
 		}
 		fmt.Fprintf(con.err, "page         %s\n", page.name)
 	}
-	if o.json {
-		return con.printJSON(d)
+	return con.show(d, d.Write)
+}
+
+// diffRuns compares whole runs.
+func diffRuns(ctx context.Context, con *console, names []string) error {
+	s, record, err := readRecord(ctx, con)
+	if err != nil {
+		return err
 	}
-	return d.Write(con.out)
+	defer s.Close()
+	c, err := compare.Read(ctx, record, names)
+	if err != nil {
+		return runs.Missing(err)
+	}
+	return con.show(c, c.Write)
 }

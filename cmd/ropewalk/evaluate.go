@@ -26,7 +26,7 @@ type evaluateOptions struct {
 	set                          []string
 	samples, problems, maxTokens int
 	debate, rounds               int
-	aggressive, json             bool
+	aggressive                   bool
 	order                        priorityOptions
 }
 
@@ -57,7 +57,7 @@ func evaluateCommand(con *console) *cobra.Command {
 	f.StringVar(&o.environment, "environment", "", "measure in this environment `NAME`, or on the "+
 		"part of a mix with that label (default: the recipe's)")
 	f.StringVar(&o.recipe, "recipe", "", "the recipe for a model: a file, or the `NAME` of a built-in one")
-	f.StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
+	setFlag(f, &o.set, "")
 	f.IntVar(&o.samples, "samples", 0, "samples of each problem (default: the recipe's)")
 	f.IntVar(&o.problems, "problems", 0, "held-out problems (default: the recipe's)")
 	f.IntVar(&o.maxTokens, "max-tokens", 0, "longest episode in tokens, at most policy.max_positions (default: the "+
@@ -67,7 +67,7 @@ func evaluateCommand(con *console) *cobra.Command {
 	f.BoolVar(&o.aggressive, "aggressive", false, "agents are told to finish early and to take a partial result")
 	f.StringVar(&o.id, "run-id", "", "the name of the evaluation (default: one that follows from policy and recipe)")
 	o.order.add(f)
-	f.BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
+	con.jsonFlag(cmd, atTheEnd)
 	return cmd
 }
 
@@ -104,7 +104,7 @@ func isFolder(arg string) bool {
 }
 
 func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateOptions) error {
-	ctx := cmd.Context()
+	ctx, began := cmd.Context(), time.Now()
 	if o.id != "" {
 		if err := schema.CheckRunID(o.id); err != nil {
 			return badInput("--run-id: %w", err)
@@ -153,11 +153,11 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 			return err
 		}
 		fmt.Fprintf(con.err, "run %s has measured this already; its record says:\n", ask.Request.Run)
-		return printEvaluation(ctx, con, s, ask.Request.Run, o.json)
+		return printEvaluation(ctx, con, s, ask.Request.Run)
 	}
 	printAddresses(con, s)
 	defer s.Hold(ask.Request.Run)()
-	return startEvaluation(ctx, con, s, ask, o.json)
+	return following{console: con, cmd: cmd, session: s, began: began}.start(ask)
 }
 
 // evaluable is a model that is no run's.
@@ -252,32 +252,8 @@ func chosenPolicy(ctx context.Context, record *analysis.Record, policy string) (
 	return e, view.Recipe(ctx, &e.Recipe)
 }
 
-// startEvaluation starts an evaluation of its own and follows it to its end.
-func startEvaluation(ctx context.Context, con *console, s *runs.Session, ask runs.Start, asJSON bool) error {
-	run := ask.Request.Run
-	b, err := s.Begin(ctx, ask)
-	if err != nil {
-		return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, err)
-	}
-	printBegun(con, run, b)
-	return s.DropRefused(ctx, run, finishEvaluation(ctx, con, s, run, asJSON))
-}
-
-// finishEvaluation follows an evaluation until it ends or parks, and prints its figures.
-func finishEvaluation(ctx context.Context, con *console, s *runs.Session, run string, asJSON bool) error {
-	_, err := s.FollowEvaluation(ctx, run, runs.NewProgressView(con.err, con.terminal), con.resident)
-	var parked runs.ParkedError
-	if errors.As(err, &parked) {
-		return reportParked(con, parked, asJSON)
-	}
-	if err != nil {
-		return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, runs.Failure(err))
-	}
-	return printEvaluation(ctx, con, s, run, asJSON)
-}
-
 // printEvaluation prints the figures of a recorded evaluation.
-func printEvaluation(ctx context.Context, con *console, s *runs.Session, run string, asJSON bool) error {
+func printEvaluation(ctx context.Context, con *console, s *runs.Session, run string) error {
 	record := analysis.New(s.Store)
 	overview, err := record.Overview(ctx, run)
 	if err != nil {
@@ -286,18 +262,15 @@ func printEvaluation(ctx context.Context, con *console, s *runs.Session, run str
 	if len(overview.Evaluations) != 1 {
 		return fmt.Errorf("read the evaluation of run %s: its record holds %d, want 1", run, len(overview.Evaluations))
 	}
-	if !asJSON {
-		return overview.Write(con.out)
-	}
 	policy, err := record.Evaluates(ctx, run)
 	if err != nil {
 		return err
 	}
-	return con.printJSON(struct {
+	return con.show(struct {
 		Run        string              `json:"run_id"`
 		Recipe     string              `json:"recipe"`
 		Seed       uint64              `json:"seed"`
 		Policy     api.PolicyRef       `json:"policy"`
 		Evaluation analysis.Evaluation `json:"evaluation"`
-	}{run, overview.Run.Recipe, overview.Run.Seed, policy, overview.Evaluations[0]})
+	}{run, overview.Run.Recipe, overview.Run.Seed, policy, overview.Evaluations[0]}, overview.Write)
 }

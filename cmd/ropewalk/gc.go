@@ -10,12 +10,13 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/gc"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
 func gcCommand(con *console) *cobra.Command {
-	o, asJSON := gc.Options{}, false
+	o := gc.Options{}
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "list or delete what superseded attempts have left in the bucket",
@@ -32,18 +33,18 @@ func gcCommand(con *console) *cobra.Command {
 			if o.MinAge < 0 {
 				return badInput("--min-age: must be ≥ 0, got %s", o.MinAge)
 			}
-			return collectGarbage(cmd.Context(), con, o, asJSON)
+			return collectGarbage(cmd.Context(), con, o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.Delete, "delete", false, "delete the orphans (default: only list them)")
 	cmd.Flags().DurationVar(&o.MinAge, "min-age", 24*time.Hour, "keep objects that were written within this `DURATION`")
 	cmd.Flags().BoolVar(&o.Unfinished, "unfinished", false, "also collect orphans of steps that are not done; use "+
 		"it only while no worker runs")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
-func collectGarbage(ctx context.Context, con *console, o gc.Options, asJSON bool) error {
+func collectGarbage(ctx context.Context, con *console, o gc.Options) error {
 	need, alone := runs.NeedStore, o.Delete && (o.MinAge < workflows.LongestStage() || o.Unfinished)
 	if alone {
 		need = runs.NeedTemporal // it knows the workers
@@ -71,18 +72,16 @@ func collectGarbage(ctx context.Context, con *console, o gc.Options, asJSON bool
 		}
 		return err
 	}
-	if asJSON {
-		return con.printJSON(found)
-	}
-	for _, item := range found.Collect {
-		printItem(con, "orphan", item)
-	}
-	for _, item := range found.Keep {
-		printItem(con, "kept", item)
-	}
-	_, err = fmt.Fprintf(con.out, "%s; %d kept, %d manifests read, %d objects that are not part of the record\n",
-		collected(found, o.Delete), len(found.Keep), found.Manifests, found.Unknown)
-	return err
+	return con.render(found, func(p *terminal.Printer) {
+		for _, item := range found.Collect {
+			printItem(p, "orphan", item)
+		}
+		for _, item := range found.Keep {
+			printItem(p, "kept", item)
+		}
+		p.Line("%s; %d kept, %d manifests read, %d objects that are not part of the record",
+			collected(found, o.Delete), len(found.Keep), found.Manifests, found.Unknown)
+	})
 }
 
 // withoutWorkers refuses what could delete objects that a worker is about to commit.
@@ -102,12 +101,12 @@ func withoutWorkers(ctx context.Context, s *runs.Session, o gc.Options) error {
 // hours writes a duration as the flag takes it, such as 6h.
 func hours(d time.Duration) string { return fmt.Sprintf("%gh", d.Hours()) }
 
-func printItem(con *console, kind string, item gc.Item) {
+func printItem(p *terminal.Printer, kind string, item gc.Item) {
 	key := item.Key
 	if item.Upload != "" {
 		key += " (upload " + item.Upload + ")"
 	}
-	fmt.Fprintf(con.out, "%-6s  %12d bytes  %s  %s: %s\n", kind, item.Bytes, item.Modified.UTC().Format(time.RFC3339),
+	p.Line("%-6s  %12d bytes  %s  %s: %s", kind, item.Bytes, item.Modified.UTC().Format(time.RFC3339),
 		key, item.Why)
 }
 

@@ -10,10 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/lease"
 )
 
-type gpuOptions struct {
-	json bool
-	host device.Options
-}
+type gpuOptions struct{ host device.Options }
 
 func gpuCommand(con *console) *cobra.Command {
 	o := gpuOptions{}
@@ -32,7 +29,7 @@ func gpuCommand(con *console) *cobra.Command {
 		Args:    noSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return showGPUs(cmd.Context(), con, o) },
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	cmd.AddCommand(gpuWatchCommand(con), gpuReadmitCommand(con), gpuSetupCommand(con))
 	return cmd
 }
@@ -42,8 +39,5 @@ func showGPUs(ctx context.Context, con *console, o gpuOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return con.printJSON(r)
-	}
-	return r.WriteText(con.out)
+	return con.show(r, r.WriteText)
 }

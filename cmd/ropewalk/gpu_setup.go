@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/setup"
 	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 type gpuSetupOptions struct {
@@ -22,7 +22,6 @@ type gpuSetupOptions struct {
 	own    bool
 	check  bool
 	lora   bool
-	json   bool
 }
 
 func gpuSetupCommand(con *console) *cobra.Command {
@@ -49,7 +48,7 @@ func gpuSetupCommand(con *console) *cobra.Command {
 	cmd.Flags().BoolVar(&o.check, "check", false, "install nothing; exit with 1 if no Python would do")
 	cmd.Flags().BoolVar(&o.lora, "with-lora", false, "accept only a Python that also has peft, which recipes with "+
 		"engine.lora need")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
@@ -79,11 +78,7 @@ func setupGPU(ctx context.Context, con *console, o gpuSetupOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return con.printJSON(python)
-	}
-	printPython(con.out, python)
-	return nil
+	return con.render(python, func(p *terminal.Printer) { printPython(p, python) })
 }
 
 func installPython(ctx context.Context, con *console, base string) (setup.Python, error) {
@@ -94,11 +89,11 @@ func installPython(ctx context.Context, con *console, base string) (setup.Python
 	return p, err
 }
 
-func printPython(w io.Writer, p setup.Python) {
-	fmt.Fprintf(w, "%s (Python %s, %s)\n", p.Path, p.Version, p.Source)
-	for _, name := range slices.Sorted(maps.Keys(p.Packages)) {
-		if version := p.Packages[name]; version != "" {
-			fmt.Fprintf(w, "  %s %s\n", name, version)
+func printPython(p *terminal.Printer, python setup.Python) {
+	p.Line("%s (Python %s, %s)", python.Path, python.Version, python.Source)
+	for _, name := range slices.Sorted(maps.Keys(python.Packages)) {
+		if version := python.Packages[name]; version != "" {
+			p.Line("  %s %s", name, version)
 		}
 	}
 }

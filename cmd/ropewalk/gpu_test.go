@@ -67,7 +67,8 @@ func TestGPUTable(t *testing.T) {
 	golden.Check(t, "gpu.txt", out.String(), *update)
 
 	out.Reset()
-	require.NoError(t, showGPUs(t.Context(), con, gpuOptions{json: true, host: device.Options{Library: someGPUs()}}))
+	con.asJSON = true
+	require.NoError(t, showGPUs(t.Context(), con, gpuOptions{host: device.Options{Library: someGPUs()}}))
 	var r inventory.Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
 	require.Equal(t, inventory.Engine{Kind: "torch", Why: "1 of 5 devices can be leased"}, r.Engine)
@@ -86,8 +87,8 @@ func TestGPUWithoutDriver(t *testing.T) {
 	lib.NoDriver = 12 // ERROR_LIBRARY_NOT_FOUND
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
-		con := &console{out: &out, err: io.Discard}
-		require.NoError(t, showGPUs(t.Context(), con, gpuOptions{json: asJSON, host: device.Options{Library: lib}}))
+		con := &console{out: &out, err: io.Discard, asJSON: asJSON}
+		require.NoError(t, showGPUs(t.Context(), con, gpuOptions{host: device.Options{Library: lib}}))
 		if !asJSON {
 			require.Equal(t, "no NVIDIA driver: libnvidia-ml.so.1 cannot be opened: the CPU engine is chosen\n",
 				out.String())
@@ -116,11 +117,11 @@ func TestGPUOnThisMachine(t *testing.T) {
 func TestGPUWatch(t *testing.T) {
 	lib := devicetest.New(&devicetest.GPU{}, &devicetest.GPU{})
 	out, errs := &transcript.Transcript{}, &transcript.Transcript{}
-	con := &console{out: out, err: errs}
+	con := &console{out: out, err: errs, asJSON: true}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- watchGPUs(ctx, con, gpuWatchOptions{json: true, metrics: "127.0.0.1:0",
+		ended <- watchGPUs(ctx, con, gpuWatchOptions{metrics: "127.0.0.1:0",
 			host: device.Options{Library: lib}})
 	}()
 	wait := func(what string, holds func() bool) {

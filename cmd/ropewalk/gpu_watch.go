@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,10 +15,10 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/gpu/metrics"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 type gpuWatchOptions struct {
-	json    bool
 	metrics string
 	host    device.Options
 }
@@ -36,7 +35,7 @@ func gpuWatchCommand(con *console) *cobra.Command {
 		Args:    exactly(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return watchGPUs(cmd.Context(), con, o) },
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line")
+	con.jsonFlag(cmd, oneObject+" a line")
 	cmd.Flags().StringVar(&o.metrics, "metrics-address", "", "serve Prometheus' metrics at this address, e.g. "+
 		"127.0.0.1:9480")
 	return cmd
@@ -60,7 +59,7 @@ func watchGPUs(ctx context.Context, con *console, o gpuWatchOptions) error {
 	tell := func(c device.Change) {
 		printing.Lock()
 		defer printing.Unlock()
-		printChange(con, c, o.json)
+		_ = printChange(con, c) // no one reads there otherwise
 	}
 	defer w.Subscribe(tell)()
 	if o.metrics != "" {
@@ -106,23 +105,18 @@ type gpuChange struct {
 	What   string        `json:"what,omitempty"` // the Xid
 }
 
-func printChange(con *console, c device.Change, asJSON bool) {
+func printChange(con *console, c device.Change) error {
 	line := gpuChange{At: c.At.UTC(), Index: c.Index, UUID: c.UUID, Was: c.From.State, Health: c.To, Xid: c.Xid}
 	if c.Xid != 0 {
 		line.What = device.XidOf(c.Xid).Name
 	}
-	if asJSON {
-		text, err := json.Marshal(line)
-		if err == nil {
-			fmt.Fprintf(con.out, "%s\n", text)
+	return con.render(line, func(p *terminal.Printer) {
+		what := ""
+		if c.Xid != 0 {
+			what = fmt.Sprintf("  Xid %d: %s", c.Xid, line.What)
 		}
-		return
-	}
-	fmt.Fprintf(con.out, "%s  gpu %d  %s", line.At.Format(time.RFC3339), c.Index, c.To)
-	if c.Xid != 0 {
-		fmt.Fprintf(con.out, "  Xid %d: %s", c.Xid, line.What)
-	}
-	fmt.Fprintln(con.out)
+		p.Line("%s  gpu %d  %s%s", line.At.Format(time.RFC3339), c.Index, c.To, what)
+	})
 }
 
 func gpuReadmitCommand(con *console) *cobra.Command {

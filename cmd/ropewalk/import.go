@@ -24,7 +24,6 @@ type importOptions struct {
 	recipe string
 	set    []string
 	id     string
-	json   bool
 }
 
 func importCommand(con *console) *cobra.Command {
@@ -45,18 +44,18 @@ func importCommand(con *console) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return importFile(cmd.Context(), con, format, args[1], o)
+			return importFile(cmd, con, format, args[1], o)
 		},
 	}
 	cmd.Flags().StringVar(&o.recipe, "recipe", "", "recipe file or built-in recipe (default: openai-offline)")
-	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
+	setFlag(cmd.Flags(), &o.set, "")
 	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: import, time and random letters)")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
+	con.jsonFlag(cmd, atTheEnd)
 	return cmd
 }
 
-func importFile(ctx context.Context, con *console, format importing.Format, file string, o importOptions) error {
-	started := time.Now()
+func importFile(cmd *cobra.Command, con *console, format importing.Format, file string, o importOptions) error {
+	ctx, began := cmd.Context(), time.Now()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return badInput("read %s %s: %w", format.What, file, cause.Of(err))
@@ -65,7 +64,7 @@ func importFile(ctx context.Context, con *console, format importing.Format, file
 		return badInput("%s: %w", file, err)
 	}
 	digest := schema.Digest(data)
-	ask, err := o.ask(format, digest, started)
+	ask, err := o.ask(format, digest, began)
 	if err != nil {
 		return err
 	}
@@ -79,46 +78,8 @@ func importFile(ctx context.Context, con *console, format importing.Format, file
 		return err
 	}
 	defer s.Hold(ask.Request.Run)()
-	continueWith := "ropewalk import " + format.Name + " " + file + " --run-id " + ask.Request.Run
-	return startImport(ctx, con, s, ask, started, continueWith, o.json)
-}
-
-// startImport starts an import and follows it to its end.
-func startImport(
-	ctx context.Context, con *console, s *runs.Session, ask runs.Start, started time.Time, continueWith string,
-	asJSON bool,
-) error {
-	run := ask.Request.Run
-	b, err := s.Begin(ctx, ask)
-	if err != nil {
-		return orInterrupted(ctx, con, s, run, continueWith, err)
-	}
-	printBegun(con, run, b)
-	err = finishImport(ctx, con, s, run, started, continueWith, asJSON)
-	return s.DropRefused(ctx, run, err)
-}
-
-// finishImport waits until an import ends or parks, and prints its report.
-func finishImport(
-	ctx context.Context, con *console, s *runs.Session, run string, started time.Time, continueWith string, asJSON bool,
-) error {
-	result, err := s.AwaitImport(ctx, run, con.resident)
-	var parked runs.ParkedError
-	if errors.As(err, &parked) {
-		return reportParked(con, parked, asJSON)
-	}
-	if err != nil {
-		return orInterrupted(ctx, con, s, run, continueWith, runs.Failure(err))
-	}
-	report, err := importing.NewReport(ctx, s.Store, result, time.Since(started))
-	if err != nil {
-		return err
-	}
-	report.WriteText(con.err, result)
-	if asJSON {
-		return con.printJSON(report)
-	}
-	return nil
+	again := "ropewalk import " + format.Name + " " + file + " --run-id " + ask.Request.Run
+	return following{console: con, cmd: cmd, session: s, began: began, again: again}.start(ask)
 }
 
 // ask checks the recipe and the run's name before anything starts.

@@ -15,7 +15,7 @@ import (
 )
 
 func inspectCommand(con *console) *cobra.Command {
-	rows, asJSON := 3, false
+	rows := 3
 	cmd := &cobra.Command{
 		Use:   "inspect FILE|KEY",
 		Short: "show what one file of the record contains",
@@ -30,15 +30,15 @@ func inspectCommand(con *console) *cobra.Command {
 			if rows < 0 {
 				return badInput("--rows: must be ≥ 0, got %d", rows)
 			}
-			return inspectFile(cmd.Context(), con, args[0], rows, asJSON)
+			return inspectFile(cmd.Context(), con, args[0], rows)
 		},
 	}
 	cmd.Flags().IntVar(&rows, "rows", rows, "print this many rows of a shard")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
-func inspectFile(ctx context.Context, con *console, name string, rows int, asJSON bool) error {
+func inspectFile(ctx context.Context, con *console, name string, rows int) error {
 	data, err := fileOrObject(ctx, con, name)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func inspectFile(ctx context.Context, con *console, name string, rows int, asJSO
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if con.asJSON {
 		return f.WriteJSON(con.out)
 	}
 	return f.WriteText(con.out)

@@ -1,23 +1,20 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/spelling"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/method"
 )
 
-type methodsOptions struct{ slots, json bool }
-
 func methodsCommand(con *console) *cobra.Command {
-	o := methodsOptions{}
+	slots := false
 	cmd := &cobra.Command{
 		Use:   "methods [NAME]",
 		Short: "list the methods that have presets, or the choices of one method",
@@ -29,43 +26,40 @@ func methodsCommand(con *console) *cobra.Command {
 			if len(args) > 1 {
 				return badInput("unexpected argument %q", args[1])
 			}
-			if len(args) == 1 && o.slots {
+			if len(args) == 1 && slots {
 				return badInput("--slots: lists every choice; leave out %q", args[0])
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
-			case o.slots:
-				return printSlots(con, o.json)
+			case slots:
+				return printSlots(con)
 			case len(args) == 1:
-				return printMethod(con, args[0], o.json)
+				return printMethod(con, args[0])
 			}
-			return printMethods(con, o.json)
+			return printMethods(con)
 		},
 	}
-	cmd.Flags().BoolVar(&o.slots, "slots", false, "print every choice of every slot")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&slots, "slots", false, "print every choice of every slot")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
-func printMethods(con *console, asJSON bool) error {
+func printMethods(con *console) error {
 	rows, err := recipes.MethodTable()
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return con.printJSON(map[string]any{"methods": rows})
-	}
-	t := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "method\t%s\t%s\t%s\t%s\tstate\tpresets\n", method.LossAggregation, method.ImportanceClip,
-		method.DynamicFiltering, method.AdvantageDesign)
-	for _, r := range rows {
-		d := r.Design
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", r.Method, d[method.LossAggregation], d[method.ImportanceClip],
-			d[method.DynamicFiltering], d[method.AdvantageDesign], r.State(), len(r.Presets))
-	}
-	return t.Flush()
+	return con.render(map[string]any{"methods": rows}, func(p *terminal.Printer) {
+		p.Row("method", method.LossAggregation, method.ImportanceClip, method.DynamicFiltering,
+			method.AdvantageDesign, "state", "presets")
+		for _, r := range rows {
+			d := r.Design
+			p.Row(r.Method, d[method.LossAggregation], d[method.ImportanceClip], d[method.DynamicFiltering],
+				d[method.AdvantageDesign], r.State(), len(r.Presets))
+		}
+	})
 }
 
 // noMethod suggests the methods, then the recipes, that an unknown name may mean.
@@ -93,7 +87,7 @@ type slotLine struct {
 	Setting string `json:"settings,omitempty"`
 }
 
-func printMethod(con *console, name string, asJSON bool) error {
+func printMethod(con *console, name string) error {
 	presets := []string{name}
 	for _, m := range recipes.Methods() {
 		if m.Name == name {
@@ -108,35 +102,29 @@ func printMethod(con *console, name string, asJSON bool) error {
 	if err != nil {
 		return badinput.Of(err)
 	}
-	lines := slotLines(&resolved.Recipe)
-	planned := resolved.Recipe.Planned()
-	if asJSON {
-		return con.printJSON(map[string]any{"recipe": name, "presets": presets,
-			"design": resolved.Recipe.Method().Design(),
-			"slots":  lines, "planned": append([]string{}, planned...)})
-	}
-	if about := recipes.Comment(name); about != "" && text == "" {
-		fmt.Fprintf(con.out, "%s\n\n", about)
-	}
-	for _, p := range presets {
-		fmt.Fprintf(con.out, "preset   %s\n", p)
-	}
-	for _, d := range method.Dimensions() {
-		fmt.Fprintf(con.out, "%-24s %s\n", d, resolved.Recipe.Method().Design()[d])
-	}
-	fmt.Fprintln(con.out)
-	t := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "slot\tchoice\tsettings\tstate\tsource")
-	for _, l := range lines {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.Slot, l.Choice, l.Setting, l.State, l.Source)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for _, missing := range planned {
-		fmt.Fprintf(con.out, "planned: %s\n", missing)
-	}
-	return nil
+	lines, planned := slotLines(&resolved.Recipe), resolved.Recipe.Planned()
+	design := resolved.Recipe.Method().Design()
+	result := map[string]any{"recipe": name, "presets": presets, "design": design, "slots": lines,
+		"planned": append([]string{}, planned...)}
+	return con.render(result, func(p *terminal.Printer) {
+		if about := recipes.Comment(name); about != "" && text == "" {
+			p.Line("%s\n", about)
+		}
+		for _, preset := range presets {
+			p.Line("preset   %s", preset)
+		}
+		for _, d := range method.Dimensions() {
+			p.Line("%-24s %s", d, design[d])
+		}
+		p.Line("")
+		p.Row("slot", "choice", "settings", "state", "source")
+		for _, l := range lines {
+			p.Row(l.Slot, l.Choice, l.Setting, l.State, l.Source)
+		}
+		for _, missing := range planned {
+			p.Line("planned: %s", missing)
+		}
+	})
 }
 
 // slotLines lists a recipe's choices in the order of the slot table.
@@ -152,20 +140,16 @@ func slotLines(r *recipes.Recipe) []slotLine {
 	return lines
 }
 
-func printSlots(con *console, asJSON bool) error {
+func printSlots(con *console) error {
 	slots := recipes.Slots()
-	if asJSON {
-		return con.printJSON(map[string]any{"slots": slots, "pipeline": method.Pipeline()})
-	}
-	t := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "slot\tchoice\tstate\treads\twhat\tsource")
-	for _, s := range slots {
-		for _, c := range s.Choices {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, c.Name, recipes.SlotState(s.Name, c.Name), reads(c),
-				c.Doc, c.Source)
+	return con.render(map[string]any{"slots": slots, "pipeline": method.Pipeline()}, func(p *terminal.Printer) {
+		p.Row("slot", "choice", "state", "reads", "what", "source")
+		for _, s := range slots {
+			for _, c := range s.Choices {
+				p.Row(s.Name, c.Name, recipes.SlotState(s.Name, c.Name), reads(c), c.Doc, c.Source)
+			}
 		}
-	}
-	return t.Flush()
+	})
 }
 
 // reads lists a choice's parameters with their defaults.

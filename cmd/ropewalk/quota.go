@@ -5,18 +5,15 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
-type quotaOptions struct {
-	rate, keyRate string
-	json          bool
-}
+type quotaOptions struct{ rate, keyRate string }
 
 func quotaCommand(con *console) *cobra.Command {
 	o := quotaOptions{}
@@ -41,7 +38,7 @@ func quotaCommand(con *console) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.rate, "rate", "", "activities of the queue a second, or none")
 	f.StringVar(&o.keyRate, "key-rate", "", "activities of each fairness key a second, or none")
-	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	con.jsonFlag(cmd, oneArray)
 	return cmd
 }
 
@@ -64,7 +61,7 @@ func (o quotaOptions) run(ctx context.Context, con *console, queues []string) er
 		if err != nil {
 			return err
 		}
-		return o.print(con, []runs.Quota{q})
+		return printQuotas(con, []runs.Quota{q})
 	}
 	if len(queues) == 0 {
 		queues = runs.QueueNames()
@@ -73,7 +70,7 @@ func (o quotaOptions) run(ctx context.Context, con *console, queues []string) er
 	if err != nil {
 		return err
 	}
-	return o.print(con, all)
+	return printQuotas(con, all)
 }
 
 // leastKeyRate is the least rate of keys. Temporal 1.29 takes a rate of 0 (to it, 1e-9 and less) for no limit of keys,
@@ -96,16 +93,13 @@ func parseRate(flag, text string, least float64) (*runs.RateChange, error) {
 	return &runs.RateChange{PerSecond: n}, nil
 }
 
-func (o quotaOptions) print(con *console, all []runs.Quota) error {
-	if o.json {
-		return con.printJSON(all)
-	}
-	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "queue\tactivities/s\tof each key/s")
-	for _, q := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Queue, shownRate(q.Rate), shownRate(q.KeyRate))
-	}
-	return w.Flush()
+func printQuotas(con *console, all []runs.Quota) error {
+	return con.render(all, func(p *terminal.Printer) {
+		p.Row("queue", "activities/s", "of each key/s")
+		for _, q := range all {
+			p.Row(q.Queue, shownRate(q.Rate), shownRate(q.KeyRate))
+		}
+	})
 }
 
 func shownRate(r *runs.Rate) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -84,14 +85,15 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 
 func TestFaultsArePrintedWithAdvice(t *testing.T) {
 	var out bytes.Buffer
-	con := &console{out: &out}
-	require.NoError(t, printFaults(con, analysis.Verification{
+	p := terminal.NewPrinter(&out)
+	printFaults(p, analysis.Verification{
 		Run: "r", Manifests: 3, Shards: 2, Rows: 10, Bytes: 999, Heads: 1, Checkpoints: 1, Pruned: 2, Orphans: 4,
 		Faults: []analysis.Fault{
 			{Key: "a", Kind: analysis.FaultMissing, Message: "is not there, and b names it"},
 			{Key: "c", Kind: analysis.FaultMissing, Message: "is not there, and d names it"},
 		},
-	}))
+	})
+	require.NoError(t, p.Close())
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 4)
 	require.Equal(t, "missing: a is not there, and b names it", lines[0])
@@ -102,7 +104,7 @@ func TestFaultsArePrintedWithAdvice(t *testing.T) {
 
 func TestRunsAreListed(t *testing.T) {
 	var out bytes.Buffer
-	con := &console{out: &out}
+	p := terminal.NewPrinter(&out)
 	before, after := 0.19, 0.76
 	runs := []analysis.Run{
 		{CatalogueEntry: schema.CatalogueEntry{Run: "quickstart-s1", Recipe: "quickstart", Seed: 1, Steps: 120,
@@ -115,7 +117,8 @@ func TestRunsAreListed(t *testing.T) {
 			StepsDone: 1, Status: "stopped_early"},
 		{CatalogueEntry: schema.CatalogueEntry{Run: "evaluate-1"}, Planned: 4, Status: "done", After: &after},
 	}
-	require.NoError(t, printRuns(con.out, runs, false))
+	printRuns(p, runs, false)
+	require.NoError(t, p.Close())
 	require.Equal(t, ""+
 		"run            steps    success          status\n"+
 		"quickstart-s1  120/120   19.0% →  76.0%  done\n"+
@@ -123,7 +126,8 @@ func TestRunsAreListed(t *testing.T) {
 		"b              1/1      –                stopped early\n"+
 		"evaluate-1     –                  76.0%  done\n", out.String())
 	out.Reset()
-	require.NoError(t, printRuns(con.out, runs[2:3], true))
+	printRuns(p, runs[2:3], true)
+	require.NoError(t, p.Close())
 	require.Equal(t, ""+
 		"run  steps  success  recipe      seed  created               status\n"+
 		"b    1/1    –        quickstart  0     2026-01-01T03:04:05Z  stopped early\n", out.String())

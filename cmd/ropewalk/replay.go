@@ -21,7 +21,6 @@ type replayOptions struct {
 	from, through string
 	set           []string
 	check         bool
-	json          bool
 }
 
 func replayCommand(con *console) *cobra.Command {
@@ -48,7 +47,7 @@ func replayCommand(con *console) *cobra.Command {
 				return err
 			}
 			if o.check {
-				return checkReplay(cmd.Context(), con, args[0], o.json)
+				return checkReplay(cmd.Context(), con, args[0])
 			}
 			return replaySteps(cmd.Context(), con, args[0], first, last, o)
 		},
@@ -61,7 +60,7 @@ func replayCommand(con *console) *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe that the stages read: `path=value` "+
 		"(repeatable)")
 	cmd.Flags().BoolVar(&o.check, "check", false, "repeat all pure stages of the run in memory and compare the results")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end")
+	con.jsonFlag(cmd, oneObject+" at the end")
 	return cmd
 }
 
@@ -109,14 +108,14 @@ func replaySteps(ctx context.Context, con *console, run string, first, last int,
 			return err
 		}
 		all = append(all, result)
-		if !o.json {
+		if !con.asJSON {
 			printReplay(con, result)
 		}
 	}
 	switch {
-	case o.json && o.steps == "":
+	case con.asJSON && o.steps == "":
 		return con.printJSON(all[0])
-	case o.json:
+	case con.asJSON:
 		return con.printJSON(map[string]any{"replays": all})
 	case o.steps == "":
 		_, err = fmt.Fprintf(con.out, "\nnext:\n  %s diff %s --step %d --gen 0,%d\n", os.Args[0], run, first,

@@ -9,11 +9,12 @@ import (
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // checkReplay makes the pure stages again in this process: it starts no server and writes nothing.
-func checkReplay(ctx context.Context, con *console, run string, asJSON bool) error {
+func checkReplay(ctx context.Context, con *console, run string) error {
 	s, reader, err := openReader(ctx, con, run)
 	if err != nil {
 		return err
@@ -35,11 +36,7 @@ func checkReplay(ctx context.Context, con *console, run string, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = con.printJSON(report)
-	} else {
-		err = printCheck(con, report)
-	}
+	err = con.render(report, func(p *terminal.Printer) { printCheck(p, report) })
 	if err == nil && report.Differs > 0 {
 		return silentError{exitFailed}
 	}
@@ -68,8 +65,8 @@ func openReader(ctx context.Context, con *console, run string) (_ *runs.Session,
 	return s, reader, err
 }
 
-func printCheck(con *console, r runs.ReplayCheck) error {
-	fmt.Fprintln(con.out, "  step  stage      shard  digest            made again")
+func printCheck(p *terminal.Printer, r runs.ReplayCheck) {
+	p.Line("  step  stage      shard  digest            made again")
 	for _, s := range r.Shards {
 		shard, outcome := "all", "same"
 		if s.Shard >= 0 {
@@ -78,15 +75,13 @@ func printCheck(con *console, r runs.ReplayCheck) error {
 		if !s.Same {
 			outcome = "differs: " + cmp.Or(s.Now, "nothing")
 		}
-		fmt.Fprintf(con.out, "%6d  %-9s  %5s  %s  %s\n", s.Step, s.Stage, shard, shortDigest(s.Digest), outcome)
+		p.Line("%6d  %-9s  %5s  %s  %s", s.Step, s.Stage, shard, shortDigest(s.Digest), outcome)
 	}
 	if len(r.RunCode) > 0 {
-		fmt.Fprintf(con.out, "checked by another program (%s) than the run was made by (%s)\n", shortDigest(r.Code),
+		p.Line("checked by another program (%s) than the run was made by (%s)", shortDigest(r.Code),
 			strings.Join(shortDigests(r.RunCode), ", "))
 	}
-	_, err := fmt.Fprintf(con.out, "run %s: %d shards made again, %d differ; nothing was committed\n", r.Run, r.Checked,
-		r.Differs)
-	return err
+	p.Line("run %s: %d shards made again, %d differ; nothing was committed", r.Run, r.Checked, r.Differs)
 }
 
 func shortDigests(digests []string) []string {

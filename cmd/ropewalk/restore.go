@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 )
 
 type restoreOptions struct {
-	within    time.Duration
-	dry, json bool
+	within time.Duration
+	dry    bool
 }
 
 func restoreCommand(con *console) *cobra.Command {
@@ -44,7 +45,7 @@ func restoreCommand(con *console) *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&o.within, "within", time.Hour, "restore what was deleted within this `DURATION`")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "list what would be restored, and restore nothing")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
@@ -74,11 +75,7 @@ func (o restoreOptions) run(ctx context.Context, con *console, run string) error
 			schema.DeedsPrefix + run + "/"}
 	}
 	if !o.dry {
-		of := run
-		if of == "" {
-			of = schema.NoRun
-		}
-		if err := s.Note(ctx, of, "restore", map[string]any{"within": o.within.String()}); err != nil {
+		if err := s.Note(ctx, cmp.Or(run, schema.NoRun), "restore", map[string]any{"within": o.within.String()}); err != nil {
 			return err
 		}
 	}
@@ -112,7 +109,7 @@ func (o restoreOptions) run(ctx context.Context, con *console, run string) error
 }
 
 func (o restoreOptions) print(con *console, restored []string) error {
-	if o.json {
+	if con.asJSON {
 		return con.printJSON(map[string]any{"dry_run": o.dry, "restored": restored})
 	}
 	for _, key := range restored {

@@ -11,12 +11,12 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/workflows"
 )
 
 func resumeCommand(con *console) *cobra.Command {
-	asJSON, order := false, priorityOptions{}
+	order := priorityOptions{}
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
 		Short: "continue a run from its last committed stage",
@@ -28,15 +28,15 @@ func resumeCommand(con *console) *cobra.Command {
 		Example: "  ropewalk resume quickstart-s1-20260102-030405-k3v9qa",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return resumeRun(con, cmd, args[0], order, asJSON)
+			return resumeRun(con, cmd, args[0], order)
 		},
 	}
 	order.add(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end; progress goes to standard error")
+	con.jsonFlag(cmd, atTheEnd)
 	return cmd
 }
 
-func resumeRun(con *console, cmd *cobra.Command, run string, order priorityOptions, asJSON bool) error {
+func resumeRun(con *console, cmd *cobra.Command, run string, order priorityOptions) error {
 	ctx, started := cmd.Context(), time.Now()
 	priority, err := order.priority()
 	if err != nil {
@@ -57,41 +57,25 @@ func resumeRun(con *console, cmd *cobra.Command, run string, order priorityOptio
 	}
 	printAddresses(con, s)
 	defer s.Hold(run)()
-	kind := last.Workflow
+	f := following{console: con, cmd: cmd, session: s, began: started}
 	switch {
 	case last.Open:
-		fmt.Fprintf(con.err, "run          %s\n", run)
+		prepared = last.Workflow
 	case prepared != "":
 		if err := s.Note(ctx, run, "resume"); err != nil {
 			return err
 		}
 		if err := runs.StartAgain(ctx, s.Temporal, prepared, run, priority); err != nil {
-			return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, err)
+			return f.interrupted(run, err)
 		}
-		fmt.Fprintf(con.err, "run          %s\n", run)
-		kind = prepared
 	default:
-		ask := runs.Start{Request: request, Input: request.Input, Summary: "resume " + run,
-			Priority: priority}
-		if request.Workflow == workflows.TrainRunName {
-			return startTraining(con, cmd, s, ask, started, asJSON)
-		}
-		if request.Workflow == workflows.EvaluateRunName {
-			return startEvaluation(ctx, con, s, ask, asJSON)
-		}
-		return startImport(ctx, con, s, ask, started, "ropewalk resume "+run, asJSON)
+		return f.start(runs.Start{Request: request, Input: request.Input, Summary: "resume " + run, Priority: priority})
 	}
-	if kind == workflows.ReprocessRunName {
-		return finishImport(ctx, con, s, run, started, "ropewalk resume "+run, asJSON)
-	}
-	if kind == workflows.EvaluateRunName {
-		return finishEvaluation(ctx, con, s, run, asJSON)
-	}
-	return finishTraining(con, cmd, s, run, started, asJSON)
+	fmt.Fprintf(con.err, "run          %s\n", run)
+	return f.follow(run, prepared)
 }
 
 func cancelCommand(con *console) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
 		Short: "end an open run, or drop a queued one",
@@ -100,16 +84,13 @@ func cancelCommand(con *console) *cobra.Command {
 			"ends a run after its current step.",
 		Example: "  ropewalk cancel quickstart-s1-20260102-030405-k3v9qa",
 		Args:    oneRun,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return cancelRun(cmd.Context(), con, args[0],
-				asJSON)
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return cancelRun(cmd.Context(), con, args[0]) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
-func cancelRun(ctx context.Context, con *console, run string, asJSON bool) error {
+func cancelRun(ctx context.Context, con *console, run string) error {
 	known, err := lookUp(ctx, con, run)
 	if err != nil {
 		return err
@@ -149,11 +130,8 @@ func cancelRun(ctx context.Context, con *console, run string, asJSON bool) error
 		}
 		what = "it is dropped; it had committed nothing"
 	}
-	if asJSON {
-		return con.printJSON(map[string]any{"run_id": run, "what": what})
-	}
-	_, err = fmt.Fprintf(con.out, "run %s: %s\n", run, what)
-	return err
+	result := map[string]any{"run_id": run, "what": what}
+	return con.render(result, func(p *terminal.Printer) { p.Line("run %s: %s", run, what) })
 }
 
 // showRequest prints a queued run; found is false if there is none of that name.

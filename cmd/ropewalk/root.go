@@ -84,7 +84,7 @@ func rootCommand(con *console) *cobra.Command {
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asked {
-				return printVersion(con, false)
+				return printVersion(con)
 			}
 			return cmd.Help()
 		},

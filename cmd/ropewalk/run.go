@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/runs"
-	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -23,7 +21,6 @@ type runOptions struct {
 	dryRun bool
 	smoke  bool
 	onCalc bool
-	json   bool
 	plan   planOptions
 	order  priorityOptions
 	metricsOptions
@@ -63,7 +60,7 @@ func runCommand(con *console) *cobra.Command {
 			return trainRun(con, cmd, ask, o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
+	setFlag(cmd.Flags(), &o.set, "")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "the run's seed (default: the recipe's)")
 	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: recipe, seed, time and random letters)")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate the recipe, print it with all defaults, list what "+
@@ -76,7 +73,7 @@ func runCommand(con *console) *cobra.Command {
 	if err := cmd.Flags().MarkHidden("twin"); err != nil {
 		panic(err) // the flag is defined one line above
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
+	con.jsonFlag(cmd, atTheEnd)
 	o.order.add(cmd.Flags())
 	o.add(cmd.Flags(), "")
 	return cmd
@@ -182,63 +179,5 @@ func trainRun(con *console, cmd *cobra.Command, ask runs.Start, o runOptions) er
 	}
 	defer stop()
 	defer s.Hold(ask.Request.Run)()
-	return startTraining(con, cmd, s, ask, started, o.json)
-}
-
-func startTraining(con *console, cmd *cobra.Command, s *runs.Session, ask runs.Start, started time.Time,
-	asJSON bool) error {
-	ctx, run := cmd.Context(), ask.Request.Run
-	b, err := s.Begin(ctx, ask)
-	if err != nil {
-		return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, err)
-	}
-	printBegun(con, run, b)
-	err = finishTraining(con, cmd, s, run, started, asJSON)
-	return s.DropRefused(ctx, run, err)
-}
-
-func printBegun(con *console, run string, b runs.Begun) {
-	fmt.Fprintf(con.err, "run          %s\n", run)
-	if b.Joined {
-		fmt.Fprintf(con.err, "run %s is already open under the same recipe; this command follows it\n", run)
-	}
-	if b.Imported {
-		fmt.Fprintf(con.err, "this file is already imported as run %s; its figures:\n", run)
-	}
-}
-
-// shownAddresses are the addresses of the servers, without that of a web UI that ends with the command.
-func shownAddresses(s *runs.Session, stay bool) stack.Addresses {
-	a := s.Lease.Addresses()
-	if !stay {
-		a.UI = ""
-	}
-	return a
-}
-
-// finishTraining follows a run until it ends or parks, and prints its report.
-func finishTraining(con *console, cmd *cobra.Command, s *runs.Session, run string, started time.Time,
-	asJSON bool) error {
-	ctx := cmd.Context()
-	result, err := s.Follow(ctx, run, runs.NewProgressView(con.err, con.terminal), con.resident)
-	var parked runs.ParkedError
-	if errors.As(err, &parked) {
-		return reportParked(con, parked, asJSON)
-	}
-	if err != nil {
-		return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, runs.Failure(err))
-	}
-	report, err := s.Report(ctx, run, result, time.Since(started))
-	if err != nil {
-		return err
-	}
-	held := s.Lease.Stays()
-	report.WriteText(con.err, shownAddresses(s, held || con.resident && !asJSON))
-	if asJSON {
-		return con.printJSON(report)
-	}
-	if con.resident && !held {
-		return keepUp(con, cmd, s)
-	}
-	return nil
+	return following{console: con, cmd: cmd, session: s, began: started}.start(ask)
 }

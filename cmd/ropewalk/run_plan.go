@@ -134,7 +134,7 @@ func dryRun(ctx context.Context, con *console, resolved *recipes.Resolved, o run
 		}
 		engine, planned = e, &p
 	}
-	if o.json {
+	if con.asJSON {
 		if err := con.printJSON(map[string]any{
 			"recipe": r.Name, "seed": r.Seed, "digest": resolved.Digest,
 			"planned": append([]string{}, r.Planned()...), "unset": append([]string{}, r.Unset()...),

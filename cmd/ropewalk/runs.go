@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 func runsCommand(con *console) *cobra.Command {
-	asJSON, long := false, false
+	long := false
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "list the runs of the record, newest first",
@@ -31,14 +29,14 @@ func runsCommand(con *console) *cobra.Command {
 			"starts none.",
 		Example: "  ropewalk runs\n  ropewalk runs --long\n  ropewalk runs --json",
 		Args:    exactly(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), con, asJSON, long) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), con, long) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with a list of runs")
+	con.jsonFlag(cmd, oneObject+" with a list of runs")
 	cmd.Flags().BoolVarP(&long, "long", "l", false, "also print recipe, seed and time of creation")
 	return cmd
 }
 
-func listRuns(ctx context.Context, con *console, asJSON, long bool) error {
+func listRuns(ctx context.Context, con *console, long bool) error {
 	c := con.connector()
 	s, err := c.Read(ctx)
 	if err != nil {
@@ -53,30 +51,26 @@ func listRuns(ctx context.Context, con *console, asJSON, long bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return con.printJSON(map[string]any{"runs": runs})
-	}
-	if len(runs) == 0 {
-		_, err := fmt.Fprintf(con.out, "no runs in %s; `ropewalk run quickstart` makes one, and ROPEWALK_HOME names "+
-			"another folder\n", s.Store)
-		return err
-	}
-	return printRuns(con.out, runs, long)
+	return con.render(map[string]any{"runs": runs}, func(p *terminal.Printer) {
+		if len(runs) == 0 {
+			p.Line("no runs in %s; `ropewalk run quickstart` makes one, and ROPEWALK_HOME names another folder",
+				s.Store)
+			return
+		}
+		printRuns(p, runs, long)
+	})
 }
 
 // printRuns prints a table. The status is last, because the kind of a failure makes it long.
-func printRuns(w io.Writer, runs []analysis.Run, long bool) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	more := ""
-	if long {
-		more = "recipe\tseed\tcreated\t"
-	}
-	fmt.Fprintf(t, "run\tsteps\tsuccess\t%sstatus\n", more)
-	for _, r := range runs {
+func printRuns(p *terminal.Printer, runs []analysis.Run, long bool) {
+	row := func(cells []any, more []any, state any) {
 		if long {
-			more = fmt.Sprintf("%s\t%d\t%s\t", r.Recipe, r.Seed, r.Created)
+			cells = append(cells, more...)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", r.Run, r.Progress(), r.SuccessWords(), more, r.State())
+		p.Row(append(cells, state)...)
 	}
-	return t.Flush()
+	row([]any{"run", "steps", "success"}, []any{"recipe", "seed", "created"}, "status")
+	for _, r := range runs {
+		row([]any{r.Run, r.Progress(), r.SuccessWords()}, []any{r.Recipe, r.Seed, r.Created}, r.State())
+	}
 }

@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/probe"
 )
@@ -14,7 +13,6 @@ import (
 type doctorOptions struct {
 	minTier string
 	python  string
-	json    bool
 }
 
 func sandboxDoctorCommand(con *console) *cobra.Command {
@@ -33,11 +31,7 @@ func sandboxDoctorCommand(con *console) *cobra.Command {
 				return err
 			}
 			report := probe.Machine(cmd.Context(), sandboxPython(o.python))
-			if o.json {
-				err = con.printJSON(report)
-			} else {
-				err = printDoctor(con.out, report)
-			}
+			err = con.render(report, func(p *terminal.Printer) { printDoctor(p, report) })
 			if err != nil {
 				return err
 			}
@@ -49,7 +43,7 @@ func sandboxDoctorCommand(con *console) *cobra.Command {
 	}
 	minTierFlag(cmd.Flags(), &o.minTier)
 	cmd.Flags().StringVar(&o.python, "python", "", "interpreter to use (default: python3, or the system's)")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
@@ -60,37 +54,31 @@ func tooWeak(r probe.Report, least sandbox.Tier) error {
 	return fmt.Errorf("this machine grants tier %s, and --min-tier asks for %s", r.Tier, least)
 }
 
-func printDoctor(out io.Writer, r probe.Report) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "what\tobtained\treason\twithout it")
+func printDoctor(p *terminal.Printer, r probe.Report) {
+	p.Row("what", "obtained", "reason", "without it")
 	for _, l := range r.Lines {
 		without := l.Without
 		if l.Obtained {
 			without = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.What, yes(l.Obtained), l.Reason, without)
+		p.Row(l.What, yes(l.Obtained), l.Reason, without)
 	}
 	for _, t := range r.Tiers {
-		fmt.Fprintf(w, "tier %s\t%s\t%s\t-\n", t.Tier, yes(t.Obtained), t.Reason)
+		p.Row("tier "+t.Tier, yes(t.Obtained), t.Reason, "-")
 	}
 	if r.Python != "" {
-		fmt.Fprintf(w, "python\tyes\t%s, version %s\t-\n", r.Python, r.Version)
+		p.Row("python", "yes", r.Python+", version "+r.Version, "-")
 	}
-	for _, p := range r.Packages {
-		if p.Version == "" {
-			fmt.Fprintf(w, "package %s\tno\tthe interpreter cannot import it\tcalls that import it fail\n", p.Name)
+	for _, l := range r.Packages {
+		if l.Version == "" {
+			p.Row("package "+l.Name, "no", "the interpreter cannot import it", "calls that import it fail")
 			continue
 		}
-		fmt.Fprintf(w, "package %s\tyes\tversion %s\t-\n", p.Name, p.Version)
-	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print table: %w", err)
+		p.Row("package "+l.Name, "yes", "version "+l.Version, "-")
 	}
 	if r.Tier != "" {
-		_, err := fmt.Fprintf(out, "\ntier %s\n", r.Tier)
-		return err
+		p.Line("\ntier %s", r.Tier)
 	}
-	return nil
 }
 
 func yes(b bool) string {

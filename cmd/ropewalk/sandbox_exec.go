@@ -39,7 +39,6 @@ type execOptions struct {
 	addresses []string
 	python    string
 	minTier   string
-	json      bool
 }
 
 func sandboxExecCommand(con *console) *cobra.Command {
@@ -77,12 +76,12 @@ func sandboxExecCommand(con *console) *cobra.Command {
 	f.StringVar(&o.python, "python", "", "interpreter (default: the first python3 that is found)")
 	f.StringSliceVar(&o.addresses, "address", nil,
 		"run the program in sandbox services at these addresses; "+tokenVariable+" holds their token")
-	f.BoolVar(&o.json, "json", false, "print one JSON object: the verdict, as the service answers it")
+	con.jsonFlag(cmd, oneObject+": the verdict, as the service answers it")
 	return cmd
 }
 
 func execSandbox(ctx context.Context, con *console, o execOptions, program string, stdin io.Reader) error {
-	preset, err := o.read(program, stdin)
+	preset, err := o.read(program, stdin, con.asJSON)
 	if err != nil {
 		return err
 	}
@@ -102,18 +101,18 @@ func execSandbox(ctx context.Context, con *console, o execOptions, program strin
 	if err := o.keep(result.Files); err != nil {
 		return err
 	}
-	if o.json {
+	if con.asJSON {
 		return con.printJSON(service.ResultOf(result))
 	}
 	return printVerdict(con, result)
 }
 
 // read fills the call with what the flags name.
-func (o *execOptions) read(program string, stdin io.Reader) (preset sandbox.Preset, err error) {
+func (o *execOptions) read(program string, stdin io.Reader, asJSON bool) (preset sandbox.Preset, err error) {
 	if preset, err = sandbox.PresetOf(o.preset); err != nil {
 		return preset, badInput("--preset: %w", err)
 	}
-	if len(o.call.Collect) > 0 && o.out == "" && !o.json {
+	if len(o.call.Collect) > 0 && o.out == "" && !asJSON {
 		return preset, badInput("--collect needs --out, the folder for the files, or --json")
 	}
 	code, err := readProgram(program, stdin)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -86,7 +86,7 @@ func scheduleCreateCommand(con *console) *cobra.Command {
 	f.StringVar(&o.evaluate, "evaluate", "", "evaluate this run's policy, `RUN[@STEP]`, in the place of training")
 	f.StringVar(&o.naming, "run-id", "", "names of the runs, with "+workflows.NameTime+" or "+workflows.NameDate+
 		" in the place of the time at which one is due, in UTC (default: NAME-"+workflows.NameTime+")")
-	f.StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
+	setFlag(f, &o.set, "")
 	f.Uint64Var(&o.seed, "seed", 0, "the runs' seed (default: the recipe's)")
 	f.BoolVar(&o.paused, "paused", false, "create it paused")
 	o.order.add(f)
@@ -192,7 +192,6 @@ func policyReads(ctx context.Context, objects store.Store, policy api.PolicyRef,
 }
 
 func scheduleListCommand(con *console) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the schedules, when each is due next, and what it started last",
@@ -207,36 +206,31 @@ func scheduleListCommand(con *console) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return con.printJSON(all)
-			}
-			return printSchedules(con, all)
+			return con.render(all, func(p *terminal.Printer) { printSchedules(p, all) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	con.jsonFlag(cmd, oneArray)
 	return cmd
 }
 
-func printSchedules(con *console, all []runs.Planned) error {
-	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "schedule\tnext\tlast\tstate")
-	for _, p := range all {
+func printSchedules(p *terminal.Printer, all []runs.Planned) {
+	p.Row("schedule", "next", "last", "state")
+	for _, s := range all {
 		next, last, state := "–", "–", "on"
-		if p.Next != nil {
-			next = p.Next.UTC().Format(time.RFC3339)
+		if s.Next != nil {
+			next = s.Next.UTC().Format(time.RFC3339)
 		}
-		if n := len(p.Started); n > 0 {
-			last = p.Started[n-1].Due.UTC().Format(time.RFC3339)
+		if n := len(s.Started); n > 0 {
+			last = s.Started[n-1].Due.UTC().Format(time.RFC3339)
 		}
-		if p.Paused {
+		if s.Paused {
 			state = "paused"
-			if p.Note != "" {
-				state += ": " + p.Note
+			if s.Note != "" {
+				state += ": " + s.Note
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, next, last, state)
+		p.Row(s.Name, next, last, state)
 	}
-	return w.Flush()
 }
 
 // scheduleChange makes the command for a change of a schedule.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 
@@ -19,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/setup"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
@@ -26,15 +24,15 @@ import (
 const setupWithin = 2 * time.Minute
 
 type setupOptions struct {
-	dry, json   bool
+	dry         bool
 	keepDeleted int // days; of the store
 	lock        int // days; of the store
 	policy      string
 }
 
-func (o *setupOptions) add(f *pflag.FlagSet) {
-	f.BoolVar(&o.dry, "dry-run", false, "change nothing; exit with 1 if something is missing")
-	f.BoolVar(&o.json, "json", false, "print one JSON object")
+func (o *setupOptions) add(con *console, cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "change nothing; exit with 1 if something is missing")
+	con.jsonFlag(cmd, oneObject)
 }
 
 func setupCommand(con *console) *cobra.Command {
@@ -65,7 +63,7 @@ func setupTemporalCommand(con *console) *cobra.Command {
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.temporal(cmd.Context(), con) },
 	}
-	o.add(cmd.Flags())
+	o.add(con, cmd)
 	return cmd
 }
 
@@ -86,7 +84,7 @@ func setupStoreCommand(con *console) *cobra.Command {
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.store(cmd.Context(), con) },
 	}
-	o.add(cmd.Flags())
+	o.add(con, cmd)
 	cmd.Flags().IntVar(&o.keepDeleted, "keep-deleted", 0, "days for which the bucket keeps what is deleted or "+
 		"replaced; 0: versioning is left as it is")
 	cmd.Flags().IntVar(&o.lock, "lock", 0, "days for which no one may delete a version (object lock, mode "+
@@ -189,25 +187,20 @@ func (o setupOptions) carryOut(con *console, server string, before, after func()
 		now = r.After
 	}
 	r.Ready = !now.Has(setup.Missing, setup.Conflict)
-	if o.json {
-		err = con.printJSON(r)
-	} else {
-		err = r.print(con.out)
-	}
+	err = con.render(r, r.print)
 	if err == nil && !r.Ready {
 		return fmt.Errorf("%s is not ready: see above", server)
 	}
 	return err
 }
 
-func (r setupResult) print(out io.Writer) error {
+func (r setupResult) print(p *terminal.Printer) {
 	now := r.After
 	if now == nil {
 		now = r.Before
 	}
-	fmt.Fprintln(out, r.Server)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "what\tneeded\tfound\tstate")
+	p.Line("%s", r.Server)
+	p.Row("what", "needed", "found", "state")
 	missing := map[string]bool{}
 	for _, f := range r.Before {
 		missing[f.What] = f.State == setup.Missing
@@ -220,10 +213,6 @@ func (r setupResult) print(out io.Writer) error {
 		if f.Advice != "" {
 			state += ": " + f.Advice
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.What, f.Need, f.Have, state)
+		p.Row(f.What, f.Need, f.Have, state)
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print table: %w", err)
-	}
-	return nil
 }

@@ -17,9 +17,9 @@ import (
 )
 
 type sqlOptions struct {
-	runs      []string
-	gen       generationFlag
-	csv, json bool
+	runs []string
+	gen  generationFlag
+	csv  bool
 }
 
 func sqlCommand(con *console) *cobra.Command {
@@ -39,7 +39,7 @@ func sqlCommand(con *console) *cobra.Command {
 			"  ropewalk sql --csv \"select * from updates\" > updates.csv",
 		Args: exactly("QUERY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.csv && o.json {
+			if o.csv && con.asJSON {
 				return badInput("--csv and --json: choose one")
 			}
 			return querySQL(cmd.Context(), con, o, args[0])
@@ -48,7 +48,7 @@ func sqlCommand(con *console) *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "read only this `RUN` (repeatable; default: all)")
 	o.gen.add(cmd)
 	cmd.Flags().BoolVar(&o.csv, "csv", false, "print CSV with a header")
-	cmd.Flags().BoolVar(&o.json, "json", false, `print one JSON object {"columns":[…],"rows":[[…]]}`)
+	con.jsonFlag(cmd, oneObject+` {"columns":[…],"rows":[[…]]}`)
 	return cmd
 }
 
@@ -73,13 +73,10 @@ func querySQL(ctx context.Context, con *console, o sqlOptions, query string) err
 	if err != nil {
 		return runs.Missing(err)
 	}
-	switch {
-	case o.json:
-		return con.printJSON(result)
-	case o.csv:
+	if o.csv {
 		return result.WriteCSV(con.data)
 	}
-	return result.WriteTable(con.out)
+	return con.show(result, result.WriteTable)
 }
 
 // wrapped joins names with commas in lines for a command's help.

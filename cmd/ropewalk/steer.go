@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -26,7 +26,6 @@ func stopCommand(con *console) *cobra.Command {
 
 // steerCommand makes the command for an update that takes no argument.
 func steerCommand(con *console, update, short string) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:     update + " RUN",
 		Short:   short,
@@ -34,17 +33,17 @@ func steerCommand(con *console, update, short string) *cobra.Command {
 		Example: "  ropewalk " + update + " quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return steerRun(cmd.Context(), con, args[0], update, asJSON)
+			return steerRun(cmd.Context(), con, args[0], update)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
 func setCommand(con *console) *cobra.Command {
 	var in workflows.SetInput
 	var rate, temperature float64
-	steps, asJSON := 0, false
+	steps := 0
 	cmd := &cobra.Command{
 		Use:   "set RUN",
 		Short: "change the learning rate, temperature or number of steps of a live run",
@@ -65,18 +64,18 @@ func setCommand(con *console) *cobra.Command {
 			if in.LearningRate == nil && in.Temperature == nil && in.Steps == nil {
 				return badInput("set: give --learning-rate, --temperature or --steps")
 			}
-			return steerRun(cmd.Context(), con, args[0], workflows.UpdateSet, asJSON, in)
+			return steerRun(cmd.Context(), con, args[0], workflows.UpdateSet, in)
 		},
 	}
 	cmd.Flags().Float64Var(&rate, "learning-rate", 0, "learning rate of the policy's optimiser")
 	cmd.Flags().Float64Var(&temperature, "temperature", 0, "sampling temperature of rollouts")
 	cmd.Flags().IntVar(&steps, "steps", 0, "number of steps of the whole run")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
 // steerRun sends an update to a live run and prints its answer.
-func steerRun(ctx context.Context, con *console, run, update string, asJSON bool, args ...any) error {
+func steerRun(ctx context.Context, con *console, run, update string, args ...any) error {
 	if err := steerable(ctx, con, run, update); err != nil {
 		return err
 	}
@@ -89,11 +88,8 @@ func steerRun(ctx context.Context, con *console, run, update string, asJSON bool
 	if err := s.Update(ctx, run, update, &out, args...); err != nil {
 		return err
 	}
-	if asJSON {
-		return con.printJSON(map[string]any{"run_id": run, "update": update, "step": out.Step, "what": out.What})
-	}
-	_, err = fmt.Fprintln(con.out, out.What)
-	return err
+	result := map[string]any{"run_id": run, "update": update, "step": out.Step, "what": out.What}
+	return con.render(result, func(p *terminal.Printer) { p.Line("%s", out.What) })
 }
 
 // steerable refuses a run that takes no update, before any server starts for it.

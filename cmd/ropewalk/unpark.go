@@ -18,7 +18,7 @@ type unparkOptions struct {
 	temperature        float64
 	maxTurnTokens      int
 	set                []string
-	detach, json       bool
+	detach             bool
 }
 
 func unparkCommand(con *console) *cobra.Command {
@@ -54,9 +54,9 @@ func unparkCommand(con *console) *cobra.Command {
 	f.IntVar(&o.shardGroups, "shard-groups", 0, "with --retry: groups in one shard, from this step on")
 	f.Float64Var(&o.temperature, "temperature", 0, "with --retry: sampling temperature, from this step on")
 	f.IntVar(&o.maxTurnTokens, "max-turn-tokens", 0, "with --retry: tokens of one response, from this step on")
-	f.StringArrayVar(&o.set, "set", nil, "with --retry: change a field of the recipe: `path=value` (repeatable)")
+	setFlag(f, &o.set, "with --retry: ")
 	f.BoolVar(&o.detach, "detach", false, "do not follow the run (a local stack ends with the last command)")
-	f.BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
+	con.jsonFlag(cmd, atTheEnd)
 	return cmd
 }
 
@@ -135,7 +135,7 @@ func unparkRun(con *console, cmd *cobra.Command, run, update string, input *work
 	}
 	fmt.Fprintf(con.err, "%s: %s\n", out.Action, out.What)
 	if o.detach || update == workflows.UpdateAbort {
-		if o.json {
+		if con.asJSON {
 			return con.printJSON(map[string]any{"run_id": run, "action": out.Action, "what": out.What})
 		}
 		return nil
@@ -144,22 +144,9 @@ func unparkRun(con *console, cmd *cobra.Command, run, update string, input *work
 	if err != nil {
 		return err
 	}
+	watch := following{console: con, cmd: cmd, session: s, began: started}
 	if kind == workflows.ReprocessRunName {
-		return finishImport(ctx, con, s, run, started, "ropewalk unpark "+run+" --retry", o.json)
+		watch.again = "ropewalk unpark " + run + " --retry"
 	}
-	if kind == workflows.EvaluateRunName {
-		return finishEvaluation(ctx, con, s, run, o.json)
-	}
-	return finishTraining(con, cmd, s, run, started, o.json)
-}
-
-// reportParked prints why a run waits and what can be done, and ends the command with the exit code for parked runs.
-func reportParked(con *console, e runs.ParkedError, asJSON bool) error {
-	runs.DescribeParked(con.err, e.Progress)
-	if asJSON {
-		if err := con.printJSON(e.Report()); err != nil {
-			return err
-		}
-	}
-	return silentError{exitParked}
+	return watch.follow(run, kind)
 }

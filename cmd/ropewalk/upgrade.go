@@ -1,19 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 func upgradeCommand(con *console) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "upgrade DEPLOYMENT [BUILD]",
 		Short: "move the runs of a worker deployment to another build",
@@ -28,56 +26,46 @@ func upgradeCommand(con *console) *cobra.Command {
 			return exactly("DEPLOYMENT")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return upgrade(cmd.Context(), con, args[0], strings.Join(args[1:], ""), asJSON)
+			return upgrade(cmd.Context(), con, args[0], strings.Join(args[1:], ""))
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
-func upgrade(ctx context.Context, con *console, deployment, build string, asJSON bool) error {
+func upgrade(ctx context.Context, con *console, deployment, build string) error {
 	s, err := con.connector().Join(ctx, runs.NeedTemporal)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	if build == "" {
-		return listBuilds(ctx, con, s, deployment, asJSON)
+		return listBuilds(ctx, con, s, deployment)
 	}
 	moved, failed := s.Upgrade(ctx, deployment, build)
-	if asJSON {
-		if moved == nil {
-			moved = []runs.Moved{}
+	result := map[string]any{"deployment": deployment, "build_id": build, "moved": append([]runs.Moved{}, moved...)}
+	err = con.render(result, func(p *terminal.Printer) {
+		for _, m := range moved {
+			p.Line("run %s goes on with it from step %d, and is on %s until then", m.Run, m.Step, m.From)
 		}
-		if err := con.printJSON(map[string]any{"deployment": deployment, "build_id": build,
-			"moved": moved}); err != nil {
-			return err
+		if failed == nil {
+			p.Line("%s is the current build of %s", build, deployment)
 		}
-		return failed
-	}
-	for _, m := range moved {
-		fmt.Fprintf(con.out, "run %s goes on with it from step %d, and is on %s until then\n", m.Run, m.Step, m.From)
-	}
-	if failed == nil {
-		fmt.Fprintf(con.out, "%s is the current build of %s\n", build, deployment)
-	}
-	return failed
+	})
+	return cmp.Or(err, failed)
 }
 
-func listBuilds(ctx context.Context, con *console, s *runs.Session, deployment string, asJSON bool) error {
+func listBuilds(ctx context.Context, con *console, s *runs.Session, deployment string) error {
 	builds, err := s.Builds(ctx, deployment)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return con.printJSON(map[string]any{"deployment": deployment, "builds": builds})
-	}
-	return printBuilds(con.out, builds)
+	result := map[string]any{"deployment": deployment, "builds": builds}
+	return con.render(result, func(p *terminal.Printer) { printBuilds(p, builds) })
 }
 
-func printBuilds(out io.Writer, builds []runs.Build) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "build\tstate\topen trainings")
+func printBuilds(p *terminal.Printer, builds []runs.Build) {
+	p.Row("build", "state", "open trainings")
 	for _, b := range builds {
 		state := "not in use"
 		switch {
@@ -86,11 +74,6 @@ func printBuilds(out io.Writer, builds []runs.Build) error {
 		case b.Draining || len(b.Runs) > 0:
 			state = "draining: its workers must run"
 		}
-		open := strings.Join(b.Runs, ", ")
-		if open == "" {
-			open = "none"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", b.ID, state, open)
+		p.Row(b.ID, state, cmp.Or(strings.Join(b.Runs, ", "), "none"))
 	}
-	return w.Flush()
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/signing"
+	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
 func verifyCommand(con *console) *cobra.Command {
 	var keys []string
-	asJSON, unfinished, gen := false, false, generationFlag{Generation: analysis.AllGenerations}
+	unfinished, gen := false, generationFlag{Generation: analysis.AllGenerations}
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "check everything that a run has committed",
@@ -28,10 +29,10 @@ func verifyCommand(con *console) *cobra.Command {
 		Example: "  ropewalk verify quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verifyRun(cmd.Context(), con, args[0], gen.Generation, keys, unfinished, asJSON)
+			return verifyRun(cmd.Context(), con, args[0], gen.Generation, keys, unfinished)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the counts and faults")
+	con.jsonFlag(cmd, oneObject+" with the counts and faults")
 	cmd.Flags().StringSliceVar(&keys, "keys", nil, "`FILES` with public keys (Ed25519, PEM) that must have signed the "+
 		"run's manifests, heads and notes of pruning")
 	cmd.Flags().BoolVar(&unfinished, "unfinished", false, "with --keys, accept a run that is not complete")
@@ -40,7 +41,7 @@ func verifyCommand(con *console) *cobra.Command {
 }
 
 func verifyRun(ctx context.Context, con *console, run string, gen analysis.Generation, files []string,
-	unfinished, asJSON bool) error {
+	unfinished bool) error {
 	var keys signing.Keys
 	if len(files) > 0 {
 		var err error
@@ -62,11 +63,7 @@ func verifyRun(ctx context.Context, con *console, run string, gen analysis.Gener
 			return runs.Missing(err)
 		}
 	}
-	if asJSON {
-		err = con.printJSON(found)
-	} else {
-		err = printFaults(con, found)
-	}
+	err = con.render(found, func(p *terminal.Printer) { printFaults(p, found) })
 	if err == nil && len(found.Faults) > 0 {
 		return silentError{exitFailed}
 	}
@@ -83,20 +80,20 @@ func checksHelp() string {
 }
 
 // printFaults lists the faults, what to do about each kind, and a summary.
-func printFaults(con *console, v analysis.Verification) error {
+func printFaults(p *terminal.Printer, v analysis.Verification) {
 	advised := map[analysis.FaultKind]bool{}
 	for _, f := range v.Faults {
-		fmt.Fprintf(con.out, "%s: %s %s\n", f.Kind, f.Key, f.Message)
+		p.Line("%s: %s %s", f.Kind, f.Key, f.Message)
 	}
 	for _, f := range v.Faults {
 		if !advised[f.Kind] {
 			advised[f.Kind] = true
-			fmt.Fprintf(con.out, "what to do (%s): %s\n", f.Kind, f.Kind.Advice())
+			p.Line("what to do (%s): %s", f.Kind, f.Kind.Advice())
 		}
 	}
 	if v.Untimed > 0 {
-		fmt.Fprintf(con.out, "warning: %d steps have no measured times: they are missing from the table timings and "+
-			"from all figures of speed; no result depends on them\n", v.Untimed)
+		p.Line("warning: %d steps have no measured times: they are missing from the table timings and from all "+
+			"figures of speed; no result depends on them", v.Untimed)
 	}
 	outcome := "no fault"
 	if n := len(v.Faults); n == 1 {
@@ -107,8 +104,7 @@ func printFaults(con *console, v analysis.Verification) error {
 	if n := len(v.Generations); n > 1 {
 		outcome += fmt.Sprintf(" in %d generations", n)
 	}
-	_, err := fmt.Fprintf(con.out, "run %s: %s; %d steps done, %d manifests, %d shards, %d rows, %d checkpoints (%d "+
-		"more pruned), %d bytes; %d orphans, never read\n",
+	p.Line("run %s: %s; %d steps done, %d manifests, %d shards, %d rows, %d checkpoints (%d more pruned), %d bytes; "+
+		"%d orphans, never read",
 		v.Run, outcome, v.Heads, v.Manifests, v.Shards, v.Rows, v.Checkpoints, v.Pruned, v.Bytes, v.Orphans)
-	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -15,7 +16,6 @@ import (
 type version schema.Program
 
 func versionCommand(con *console) *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "print which program this is",
@@ -23,22 +23,18 @@ func versionCommand(con *console) *cobra.Command {
 			"manifests name the program that made them. `ropewalk --version` prints the same.",
 		Example: "  ropewalk version\n  ropewalk version --json",
 		Args:    exactly(),
-		RunE:    func(*cobra.Command, []string) error { return printVersion(con, asJSON) },
+		RunE:    func(*cobra.Command, []string) error { return printVersion(con) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	con.jsonFlag(cmd, oneObject)
 	return cmd
 }
 
-func printVersion(con *console, asJSON bool) error {
+func printVersion(con *console) error {
 	v, err := thisVersion()
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return con.printJSON(v)
-	}
-	_, err = fmt.Fprintln(con.out, v)
-	return err
+	return con.render(v, func(p *terminal.Printer) { p.Line("%s", v) })
 }
 
 // thisVersion says which program this is.
