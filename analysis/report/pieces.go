@@ -2,16 +2,14 @@ package report
 
 import (
 	"math"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Piece is a token of an episode as text; tokens that form one character together are one piece. NaN is an unknown
-// number.
+// Piece is a token of an episode as text. Of tokens that form one character together, log-probabilities add up, and the
+// largest entropy is kept. NaN is an unknown number.
 type Piece struct {
 	Text      string
 	Written   bool // by the policy; else it is context
@@ -30,55 +28,21 @@ type pieceWriter struct {
 
 // turn splits a turn into pieces; advantages belong to its tokens and are nil for a turn that is not in the batch.
 func (w pieceWriter) turn(t schema.TurnRow, advantages []float32) []Piece {
-	if !w.decodes(t) {
+	split, ok := analysis.SplitTurn(w.tokens, t, false)
+	if !ok {
 		return plain(t, advantages)
 	}
-	var out []Piece
-	open := "" // bytes of a character that is not complete
-	for i, id := range t.TokenIDs {
-		p := Piece{Written: i >= int(t.ContextTokens), LogProb: at(t.LogProbs, i), Entropy: at(t.Entropies, i),
-			Advantage: at(advantages, i)}
-		text := w.tokens.Decode([]int32{id})
-		if open != "" && out[len(out)-1].Written == p.Written {
-			open += text
-			out[len(out)-1].join(open, p)
-		} else {
-			open, p.Text = text, text
-			out = append(out, p)
+	out := make([]Piece, len(split))
+	for i, s := range split {
+		p := Piece{Text: s.Text, Written: s.Written, LogProb: at(t.LogProbs, s.From), Entropy: at(t.Entropies, s.From),
+			Advantage: at(advantages, s.From)}
+		for more := s.From + 1; more < s.To; more++ {
+			p.LogProb += at(t.LogProbs, more)
+			p.Entropy = math.Max(p.Entropy, at(t.Entropies, more))
 		}
-		if complete(open) {
-			open = ""
-		}
-	}
-	for i := range out {
-		out[i].Text = schema.Text(out[i].Text)
+		out[i] = p
 	}
 	return out
-}
-
-// join adds a token that continues a piece's character: log-probabilities add up, and the largest entropy is kept.
-func (p *Piece) join(text string, next Piece) {
-	p.Text = text
-	p.LogProb += next.LogProb
-	p.Entropy = math.Max(p.Entropy, next.Entropy)
-}
-
-// complete reports whether text ends with a whole character.
-func complete(text string) bool {
-	for n := 1; n <= min(utf8.UTFMax, len(text)); n++ {
-		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
-			return utf8.FullRuneInString(tail)
-		}
-	}
-	return true
-}
-
-// decodes reports whether the tokenizer reproduces the recorded text of the turn.
-func (w pieceWriter) decodes(t schema.TurnRow) bool {
-	if w.tokens == nil || w.tokens.Check(t.TokenIDs) != nil {
-		return false
-	}
-	return strings.HasPrefix(schema.Text(w.tokens.Decode(t.TokenIDs[t.ContextTokens:])), strings.TrimSpace(t.Response))
 }
 
 // plain shows a turn whose tokens cannot be decoded by its texts.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -117,7 +118,7 @@ func (c *Closeup) show(from analysis.Closeup, s readStep) {
 	if e := from.Prompt.Expression; e != "" && !s.layout.Interactive() {
 		c.Notes = append(c.Notes, Note{"expression", e})
 	}
-	pieces := s.splitter.turns(from)
+	pieces := piecesOf(from, s.tokens)
 	for i, t := range from.Turns {
 		turn := Turn{Number: int(t.Turn), Finish: t.Finish, Summary: t.IsSummary(), Pieces: pieces[i], Calls: []Call{}}
 		if t.Excluded != nil {
@@ -163,7 +164,7 @@ func environment(x schema.TransitionRow, layout analysis.Layout) []Note {
 // readStep is a step's shards, decoded.
 type readStep struct {
 	trajectories map[string]analysis.Closeup
-	splitter     splitter
+	tokens       tokenizer.Codec // nil where the record has none
 	layout       analysis.Layout
 }
 
@@ -234,7 +235,7 @@ func (v *Viewer) readStep(ctx context.Context, step int, held bool) (readStep, e
 	if err != nil {
 		return readStep{}, err
 	}
-	out := readStep{trajectories: make(map[string]analysis.Closeup, len(all)), splitter: splitter{tokens},
+	out := readStep{trajectories: make(map[string]analysis.Closeup, len(all)), tokens: tokens,
 		layout: layout}
 	for _, c := range all {
 		out.trajectories[c.Trajectory.TrajectoryID] = c

@@ -2,8 +2,6 @@ package view
 
 import (
 	"math"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -28,20 +26,23 @@ type Pieces struct {
 	Value     []float64 `json:"value,omitempty"`     // of the critic
 }
 
-// splitter splits turns into pieces.
-type splitter struct{ tokens tokenizer.Codec } // nil where the record has none
-
-// turns splits every turn of a trajectory.
-func (s splitter) turns(c analysis.Closeup) []Pieces {
+// piecesOf splits every turn of a trajectory.
+func piecesOf(c analysis.Closeup, tokens tokenizer.Codec) []Pieces {
 	out := make([]Pieces, len(c.Turns))
 	from := 0
 	for i, t := range c.Turns {
 		numbers := numbersOf(c, from, len(t.TokenIDs))
 		from += len(t.TokenIDs)
-		if s.decodes(t) {
-			out[i] = s.decoded(t, numbers)
-		} else {
+		split, ok := analysis.SplitTurn(tokens, t, true)
+		if !ok {
 			out[i] = recorded(t, numbers)
+		}
+		for _, s := range split {
+			out[i].Text, out[i].Written = append(out[i].Text, s.Text), append(out[i].Written, s.Written)
+			out[i].start(numbers, s.From)
+			for more := s.From + 1; more < s.To; more++ {
+				out[i].join(numbers, more)
+			}
 		}
 	}
 	return out
@@ -65,32 +66,6 @@ func numbersOf(c analysis.Closeup, from, n int) numbers {
 		reference: part(t.ReferenceLogProbs), advantages: part(t.Advantages), values: part(c.Values)}
 	if len(t.Mask) >= from+n {
 		out.mask = t.Mask[from : from+n]
-	}
-	return out
-}
-
-// decoded splits a turn whose tokens give its text.
-func (s splitter) decoded(t schema.TurnRow, n numbers) Pieces {
-	var out Pieces
-	open := "" // bytes of a character that is not complete
-	for i, id := range t.TokenIDs {
-		text, written := s.tokens.Decode([]int32{id}), i >= int(t.ContextTokens)
-		last := len(out.Text) - 1
-		joins := last >= 0 && out.Written[last] == written && (open != "" || !written)
-		if joins {
-			out.Text[last] += text
-			out.join(n, i)
-		} else {
-			out.Text, out.Written = append(out.Text, text), append(out.Written, written)
-			out.start(n, i)
-			open = ""
-		}
-		if open += text; complete(open) {
-			open = ""
-		}
-	}
-	for i := range out.Text {
-		out.Text[i] = schema.Text(out.Text[i])
 	}
 	return out
 }
@@ -156,24 +131,6 @@ func finite(x float64) float64 {
 		return math.Copysign(math.MaxFloat32, x)
 	}
 	return x
-}
-
-// complete reports whether text ends with a whole character.
-func complete(text string) bool {
-	for n := 1; n <= min(utf8.UTFMax, len(text)); n++ {
-		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
-			return utf8.FullRuneInString(tail)
-		}
-	}
-	return true
-}
-
-// decodes reports whether the tokenizer reproduces the recorded text of the turn.
-func (s splitter) decodes(t schema.TurnRow) bool {
-	if s.tokens == nil || s.tokens.Check(t.TokenIDs) != nil {
-		return false
-	}
-	return strings.HasPrefix(schema.Text(s.tokens.Decode(t.TokenIDs[t.ContextTokens:])), strings.TrimSpace(t.Response))
 }
 
 // recorded shows a turn whose tokens cannot be decoded by its texts, which have only the advantage of their first

@@ -41,7 +41,7 @@ func TestPieces(t *testing.T) {
 	require.NoError(t, err)
 	c := closeupOf(t, tokens, "ab", "xé")
 	require.Len(t, c.Tokens.Mask, 2+1+2, "é is two tokens")
-	got := splitter{tokens}.turns(c)[0]
+	got := piecesOf(c, tokens)[0]
 	require.Equal(t, []string{"ab", "x", "é"}, got.Text)
 	require.Equal(t, []bool{false, true, true}, got.Written)
 	require.Equal(t, []int32{0, 1, 1}, got.Mask)
@@ -53,15 +53,15 @@ func TestPieces(t *testing.T) {
 	require.Nil(t, got.Value)
 
 	c.Tokens.OldLogProbs[2] = -100
-	require.Equal(t, []float64{0, -loss.LogRatioClamp, -1}, splitter{tokens}.turns(c)[0].Ratio, "as losses bound it")
+	require.Equal(t, []float64{0, -loss.LogRatioClamp, -1}, piecesOf(c, tokens)[0].Ratio, "as losses bound it")
 
 	c.Tokens.OldLogProbs, c.Tokens.Advantages = nil, nil
-	got = splitter{tokens}.turns(c)[0]
+	got = piecesOf(c, tokens)[0]
 	require.Nil(t, got.Ratio, "not recorded")
 	require.Nil(t, got.Advantage)
 
 	c.Turns[0].Response = "not what the tokens say"
-	got = splitter{tokens}.turns(c)[0]
+	got = piecesOf(c, tokens)[0]
 	require.Equal(t, []string{"ab", "not what the tokens say"}, got.Text)
 	require.Equal(t, []int32{0, 1}, got.Mask)
 	require.Nil(t, got.LogProb)
