@@ -73,7 +73,7 @@ func advNamed(n int, group, trajectory func(int) string) []advantage.Row {
 	return out
 }
 
-// advAlone gives each row a trajectory of its own.
+// advAlone gives each row its own trajectory.
 func advAlone(n int, group func(int) string) []advantage.Row {
 	return advNamed(n, group, func(i int) string { return fmt.Sprint(i) })
 }

@@ -86,7 +86,7 @@ func bodies(results []CallResult) (bytes int) {
 	return bytes
 }
 
-// usedUp is what the policy reads in the place of a result that the budget of tool text has no room for.
+// usedUp is what the policy reads instead of a result that the budget of tool text has no room for.
 const usedUp = "not shown: the limit of tool text is reached"
 
 // body renders a result within the budget of tool text that is left.

@@ -130,7 +130,7 @@ func (s DebateSettings) constraints(left int) string {
 		left)
 }
 
-// shortened cuts a text to so many bytes, at the end of a character.
+// shortened cuts a text to the given number of bytes, at the end of a character.
 func shortened(text string, most int) string {
 	text = strings.TrimSpace(text)
 	if len(text) <= most {

@@ -74,7 +74,7 @@ func (l *Loop) debater(id Identity, task env.Task, d *Debated) *Episode {
 	return e
 }
 
-// roomFor reports whether a prompt of so many tokens leaves room for a whole response.
+// roomFor reports whether a prompt of the given length leaves room for a whole response.
 func (l *Loop) roomFor(prompt int) bool {
 	return prompt > 0 && prompt+l.settings.MaxTurnTokens <= l.settings.MaxTokens
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/tool"
 )
 
-// Finish says why an episode ended; "" while it goes on.
+// Finish says why an episode ended; "" while it runs.
 type Finish string
 
 // The ends of an episode.

@@ -126,7 +126,7 @@ func (f *Flow) begin(ctx context.Context, work func()) {
 	})
 }
 
-// admit takes up episodes.
+// admit adds episodes to the flow.
 func (f *Flow) admit(episodes []*Episode) (out []*flowing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (f *Flow) Close() {
 	f.cancel()
 }
 
-// Wait waits until no episode goes on.
+// Wait waits until every episode has ended.
 func (f *Flow) Wait() { f.running.Wait() }
 
 // State counts what the flow has done.
@@ -218,7 +218,7 @@ func during(ctx context.Context, stage string, turn int, trajectory string) cont
 	return trace.With(logs.With(ctx, attrs...), attrs...)
 }
 
-// change changes the episode and what is known of a turn, and says so to those who wait for it.
+// change changes the episode and what is known of a turn, and wakes those who wait for it.
 func (x *flowing) change(turn int, fn func(w *worked) error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

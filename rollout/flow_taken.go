@@ -220,7 +220,7 @@ func (x *flowing) worked(turn int) (w worked) {
 }
 
 // agree reports whether two episodes have the same first turns, as many as are asked for, of the same versions. They
-// differ where another worker has committed turns of its own and the sampler does not repeat itself, or was newer.
+// differ where another worker has committed its own turns and the sampler does not repeat itself, or was newer.
 func agree(a, b *Episode, turns int) bool {
 	for k := range turns {
 		x, y := &a.Turns[k], &b.Turns[k]

@@ -40,7 +40,7 @@ type guard struct {
 	abandoned atomic.Int32
 }
 
-// call runs f in a goroutine of its own and returns its error, or an error that wraps ErrEnvironment for a call that
+// call runs f in its own goroutine and returns its error, or an error that wraps ErrEnvironment for a call that
 // panicked or has not returned within the limit. f must write to no variable that the caller reads after an error.
 func (g *guard) call(ctx context.Context, f func(ctx context.Context) error) error {
 	if n := g.abandoned.Load(); n >= maxAbandoned {

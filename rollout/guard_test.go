@@ -83,7 +83,7 @@ func TestHostileResultsExclude(t *testing.T) {
 // return late is no one's result.
 func TestCallsThatNeverReturn(t *testing.T) { synctest.Test(t, callsThatNeverReturn) }
 
-// callsThatNeverReturn runs on a clock of its own, so that only the calls that are held reach their limit.
+// callsThatNeverReturn runs on its own clock, so that only the calls that are held reach their limit.
 func callsThatNeverReturn(t *testing.T) {
 	release := make(chan struct{})
 	world := faulty{rooms(t), func(s env.State, got env.Transition) (env.State, env.Transition, error) {

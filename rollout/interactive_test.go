@@ -212,7 +212,7 @@ func TestBrokenStepsExclude(t *testing.T) {
 	}
 }
 
-// The expert's demonstrations solve their rooms, each turn is a row of its own, and noise makes some demonstrations
+// The expert's demonstrations solve their rooms, each turn is its own row, and noise makes some demonstrations
 // fail.
 func TestExpertDemonstrations(t *testing.T) {
 	l := actingLoop(t, rooms(t), 1)

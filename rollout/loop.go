@@ -111,7 +111,7 @@ func (s Settings) protocol() protocol.Protocol {
 	return s.Protocol
 }
 
-// Loop advances episodes. It holds no state of its own. Concurrent calls are safe if their episodes are distinct.
+// Loop advances episodes. It holds no state. Concurrent calls are safe if their episodes are distinct.
 type Loop struct {
 	settings Settings
 	protocol protocol.Protocol

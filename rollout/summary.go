@@ -11,8 +11,8 @@ import (
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
 
-// Summaries. After every History.Summary ordinary turns, if the episode goes on, the policy is asked for a summary in a
-// turn of its own. The turn is sampled, recorded and trained as every other one. It calls no tool, steps no
+// Summaries. After every History.Summary ordinary turns, if the episode continues, the policy is asked for a summary in
+// a separate turn. The turn is sampled, recorded and trained as every other one. It calls no tool, steps no
 // environment, and does not count towards Settings.MaxTurns. So the number of a turn alone says whether it is a
 // summary: every prompt can be cut again from rows that know nothing else.
 
@@ -35,8 +35,8 @@ func (h History) Ordinary(turns int) int {
 	return turns - turns/(h.Summary+1)
 }
 
-// All counts the turns of an episode with so many ordinary ones, from 1. An episode does not end with a summary that it
-// could still use.
+// All counts the turns of an episode with the given number of ordinary ones, from 1. An episode does not end with a
+// summary that it could still use.
 func (h History) All(ordinary int) int {
 	if h.Summary == 0 {
 		return ordinary

@@ -233,7 +233,7 @@ func sum(mask []int32) (n int32) {
 	return n
 }
 
-// summarizer writes an action at random, or at summaries a text of its own.
+// summarizer writes an action at random, or at summaries its own text.
 type summarizer struct {
 	mover
 	told []string

@@ -73,7 +73,7 @@ func (t *Tree) validate() error {
 type Node struct {
 	Role   string // of schema.BranchRow
 	Parent string // trajectory that a branch starts in
-	From   int    // a branch's first turn of its own
+	From   int    // a branch's first own turn
 	Streak int    // decisions in a row that opened a branch
 	// Lost is set if a branch's tools could not be brought to the state of the turn that it starts from. It is no leaf.
 	Lost   bool
@@ -271,7 +271,7 @@ func (l *Loop) decide(episodes, wrote []*Episode) ([]*Episode, error) {
 
 // budget is how many branches a group may still open after it has spent some of its leaves. A branch that was given up
 // stays spent: another one might be lost for the same reason, so a root takes its place. Branches that were given up
-// use up numbers of samples; enough of them are left for roots in the place of all leaves.
+// use up numbers of samples; enough of them are left for roots instead of all leaves.
 func (t *Tree) budget(spent, samples int) int {
 	return max(min(t.Leaves-spent, schema.MaxSamples-t.Leaves-samples), 0)
 }

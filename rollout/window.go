@@ -5,7 +5,7 @@ package rollout
 // context. In tokens of the whole trajectory, these are [0, Head) and [From, …).
 //
 // The window keeps the end of turn of the last turn that it leaves out. This closes the message that the task opens, so
-// the policy reads an empty turn of its own in place of the turns that it no longer sees. The zero Window is the whole
+// the policy reads an empty turn in place of the turns that it no longer sees. The zero Window is the whole
 // trajectory.
 type Window struct{ Head, From int }
 
@@ -18,7 +18,7 @@ type History struct {
 	Tokens int
 	// Own is set where contexts are whole prompts. At a turn, the policy sees only that turn's context.
 	Own bool
-	// Summary is the number of turns after which the policy writes a summary, in a turn of its own. A prompt then
+	// Summary is the number of turns after which the policy writes a summary, in a separate turn. A prompt then
 	// holds the task, the latest summary and the turns after it. 0 = no summaries.
 	Summary int
 }

@@ -96,7 +96,7 @@ func TestDoubleBitEventFails(t *testing.T) {
 	require.Equal(t, device.KindDoubleBit, w.Status()[0].Health.Reasons[0].Kind)
 }
 
-// An event without a meaning of its own asks for a poll, which finds what the driver wants.
+// An event without its own meaning asks for a poll, which finds what the driver wants.
 func TestRecoveryEventAsksForAPoll(t *testing.T) {
 	gpu := &devicetest.GPU{}
 	lib := devicetest.New(gpu)

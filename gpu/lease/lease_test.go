@@ -14,7 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/lease"
 )
 
-// open makes a pool over written devices, as a process of its own would.
+// open makes a pool over written devices, as another process would.
 func open(t *testing.T, dir string, lib *devicetest.Library) (*lease.Pool, *device.Watch) {
 	t.Helper()
 	return openOver(t, dir, device.Options{Library: lib, Sysfs: t.TempDir()})

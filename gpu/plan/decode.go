@@ -47,13 +47,13 @@ func SpeedOf(flops, bandwidth float64, a Assumed) Speed {
 	return Speed{Flops: flops * a.MFU, Bandwidth: bandwidth * a.MBU}
 }
 
-// DecodeSeconds returns the time in which a device takes one token for each of the rows, whose contexts are of so many
+// DecodeSeconds returns the time in which a device takes one token for each of the rows, whose contexts have context
 // tokens on average. A step reads all weights once and the keys and values of all rows, and computes each row's flops;
 // the slower of both decides (the roofline of Pope et al. 2022, §2.1 and §4.4):
 //
 //	max((weights + rows · context · CacheBytes) / bandwidth, rows · GenerateFlops(context) / flops)
 //
-// The embedding table of a model with a head of its own is looked up, and not read. width is the bytes of a number.
+// The embedding table of a model with its own head is looked up, and not read. width is the bytes of a number.
 func (m Model) DecodeSeconds(rows, context float64, width int64, s Speed) float64 {
 	read := float64(m.matmulParams()*width) + rows*context*float64(m.CacheBytes(width))
 	return max(read/s.Bandwidth, rows*m.GenerateFlops(int(context))/s.Flops)
@@ -65,7 +65,7 @@ func (m Model) ForwardFlops(lengths ...int) float64 { return m.TrainFlops(length
 
 // Rollout is the work of generating one step's trajectories on equal devices.
 type Rollout struct {
-	Rows      int     // trajectories, or their turns where each is sampled from a prompt of its own
+	Rows      int     // trajectories, or their turns where each is sampled from its own prompt
 	Generated float64 // tokens that a row samples, on average
 	Read      float64 // tokens that a row reads without sampling them, on average
 	Devices   int     // that hold a copy of the model each

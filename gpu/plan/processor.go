@@ -1,9 +1,9 @@
 package plan
 
-// ProcessorMemory estimates an update on the CPU engine, in a process with so many threads, whose passes hold so many
-// tokens at once. All numbers are float32.
+// ProcessorMemory estimates an update on the CPU engine with the given number of threads, whose passes hold the given
+// number of tokens at once. All numbers are float32.
 //
-// A thread has a gradient of its own. A worker that also generates has a second engine for it, with the weights, and
+// A thread has its own gradient. A worker that also generates has a second engine for it, with the weights, and
 // their matrices once more in the layout of its kernels. A layer keeps, per token, its input and the residual stream
 // (2·H), queries, keys and values and what attention gives (2·Q + 2·K and a number for each head), and gate and up
 // (2·F); policy/cpu recomputes everything else. Each thread has scratch memory for a chunk of 512 tokens (3·H + 4·Q +

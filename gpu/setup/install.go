@@ -110,7 +110,7 @@ func baseInterpreter(ctx context.Context, named string) (string, error) {
 	return p.Path, nil
 }
 
-// installer runs the steps of an installation in a folder of its own.
+// installer runs the steps of an installation in a new folder.
 type installer struct {
 	ctx  context.Context
 	log  io.Writer

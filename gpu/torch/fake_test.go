@@ -24,7 +24,7 @@ import (
 // no engine should. Its mode says what goes wrong, and a call's name after a colon in which call.
 //
 //	fake MODE            one process
-//	fake agent MODE      two ranks, each in a session of its own, that end together, as torchrun has them
+//	fake agent MODE      two ranks, each in its own session, that end together, as torchrun has them
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "fake" {

@@ -15,7 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// besides is the other host of an engine's gang, in this process: it serves its ranks from a folder of its own.
+// besides is the other host of an engine's gang, in this process: it serves its ranks from its own folder.
 type besides struct {
 	meet Rendezvous
 	stop context.CancelFunc

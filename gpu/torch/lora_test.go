@@ -172,7 +172,7 @@ func requireResumed(t *testing.T, e *Engine, role policy.Role, dir string) {
 	require.Equal(t, digest(t, halfway), digest(t, trained(t, e, role, dir)), "two starts draw the same adapter")
 }
 
-// requireMerged: W + alpha/rank · B·A in the place of W gives the same outputs, in PyTorch and in the CPU engine, which
+// requireMerged: W + alpha/rank · B·A instead of W gives the same outputs, in PyTorch and in the CPU engine, which
 // reads the folder itself too and refuses to train it.
 func requireMerged(t *testing.T, e *Engine, dir string) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// One rank of two dies, in a session of its own: all end.
+// One rank of two dies, in its own session: all end.
 func TestRanks(t *testing.T) {
 	o, _ := faked(t, "agent", "two")
 	o.Ranks = 2

@@ -54,7 +54,7 @@ func layout(arrays []Array) (table []byte, size uint64, err error) {
 	return table, uint64(len(table)) + at, nil
 }
 
-// Body decodes a body; the arrays lie in its memory and come in the order of their data. No body has no arrays.
+// Body decodes a body; the arrays share its memory and come in the order of their data. No body has no arrays.
 func Body(b []byte) ([]Array, error) {
 	if len(b) == 0 {
 		return nil, nil

@@ -6,7 +6,7 @@ import "math"
 // row, which skips most masked scores, and needs scratch memory of only block × length.
 const attentionBlock = 64
 
-// heads describes the layout of one sequence's attention: rows are tokens, heads lie side by side.
+// heads describes the layout of one sequence's attention: rows are tokens, heads are stored side by side.
 type attention[T float] struct {
 	mm            matmul[T]
 	dim           int // D

@@ -75,7 +75,7 @@ func (w *worker[T]) attendBack(l *layerActs[T], layer int, c *chunk, dx []T) {
 }
 
 // leafBack is the attention's backward pass of leaf i. It writes the leaf's dq, and adds to dk and dv of the leaf and
-// of its stem. The gradients lie in scratch, as attendBack prepared it.
+// of its stem. The gradients are in scratch, as attendBack prepared it.
 func (w *worker[T]) leafBack(l *layerActs[T], c *chunk, i int, k []T) {
 	d, s := w.m.dims(), &w.s
 	width, lo, n := d.Q+2*d.K, c.start[i], c.offset(i)+c.start[i+1]-c.start[i]

@@ -11,7 +11,7 @@ type cache[T float] struct {
 	panels bool
 }
 
-// region is where one row's tokens lie in every layer's cache.
+// region is where one row's tokens are stored in every layer's cache.
 type region struct{ base, room int } // in tokens; room is a multiple of cacheBlock
 
 const cacheBlock = 16

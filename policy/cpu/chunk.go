@@ -1,6 +1,6 @@
 package cpu
 
-// chunkTokens is the target size of a chunk. A longer sequence is a chunk of its own.
+// chunkTokens is the target size of a chunk. A longer sequence is its own chunk.
 const chunkTokens = 512
 
 // chunk is a run of whole sequences, packed. A *stem* is the beginning that several rows of a request share; it is a

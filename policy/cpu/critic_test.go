@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// untiedCritic is an engine with a critic that has an output head of its own.
+// untiedCritic is an engine with a critic that has its own output head.
 func untiedCritic(t *testing.T) *engine[float32] {
 	t.Helper()
 	s := tiny

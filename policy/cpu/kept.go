@@ -100,8 +100,8 @@ func (b *batch[T]) reuse(r *batchRow[T]) error {
 	return err
 }
 
-// room returns a region for so many tokens. If necessary it forgets kept prefixes, those first that have been of no use
-// for the longest time.
+// room returns a region for the given number of tokens. If necessary it forgets kept prefixes, those first that have
+// been of no use for the longest time.
 func (b *batch[T]) room(tokens int) (region, bool) {
 	for {
 		if at, ok := b.pool.allocate(tokens); ok || len(b.kept) == 0 {

@@ -43,7 +43,7 @@ type layerWeights[T float] struct {
 	down  []T // H×F
 }
 
-// newModel reads the checkpoint's weights into memory of its own.
+// newModel reads the checkpoint's weights into its own memory.
 func newModel[T float](c *checkpoint.Checkpoint) (*model[T], error) {
 	m := &model[T]{shape: c.Shape}
 	at := 0

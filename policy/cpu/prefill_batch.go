@@ -13,7 +13,7 @@ type prefixRun[T float] struct {
 }
 
 // pieces takes as much of the waiting rows' prefixes as fits in one chunk, in the order in which the rows came. A row
-// waits for the next step if a prefix that is being read has more of its own than what is kept.
+// waits for the next step if a prefix that is being read shares more with it than what is kept.
 func (b *batch[T]) pieces() ([]prefixRun[T], error) {
 	var out []prefixRun[T]
 	left := chunkTokens

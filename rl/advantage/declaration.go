@@ -79,7 +79,7 @@ func each[T any](b Batch, of func(Sample) T) []T {
 type Declaration struct {
 	// Choice holds name, source and parameters. Its Settings are the Estimator with the defaults of its parameters.
 	choice.Choice
-	PerToken   bool // gives each token an advantage of its own
+	PerToken   bool // gives each token its own advantage
 	Turns      bool // compares turns, so rows must be turns (layout: turns)
 	GroupMeans bool // measures a row against the mean of its group, as SPEAR's replay does
 	// TokenRewards says that the estimator reads rewards of tokens, which a penalty in the reward changes.

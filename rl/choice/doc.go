@@ -22,7 +22,7 @@
 //	enum      the names allowed, separated by |
 //	quiet     "true": left out of a recipe's canonical form at its default
 //	required  "true": a recipe must set it (sections of switches only)
-//	bare      "true": it has no default of its own; a slot inside the section may have one for each choice
+//	bare      "true": it has no default; a slot inside the section may have one for each choice
 //
 // A parameter that several choices share is described where it comes first; the others only name it. A field of a
 // settings struct without a json tag is not a parameter: the constructor of the choice sets it.

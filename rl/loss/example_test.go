@@ -13,7 +13,7 @@ import (
 //
 //	ℓ = −A·min(r, Cap)
 //
-// In the tree it is a file of its own, and one more line in loss.declarations.
+// In the tree it is a separate file, and one more line in loss.declarations.
 
 var cappedRatio = loss.Declaration{
 	Choice: choice.Choice{

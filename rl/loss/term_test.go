@@ -49,7 +49,7 @@ func TestAddTermsRefusesOtherSettings(t *testing.T) {
 	}
 }
 
-// The term of CONTRIBUTING.md: a bonus for entropy that fades. In the tree it is a file of its own, and one more line
+// The term of CONTRIBUTING.md: a bonus for entropy that fades. In the tree it is a separate file, and one more line
 // in terms.
 
 var fadingEntropy = Term{Choice: choice.Choice{

@@ -25,7 +25,7 @@ type Choice struct {
 	Needs   []Need  `json:"needs,omitempty"`
 }
 
-// Param is a field that a choice reads, named from the section that the slot lies in.
+// Param is a field that a choice reads, named from the section that the slot is in.
 type Param = choice.Param
 
 // On is the choice of a slot that is a switch: a section that may be absent, a flag, a number.

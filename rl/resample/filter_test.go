@@ -41,7 +41,7 @@ func TestDeclaredFilters(t *testing.T) {
 	}
 }
 
-// The filter of CONTRIBUTING.md: responses that shout. In the tree it is a file of its own, and one more line in
+// The filter of CONTRIBUTING.md: responses that shout. In the tree it is a separate file, and one more line in
 // filters.
 
 var shouting = Filter{

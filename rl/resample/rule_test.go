@@ -95,7 +95,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// The rule of CONTRIBUTING.md: only the groups with the greatest mean rewards. In the tree it is a file of its own, and
+// The rule of CONTRIBUTING.md: only the groups with the greatest mean rewards. In the tree it is a separate file, and
 // one more line in rules.
 
 var bestGroups = Rule{

@@ -59,7 +59,7 @@ func TestDeclaredRewards(t *testing.T) {
 	}
 }
 
-// The reward of CONTRIBUTING.md: 1 for a right answer, less a price for each turn. In the tree it is a file of its own,
+// The reward of CONTRIBUTING.md: 1 for a right answer, less a price for each turn. In the tree it is a separate file,
 // and one more line in declarations.
 
 var briefly = Declaration{

@@ -17,7 +17,7 @@ import (
 // is well formed if every <think> is closed, there is exactly one <answer> pair with a whole \boxed{} inside, and each
 // <search> and <python> is closed and followed by a <result> pair before anything else is called.
 //
-// Source: AEPO's release (the paper only names the reward); the judge in the place of F1 is how the paper's §4.3
+// Source: AEPO's release (the paper only names the reward); the judge instead of F1 is how the paper's §4.3
 // measures tasks of deep information seeking. Departures: the release looks for the strings </search> and </python>
 // anywhere. Here only blocks count, so that neither a page that a search returned nor a line of code can earn the bonus
 // or break the form. Tags that a tool prints look like tags of the response, so callers that know the turns must strip
@@ -38,7 +38,7 @@ const (
 // DeepResearch is the reward as one choice of a method.
 type DeepResearch struct {
 	Bonus float64 // for using both tools; 0 means 0.1
-	// Judged puts a judge's verdict in the place of F1.
+	// Judged uses a judge's verdict instead of F1.
 	Judged bool `json:"judged" quiet:"true" doc:"a judge's verdict, 1 or 0, takes the place of F1: whether the boxed answer means the same as a gold answer (AEPO §4.3); needs judge"`
 }
 

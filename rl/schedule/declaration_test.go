@@ -23,7 +23,7 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// The schedule of CONTRIBUTING.md: a temperature that falls. In the tree it is a file of its own, and one more line in
+// The schedule of CONTRIBUTING.md: a temperature that falls. In the tree it is a separate file, and one more line in
 // declarations; the stage that samples calls At.
 
 var cooling = choice.Choice{

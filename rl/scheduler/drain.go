@@ -3,8 +3,8 @@ package scheduler
 // draining reports whether an engine is to load other weights, or loads them.
 func (at *engine) draining(c *Core) bool { return at.loading || at.Version != c.target }
 
-// continues reports whether an engine goes on with an episode that it has begun, or could begin one: while it drains
-// whole episodes, it goes on with those of its own version.
+// continues reports whether an engine continues an episode that it has begun, or could begin one: while it drains
+// whole episodes, it continues those of its version.
 func (c *Core) continues(at *engine, e *episode) bool {
 	switch {
 	case !at.up || at.loading:

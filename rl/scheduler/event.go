@@ -78,7 +78,7 @@ type Spec struct {
 	// Stretch is how many tokens, at most, the engine generates and the tools answer before the scheduler is asked
 	// again; 0 = until the episode's end.
 	Stretch int
-	// Cached says how many tokens of the prompt are in the cache of the engine Home: the episode goes on with what
+	// Cached says how many tokens of the prompt are in the cache of the engine Home: the episode continues with what
 	// another one has held there. 0 = none, or not known.
 	Cached, Home int
 }

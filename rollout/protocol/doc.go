@@ -10,7 +10,7 @@
 //	PRS          prs.go, tagged.go                           reasoning, wiki searches and an answer in tags
 //
 // Glossary. A *context* is the text that the policy reads before a *response*. A *stop* is a string at which a response
-// ends: the end of its turn of the chat, or the close of a call, after which the same turn goes on. A *round* is a
+// ends: the end of its turn of the chat, or the close of a call, after which the same turn continues. A *round* is a
 // response and the *bodies* that answer its calls. *Marks* are the strings that text from outside (a task, a tool, an
 // environment) never contains once it is rendered; guard takes them out.
 //

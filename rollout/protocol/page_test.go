@@ -120,7 +120,7 @@ func answerExchange(t *testing.T, p protocol.Protocol) string {
 	return p.Context(protocol.View{Task: task}) + sampled(response)
 }
 
-// actionExchange renders two turns of an interactive episode. Each turn is a prompt of its own.
+// actionExchange renders two turns of an interactive episode. Each turn is its own prompt.
 func actionExchange(t *testing.T, p protocol.Protocol) string {
 	view := protocol.View{Instruction: "You push boxes onto targets.", Task: "Solve the room.",
 		Observation: "######\n#@$ .#\n######", Admissible: []string{"left", "right"}}

@@ -38,7 +38,7 @@ type Protocol interface {
 }
 
 // Renderer is a protocol whose contexts come from a model's own template, which may refuse a conversation. The loop
-// calls Render in the place of Context.
+// calls Render instead of Context.
 type Renderer interface {
 	// Render is Context with the error of the template.
 	Render(v View) (string, error)

@@ -48,8 +48,8 @@ const (
 		replyOpen
 )
 
-// askSummary asks at the end of what the policy reads at this turn: in the user's turn, or in one of its own if the
-// policy's turn goes on after a call.
+// askSummary asks at the end of what the policy reads at this turn: in the user's turn, or in a separate one if the
+// policy's turn continues after a call.
 func askSummary(p Protocol, v View) string {
 	context := p.Context(v)
 	if asked, ok := strings.CutSuffix(context, replyOpen+p.Spec().Opening); ok {

@@ -8,10 +8,10 @@ import (
 
 // TIR is tool-integrated reasoning: programs in ```python blocks, what they print in ```output blocks, and the final
 // answer in a box. A response stops where it opens an output block; the tool fills the block, and the same turn of the
-// chat goes on.
+// chat continues.
 //
 // Source: ToRA (Gou et al. 2024) and the prompt of Qwen2.5-Math. Departures: ARLArena's form of it returns the result
-// as a line of text in a turn of its own, cuts stderr and stdout to 512 characters each, and ends the episode at a box
+// as a line of text in a separate turn, cuts stderr and stdout to 512 characters each, and ends the episode at a box
 // that a program prints. Here a box counts only if the policy wrote it, and Limit cuts. A response that ends its turn
 // after a block and without a box still runs the block; its output is then a turn of the user.
 type TIR struct{}

@@ -93,7 +93,7 @@ func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) 
 	return bytes.Clone(data[:min(length, int64(len(data)))]), nil
 }
 
-// MaxObject implements store.Store: memory has no limit of its own.
+// MaxObject implements store.Store: memory has no limit.
 func (s *Store) MaxObject() int64 { return math.MaxInt64 }
 
 // PutIfAbsent implements store.Store.

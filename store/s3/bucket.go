@@ -23,9 +23,9 @@ type Bucket struct {
 	HasLocks bool
 }
 
-// Lock is a bucket's default retention: for so many days no one may delete a version. The zero value locks nothing.
+// Lock is a bucket's default retention: for Days days no one may delete a version. The zero value locks nothing.
 type Lock struct {
-	Mode string // GOVERNANCE, which a permission of its own overrides, or COMPLIANCE
+	Mode string // GOVERNANCE, which a separate permission overrides, or COMPLIANCE
 	Days int
 }
 

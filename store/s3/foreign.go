@@ -28,7 +28,7 @@ func foreign(err error) (*foreignError, bool) {
 // onlyS3 is a transport that refuses answers of other servers.
 type onlyS3 struct{ next http.RoundTripper }
 
-// withoutStrangers returns a transport that refuses answers of other servers; nil stands for the library's own.
+// withoutStrangers returns a transport that refuses answers of other servers; nil means the library's own.
 func withoutStrangers(next http.RoundTripper, secure bool) (http.RoundTripper, error) {
 	if next == nil {
 		own, err := minio.DefaultTransport(secure)

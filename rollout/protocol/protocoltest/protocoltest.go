@@ -62,7 +62,7 @@ func Run(t *testing.T, p protocol.Protocol) {
 	}
 }
 
-// suite is the protocol under test, with the tokenizer that a policy of its own would have.
+// suite is the protocol under test, with the tokenizer that its own policy would have.
 type suite struct {
 	p     protocol.Protocol
 	spec  protocol.Spec
