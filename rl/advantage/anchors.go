@@ -77,9 +77,9 @@ func newClusters(a Anchors) *clusters {
 // find returns the observation's cluster. A second call with the same observation would return the same cluster:
 // later clusters come after it in the search, and a text has ratio 1 with itself.
 func (c *clusters) find(observation string) int {
-	t := c.matcher.read(observation)
+	t := c.matcher.encode(observation)
 	for k, first := range c.first {
-		if c.matcher.reaches(t, first, c.threshold) {
+		if c.matcher.ratioAtLeast(t, first, c.threshold) {
 			return k
 		}
 	}

@@ -131,7 +131,7 @@ func BenchmarkSimilarAnchorsExhaustive(b *testing.B) {
 func BenchmarkRatcliffObershelp(b *testing.B) {
 	rng := rand.New(rand.NewPCG(73, 74))
 	m := newMatcher(RatcliffObershelp{})
-	x, y := m.read(observation(rng)), m.read(observation(rng))
+	x, y := m.encode(observation(rng)), m.encode(observation(rng))
 	b.ReportAllocs()
 	for b.Loop() {
 		m.ratio(x, y)

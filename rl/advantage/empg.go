@@ -143,7 +143,7 @@ func (e EMPG) Estimate(rows []EMPGRow) (EMPGResult, error) {
 	if err != nil {
 		return EMPGResult{}, fmt.Errorf("modulate advantages: %w", err)
 	}
-	o = o.without(func(i int) bool { return rows[i].Dead })
+	o = o.skipRows(func(i int) bool { return rows[i].Dead })
 	out := EMPGResult{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)}
 	if len(o.rows) == 0 {
 		return out, nil

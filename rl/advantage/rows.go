@@ -36,8 +36,8 @@ func (o order) group(k int) []int {
 	return o.rows[o.trajectories[o.groups[k]]:o.trajectories[o.groups[k+1]]]
 }
 
-// without returns the order without the rows that skip reports, and without trajectories and groups that this empties.
-func (o order) without(skip func(int) bool) order {
+// skipRows returns the order without the rows that skip reports, and without trajectories and groups that this empties.
+func (o order) skipRows(skip func(int) bool) order {
 	out := order{rows: make([]int, 0, len(o.rows)), trajectories: []int{0}, groups: []int{0}}
 	for g := range len(o.groups) - 1 {
 		for k := o.groups[g]; k < o.groups[g+1]; k++ {

@@ -22,7 +22,7 @@ type RatcliffObershelp struct {
 // Ratio returns the similarity of a and b, in [0, 1].
 func (r RatcliffObershelp) Ratio(a, b string) float64 {
 	m := newMatcher(r)
-	return m.ratio(m.read(a), m.read(b))
+	return m.ratio(m.encode(a), m.encode(b))
 }
 
 // matcher compares texts. It holds scratch space, so only one goroutine may use it at a time.
@@ -53,11 +53,11 @@ func newMatcher(r RatcliffObershelp) *matcher {
 
 // ratio is Ratio of two texts.
 func (m *matcher) ratio(a, b *text) float64 {
-	return share(m.matches(a, b), a, b)
+	return diceRatio(m.matches(a, b), a, b)
 }
 
-// share returns 2M/(|a|+|b|). It grows with M in floating point too, so a bound on M is a bound on the ratio.
-func share(matches int, a, b *text) float64 {
+// diceRatio returns 2M/(|a|+|b|). It grows with M in floating point too, so a bound on M is a bound on the ratio.
+func diceRatio(matches int, a, b *text) float64 {
 	total := len(a.codes) + len(b.codes)
 	if total == 0 {
 		return 1
@@ -119,7 +119,7 @@ func (m *matcher) seed(a []int32, b *index, r region) (i, j, k int) {
 	for row := r.aFrom; row < r.aTo; row++ {
 		m.stamp++
 		best := k
-		places := b.at(a[row])
+		places := b.positionsOf(a[row])
 		// Downwards, so that a place still sees its left neighbour as the row before left it.
 		for p := len(places) - 1; p >= 0; p-- {
 			at := int(places[p])

@@ -16,10 +16,10 @@ import "math/bits"
 // alphabets of most observations fit without sharing.
 const countBuckets = 128
 
-// reaches reports whether ratio(a, b) ≥ threshold.
-func (m *matcher) reaches(a, b *text, threshold float64) bool {
+// ratioAtLeast reports whether ratio(a, b) ≥ threshold.
+func (m *matcher) ratioAtLeast(a, b *text, threshold float64) bool {
 	for _, bound := range [...]func(a, b *text) int{lengthBound, countBound, m.lcs} {
-		if share(bound(a, b), a, b) < threshold {
+		if diceRatio(bound(a, b), a, b) < threshold {
 			return false
 		}
 	}

@@ -82,7 +82,7 @@ func checkSimilarity(t *testing.T, a, b string) {
 			t.Fatalf("autojunk off %v: ratio(%q, %q) = %v, want %v", off, a, b, got, want)
 		}
 		m := newMatcher(RatcliffObershelp{NoAutojunk: off})
-		x, y := m.read(a), m.read(b)
+		x, y := m.encode(a), m.encode(b)
 		matches := m.matches(x, y)
 		lcs, counts, length := m.lcs(x, y), countBound(x, y), lengthBound(x, y)
 		if lcs != bruteLCS([]rune(a), []rune(b)) {
@@ -92,7 +92,7 @@ func checkSimilarity(t *testing.T, a, b string) {
 			t.Fatalf("%q and %q: matches %d, bounds %d, %d, %d", a, b, matches, lcs, counts, length)
 		}
 		for _, threshold := range []float64{0.5, 0.9, 0.95, want} {
-			if got := m.reaches(x, y, threshold); got != (want >= threshold) {
+			if got := m.ratioAtLeast(x, y, threshold); got != (want >= threshold) {
 				t.Fatalf("%q and %q at %v: %v, ratio %v", a, b, threshold, got, want)
 			}
 		}
@@ -159,7 +159,7 @@ func TestRatioOfLongTexts(t *testing.T) {
 
 func TestMatcherOutlivesItsStamps(t *testing.T) {
 	m := newMatcher(RatcliffObershelp{})
-	a, b := m.read("the quick brown fox"), m.read("a quick brown dog")
+	a, b := m.encode("the quick brown fox"), m.encode("a quick brown dog")
 	want := m.ratio(a, b)
 	m.stamp = 1<<30 - 3
 	for range 4 {
@@ -259,7 +259,7 @@ func exhaustive(texts []string, threshold float64, r RatcliffObershelp) (cluster
 	m := newMatcher(r)
 	var first []*text
 	for _, s := range texts {
-		t := m.read(s)
+		t := m.encode(s)
 		k := slices.IndexFunc(first, func(f *text) bool { return m.ratio(t, f) >= threshold })
 		if k < 0 {
 			k, first = len(first), append(first, t)

@@ -25,8 +25,8 @@ type index struct {
 	places []int32
 }
 
-// read numbers the code points of s. Texts of one matcher may be compared.
-func (m *matcher) read(s string) *text {
+// encode numbers the code points of s. Texts of one matcher may be compared.
+func (m *matcher) encode(s string) *text {
 	codes := make([]int32, 0, len(s))
 	for _, c := range s {
 		if c < utf8.RuneSelf && m.ascii[c] > 0 {
@@ -77,8 +77,8 @@ func (m *matcher) build(t *text) {
 	t.index = &index{start, places}
 }
 
-// at returns the places of a code. The code may have been numbered after the index was built.
-func (x *index) at(code int32) []int32 {
+// positionsOf returns the places of a code. The code may have been numbered after the index was built.
+func (x *index) positionsOf(code int32) []int32 {
 	if int(code)+1 >= len(x.start) {
 		return nil
 	}

@@ -267,7 +267,7 @@ func TestOrderWithout(t *testing.T) {
 		"34":   "[0 1 2] [0 1 2 3] [0 2 3]",
 		"0123": "[4] [0 1] [0 1]",
 	} {
-		left := o.without(func(i int) bool { return strings.Contains(skip, fmt.Sprint(i)) })
+		left := o.skipRows(func(i int) bool { return strings.Contains(skip, fmt.Sprint(i)) })
 		if got := fmt.Sprint(left.rows, left.trajectories, left.groups); got != want {
 			t.Errorf("without %q: %s, want %s", skip, got, want)
 		}

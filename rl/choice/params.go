@@ -68,7 +68,7 @@ func Values(settings any) Params {
 	v := reflect.ValueOf(settings)
 	for i := range v.NumField() {
 		if name := parameter(v.Type().Field(i)); name != "" {
-			out[name] = v.Field(i).Convert(plain(v.Field(i).Type())).Interface()
+			out[name] = v.Field(i).Convert(basicType(v.Field(i).Type())).Interface()
 		}
 	}
 	return out
@@ -88,7 +88,7 @@ type Field struct {
 func Fields(choices []Choice) []Field {
 	var out []Field
 	for _, c := range choices {
-		for _, f := range own(c) {
+		for _, f := range parametersOf(c) {
 			i := slices.IndexFunc(out, func(g Field) bool { return g.Name == f.Name })
 			switch {
 			case i < 0 && f.Tag.Get("doc") == "":
@@ -115,8 +115,8 @@ func Fields(choices []Choice) []Field {
 	return out
 }
 
-// own lists a choice's parameters.
-func own(c Choice) []Field {
+// parametersOf lists a choice's parameters.
+func parametersOf(c Choice) []Field {
 	if c.Settings == nil {
 		return nil
 	}
@@ -124,14 +124,14 @@ func own(c Choice) []Field {
 	t := reflect.TypeOf(c.Settings)
 	for i := range t.NumField() {
 		if name := parameter(t.Field(i)); name != "" {
-			out = append(out, Field{Name: name, Type: plain(t.Field(i).Type), Tag: t.Field(i).Tag})
+			out = append(out, Field{Name: name, Type: basicType(t.Field(i).Type), Tag: t.Field(i).Tag})
 		}
 	}
 	return out
 }
 
-// plain is the type that a recipe holds for a field of a named basic type.
-func plain(t reflect.Type) reflect.Type {
+// basicType is the type that a recipe holds for a field of a named basic type.
+func basicType(t reflect.Type) reflect.Type {
 	switch t.Kind() {
 	case reflect.String:
 		return reflect.TypeFor[string]()
@@ -162,7 +162,7 @@ func defaults(choices []Choice, name string) (shared string, ok bool) {
 func (c Choice) Params(among []Choice) []Param {
 	out := slices.Clone(c.Reads)
 	values := Values(c.Settings)
-	for _, f := range own(c) {
+	for _, f := range parametersOf(c) {
 		p := Param{Name: f.Name}
 		if _, same := defaults(among, f.Name); !same {
 			p.Default = yaml(values[f.Name])

@@ -16,7 +16,7 @@ func Switches(list []Choice) []Field {
 
 // field describes the field of a switch.
 func (c Choice) field() Field {
-	params := own(c)
+	params := parametersOf(c)
 	f := Field{Name: c.Name, Tag: reflect.StructTag(fmt.Sprintf("doc:%q", c.Field))}
 	if c.Only != "" {
 		f.Tag += reflect.StructTag(fmt.Sprintf(" only:%q", c.Only))
@@ -45,7 +45,7 @@ func (c Choice) field() Field {
 
 // scalar reports whether a recipe writes the switch as the value of its only parameter.
 func (c Choice) scalar() bool {
-	params := own(c)
+	params := parametersOf(c)
 	return len(params) == 1 && params[0].Name == c.Name
 }
 
@@ -62,7 +62,7 @@ func (c Choice) On(params Params) (settings any, on bool, err error) {
 		settings, err = Params{c.Name: v.Interface()}.Into(c.Settings)
 	case v.Kind() == reflect.Pointer && v.Elem().Type() == declared:
 		settings = v.Elem().Interface()
-	case v.Kind() == reflect.Bool && len(own(c)) == 0:
+	case v.Kind() == reflect.Bool && len(parametersOf(c)) == 0:
 		settings = c.Settings
 	default:
 		err = fmt.Errorf("needs settings of the type %T, got %v", c.Settings, v.Type())

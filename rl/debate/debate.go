@@ -121,11 +121,11 @@ func (r Rules) Judge(rounds [][]Proposal, draw func(n int) int) (Verdict, error)
 	if last < r.Rounds {
 		return Verdict{}, nil
 	}
-	return Verdict{Decided: true, Agent: drawn(rounds[last], draw), Drawn: true}, nil
+	return Verdict{Decided: true, Agent: drawProposer(rounds[last], draw), Drawn: true}, nil
 }
 
-// drawn draws one of the agents that propose something, or of all if none does.
-func drawn(round []Proposal, draw func(n int) int) int {
+// drawProposer draws one of the agents that propose something, or of all if none does.
+func drawProposer(round []Proposal, draw func(n int) int) int {
 	var from []int
 	for i, p := range round {
 		if !p.Abstained {

@@ -65,7 +65,7 @@ func Clusters(all []Written) ClusterReport {
 	}
 	out.Explained = explained
 	out.Radius = radiusOf(out.Points)
-	out.Clusters = scan(out.Points, out.Radius)
+	out.Clusters = findClusters(out.Points, out.Radius)
 	out.measure()
 	return out
 }
@@ -148,13 +148,13 @@ func project(rows [][]float64) (x, y []float64, explained float64) {
 		}
 	}
 	if trace > 1e-12 {
-		explained = (along(cov, first) + along(cov, second)) / trace
+		explained = (varianceAlong(cov, first) + varianceAlong(cov, second)) / trace
 	}
 	return x, y, explained
 }
 
-// along is the variance along a unit vector.
-func along(cov [][]float64, v []float64) float64 { return dot(times(cov, v), v) }
+// varianceAlong is the variance along a unit vector.
+func varianceAlong(cov [][]float64, v []float64) float64 { return dot(times(cov, v), v) }
 
 func times(cov [][]float64, v []float64) []float64 {
 	out := make([]float64, len(v))
@@ -196,7 +196,7 @@ func principal(cov [][]float64, before []float64) []float64 {
 	return v
 }
 
-func apart(a, b ClusterPoint) float64 { return math.Hypot(a.X-b.X, a.Y-b.Y) }
+func distance(a, b ClusterPoint) float64 { return math.Hypot(a.X-b.X, a.Y-b.Y) }
 
 // radiusOf is the radius of DBSCAN.
 func radiusOf(points []ClusterPoint) float64 {
@@ -206,7 +206,7 @@ func radiusOf(points []ClusterPoint) float64 {
 	far, distances := make([]float64, len(points)), make([]float64, len(points))
 	for i, p := range points {
 		for j, q := range points {
-			distances[j] = apart(p, q)
+			distances[j] = distance(p, q)
 		}
 		slices.Sort(distances)
 		far[i] = distances[dense-1]
@@ -215,12 +215,12 @@ func radiusOf(points []ClusterPoint) float64 {
 	return far[int(sparse*float64(len(far)-1))]
 }
 
-// scan is DBSCAN: it numbers the points' clusters and returns how many there are. A point that several clusters reach
-// belongs to the first.
-func scan(points []ClusterPoint, radius float64) (clusters int) {
+// findClusters is DBSCAN: it numbers the points' clusters and returns how many there are. A point that several clusters
+// reach belongs to the first.
+func findClusters(points []ClusterPoint, radius float64) (clusters int) {
 	near := func(i int) (out []int) {
 		for j := range points {
-			if apart(points[i], points[j]) <= radius {
+			if distance(points[i], points[j]) <= radius {
 				out = append(out, j)
 			}
 		}
@@ -269,13 +269,13 @@ func (r *ClusterReport) measure() {
 	r.Alone = float64(alone) / float64(len(r.Points))
 	for _, p := range r.Points {
 		if p.Cluster >= 0 {
-			r.Within += apart(p, centres[p.Cluster]) / float64(len(r.Points)-alone)
+			r.Within += distance(p, centres[p.Cluster]) / float64(len(r.Points)-alone)
 		}
 	}
 	pairs := float64(r.Clusters*(r.Clusters-1)) / 2
 	for i := range centres {
 		for j := range i {
-			r.Between += apart(centres[i], centres[j]) / pairs
+			r.Between += distance(centres[i], centres[j]) / pairs
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestScan(t *testing.T) {
 	for _, x := range []float64{0, 0.5, 1, 1.5, 10, 10, 10, 10, 15} {
 		points = append(points, ClusterPoint{X: x, Cluster: -1})
 	}
-	if n := scan(points, 1.1); n != 2 {
+	if n := findClusters(points, 1.1); n != 2 {
 		t.Fatalf("%d clusters", n)
 	}
 	var got []int

@@ -101,7 +101,7 @@ func (g *EightGroups) Report() [8]EightGroup {
 	for i := range out {
 		out[i] = EightGroup{
 			Positive: i&4 == 0, Above: i&2 == 0, High: i&1 == 0,
-			Count: g.count[i], Ratio: over(g.ratio[i].Value(), g.count[i]),
+			Count: g.count[i], Ratio: meanOf(g.ratio[i].Value(), g.count[i]),
 		}
 		if whole != 0 {
 			out[i].KLShare = g.kl[i].Value() / whole
@@ -167,5 +167,5 @@ func sequenceRatio(r Row) (ratio, advantage float64, live bool) {
 	if n == 0 {
 		return 0, 0, false
 	}
-	return math.Exp(min(over(logs.Value(), n), sequenceClamp)), over(advantages.Value(), n), true
+	return math.Exp(min(meanOf(logs.Value(), n), sequenceClamp)), meanOf(advantages.Value(), n), true
 }

@@ -47,6 +47,6 @@ func (e *Entropy) Add(rows ...Row) error {
 // Report returns the aggregates.
 func (e *Entropy) Report() EntropyReport {
 	sum := e.sum.Value()
-	return EntropyReport{Rows: e.rows, Tokens: e.tokens, TokenMean: over(sum, e.tokens),
-		SeqMeanTokenSum: over(sum, e.rows)}
+	return EntropyReport{Rows: e.rows, Tokens: e.tokens, TokenMean: meanOf(sum, e.tokens),
+		SeqMeanTokenSum: meanOf(sum, e.rows)}
 }

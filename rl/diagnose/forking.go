@@ -78,7 +78,7 @@ func (h *Hesitation) Report() HesitationReport {
 		return HesitationReport{}
 	}
 	slices.Sort(all)
-	threshold := all[len(all)-max(1, portion(DefaultTop, len(all)))]
+	threshold := all[len(all)-max(1, roundedShare(DefaultTop, len(all)))]
 	forking, reflection := atLeast(h.reasoning, threshold), atLeast(h.reflection, threshold)
 	high := forking + reflection
 	return HesitationReport{

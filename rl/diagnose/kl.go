@@ -82,9 +82,9 @@ func k3(logp, reference float64) (float64, error) {
 func (k *KL) Report() KLReport {
 	return KLReport{
 		ReferenceTokens: k.reference,
-		K1:              over(k.k1.Value(), k.reference),
-		K3:              over(k.k3.Value(), k.reference),
+		K1:              meanOf(k.k1.Value(), k.reference),
+		K3:              meanOf(k.k3.Value(), k.reference),
 		OldTokens:       k.old,
-		OffPolicy:       over(k.drift.Value(), k.old),
+		OffPolicy:       meanOf(k.drift.Value(), k.old),
 	}
 }

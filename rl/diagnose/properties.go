@@ -166,14 +166,14 @@ func (p *Properties) Report() (PropertyReport, error) {
 		Trajectories: p.trajectories, Groups: zero.Groups, Turns: p.turns, Calls: p.calls, PositiveCalls: p.positive,
 		ZeroVariance: zero.Fraction, FailedInPositive: share(p.failed, p.positive),
 		Success: share(p.successes, p.trajectories), Compared: share(compared, p.turns),
-		Invalid: share(p.invalid, p.turns), CallsPerTrajectory: over(float64(p.calls), p.trajectories),
+		Invalid: share(p.invalid, p.turns), CallsPerTrajectory: meanOf(float64(p.calls), p.trajectories),
 		ConsecutiveHigh: p.consecutive(), AnchorsKnown: len(p.anchors) > 0, EntropiesKnown: len(p.entropies) > 0,
 	}, nil
 }
 
 // consecutive is the share of later turns that follow a high turn and are high themselves.
 func (p *Properties) consecutive() float64 {
-	threshold := over(p.first.Value(), p.firsts)
+	threshold := meanOf(p.first.Value(), p.firsts)
 	pairs, high := 0, 0
 	for _, turns := range p.entropies {
 		for i := 1; i < len(turns); i++ {

@@ -91,15 +91,15 @@ func share(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// over is sum/n, or 0 if the denominator is 0.
-func over(sum float64, n int) float64 {
+// meanOf is sum/n, or 0 if the denominator is 0.
+func meanOf(sum float64, n int) float64 {
 	if n == 0 {
 		return 0
 	}
 	return sum / float64(n)
 }
 
-// portion is ⌈share·n⌉, where a product that misses a whole number by rounding counts as it.
-func portion(share float64, n int) int {
+// roundedShare is ⌈share·n⌉, where a product that misses a whole number by rounding counts as it.
+func roundedShare(share float64, n int) int {
 	return min(n, int(math.Ceil(share*float64(n)-1e-9)))
 }

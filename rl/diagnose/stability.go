@@ -32,7 +32,7 @@ func Stable(success []float64, tail float64) (Stability, error) {
 			return Stability{}, fmt.Errorf("%w: success rate of step %d is %g", ErrBadInput, step, rate)
 		}
 	}
-	n := portion(tail, len(success))
+	n := roundedShare(tail, len(success))
 	var m exact.Moments
 	for _, rate := range success[len(success)-n:] {
 		m.Add(rate)

@@ -47,10 +47,10 @@ func (e *Evaluator[T]) Evaluate(o Objective, rows []Row[T], plan Plan) (Result[T
 	j := &e.job
 	defer func() { e.job = job[T]{} }() // the caller's rows are not kept
 	if o.Policy != nil || o.KL != nil {
-		j.cotangents = e.cotangents.like(rows)
+		j.cotangents = e.cotangents.allocate(rows)
 	}
 	if o.Entropy != nil && o.Entropy.Coefficient != 0 {
-		j.entropies = e.entropies.like(rows)
+		j.entropies = e.entropies.allocate(rows)
 	}
 	e.sums = slices.Grow(e.sums[:0], len(rows))[:len(rows)]
 	j.sums = e.sums
@@ -80,7 +80,7 @@ type shaped[T Float] struct {
 	rows [][]T
 }
 
-func (s *shaped[T]) like(rows []Row[T]) [][]T {
+func (s *shaped[T]) allocate(rows []Row[T]) [][]T {
 	n := 0
 	for i := range rows {
 		n += len(rows[i].Mask)
@@ -127,13 +127,13 @@ func (e *Evaluator[T]) run(j *job[T]) {
 			seen += len(j.rows[to].Mask)
 			to++
 		}
-		spread(&wait, j, e.workers[k], from, to)
+		startEvaluate(&wait, j, e.workers[k], from, to)
 		from = to
 	}
 	wait.Wait()
 }
 
-func spread[T Float](wait *rescue.WaitGroup, j *job[T], w *worker, from, to int) {
+func startEvaluate[T Float](wait *rescue.WaitGroup, j *job[T], w *worker, from, to int) {
 	wait.Go(func() { j.evaluate(w, from, to) })
 }
 

@@ -47,7 +47,7 @@ func refuse(bad bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-func among(name string, names ...string) bool { return slices.Contains(names, name) }
+func isOneOf(name string, names ...string) bool { return slices.Contains(names, name) }
 
 func advantageRules() []Rule {
 	byTurn := estimators(func(d advantage.Declaration) bool { return d.Turns })
@@ -58,7 +58,7 @@ func advantageRules() []Rule {
 		{
 			At: "advantage.name", Reads: []string{"layout"}, Doc: inWords(byTurn) + " only with layout turns",
 			Fault: func(m Method) string {
-				return refuse(among(m.Advantage.Name, byTurn...) && m.Layout != Turns,
+				return refuse(isOneOf(m.Advantage.Name, byTurn...) && m.Layout != Turns,
 					"%s compares turns, so it needs layout: turns, got %s", m.Advantage.Name, m.layout())
 			},
 		},
@@ -96,11 +96,11 @@ func advantageRules() []Rule {
 				switch {
 				case m.Advantage.EntropyAware == nil:
 					return ""
-				case among(name, perToken...):
+				case isOneOf(name, perToken...):
 					return fmt.Sprintf(
 						"scales one advantage for a whole row, and %s gives each token its own (advantage.name)", name,
 					)
-				case among(name, byEntropy...):
+				case isOneOf(name, byEntropy...):
 					return fmt.Sprintf("would weigh by entropy twice, for %s does so already (advantage.name)", name)
 				}
 				return ""
@@ -168,7 +168,7 @@ func lossRules() []Rule {
 				", entropy_aware)",
 			Fault: func(m Method) string {
 				by := ""
-				if among(m.Advantage.Name, perToken...) {
+				if isOneOf(m.Advantage.Name, perToken...) {
 					by = "advantage.name " + m.Advantage.Name
 				} else if m.Advantage.EntropyAware != nil {
 					by = "advantage.entropy_aware"
@@ -183,7 +183,7 @@ func lossRules() []Rule {
 		{
 			At: "loss.sequence_mask", Reads: []string{"loss.name"}, Doc: "off with " + inWords(sequence),
 			Fault: func(m Method) string {
-				return refuse(m.Loss.SequenceMask() != nil && among(m.Loss.Name, sequence...),
+				return refuse(m.Loss.SequenceMask() != nil && isOneOf(m.Loss.Name, sequence...),
 					"would leave out rows that %s's own clip (loss.name) already takes the gradient of", m.Loss.Name)
 			},
 		},
@@ -218,7 +218,7 @@ func klRules() []Rule {
 			At: "loss.kl.in", Reads: []string{"advantage.name"}, Doc: "reward only with " + either,
 			Fault: func(m Method) string {
 				return refuse(
-					value(m.Loss.KL()).In == loss.KLInReward && !among(m.Advantage.Name, byToken...),
+					valueOrZero(m.Loss.KL()).In == loss.KLInReward && !isOneOf(m.Advantage.Name, byToken...),
 					"reward changes the rewards of tokens, and advantage.name %s reads one reward for a trajectory; "+
 						"use loss, or %s",
 					m.Advantage.Name, either,
@@ -268,7 +268,7 @@ func stepRules() []Rule {
 			At: "replay", Reads: []string{"advantage.name"},
 			Doc: "only with an estimator of group means: " + strings.Join(means, ", "),
 			Fault: func(m Method) string {
-				return refuse(m.Replay != nil && !among(m.Advantage.Name, means...),
+				return refuse(m.Replay != nil && !isOneOf(m.Advantage.Name, means...),
 					"recalibrates by the means of groups, which advantage.name %s does not form", m.Advantage.Name)
 			},
 		},
@@ -278,8 +278,8 @@ func stepRules() []Rule {
 				r := m.Replay
 				return refuse(
 					r != nil && r.CovRatio > 0 && r.CovLow >= r.CovHigh,
-					"must be below replay.cov_high (%.9g), or no token lies between, got %.9g", value(r).CovHigh,
-					value(r).CovLow,
+					"must be below replay.cov_high (%.9g), or no token lies between, got %.9g", valueOrZero(r).CovHigh,
+					valueOrZero(r).CovLow,
 				)
 			},
 		},
@@ -296,7 +296,7 @@ func stepRules() []Rule {
 			At: "schedule.mu_horizon", Reads: []string{"reward.name"},
 			Doc: "0 without a reward with a tool term (" + strings.Join(tooled, ", ") + ")",
 			Fault: func(m Method) string {
-				return refuse(m.Schedule.MuHorizon() > 0 && !among(m.Reward.Name, tooled...),
+				return refuse(m.Schedule.MuHorizon() > 0 && !isOneOf(m.Reward.Name, tooled...),
 					"schedules the weight of a tool term, and reward.name %s has none", m.Reward.Name)
 			},
 		},
@@ -323,8 +323,8 @@ func switchRules(section string, switches []choice.Choice, set func(Method) choi
 	return out
 }
 
-// value is the section, or its zero value where it is absent.
-func value[T any](p *T) T {
+// valueOrZero is the section, or its zero value where it is absent.
+func valueOrZero[T any](p *T) T {
 	if p == nil {
 		var zero T
 		return zero

@@ -99,14 +99,14 @@ type step struct {
 }
 
 func newStep(rows []Row, source Source) *step {
-	s := &step{rows: rows, groups: cut(rows), source: source, chosen: make([]bool, len(rows))}
+	s := &step{rows: rows, groups: splitGroups(rows), source: source, chosen: make([]bool, len(rows))}
 	s.out = Selection{
 		Rows: make([]Selected, len(rows)), Groups: len(s.groups),
 		DroppedBy: map[Reason]int{}, MaskedBy: map[Reason]int{},
 	}
 	s.describe()
 	for _, g := range s.groups {
-		s.out.open(rows, g)
+		s.out.startGroup(rows, g)
 		if g.short() {
 			s.out.dropAll(g, TooFewRows)
 		}
@@ -135,8 +135,8 @@ func (s *step) describe() {
 	}
 }
 
-// alive returns the groups that have a row left and the rewards of those rows.
-func (s *step) alive() (groups []*group, rewards [][]float64) {
+// groupsWithRows returns the groups that have a row left and the rewards of those rows.
+func (s *step) groupsWithRows() (groups []*group, rewards [][]float64) {
 	groups, rewards = make([]*group, 0, len(s.groups)), make([][]float64, 0, len(s.groups))
 	all := make([]float64, 0, len(s.rows)) // one backing array for every group
 	for i := range s.groups {
@@ -153,8 +153,8 @@ func (s *step) alive() (groups []*group, rewards [][]float64) {
 	return groups, rewards
 }
 
-// equal reports that all of a group's rewards are the same.
-func equal(rewards []float64) bool { return slices.Max(rewards) == slices.Min(rewards) }
+// allEqual reports that all of a group's rewards are the same.
+func allEqual(rewards []float64) bool { return slices.Max(rewards) == slices.Min(rewards) }
 
 // maskRows masks the rows that match.
 func (s *step) maskRows(why Reason, match func(*Row) bool) {

@@ -32,7 +32,7 @@ func (RejectEqual) name() string { return "no equal rewards" }
 func (RejectEqual) draws() bool { return false }
 
 func (RejectEqual) apply(s *step) {
-	groups, rewards := s.alive()
+	groups, rewards := s.groupsWithRows()
 	for i, g := range groups {
 		if !Informative(rewards[i]) {
 			s.out.dropAll(*g, ZeroVariance)
@@ -41,4 +41,4 @@ func (RejectEqual) apply(s *step) {
 }
 
 // Informative reports that a group's rewards are not all equal. No reward and one reward are not.
-func Informative(rewards []float64) bool { return len(rewards) > 0 && !equal(rewards) }
+func Informative(rewards []float64) bool { return len(rewards) > 0 && !allEqual(rewards) }

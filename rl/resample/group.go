@@ -133,8 +133,8 @@ func sortedKeys(rows []Row) []rowKey {
 	return keys
 }
 
-// cut finds the groups of sorted rows.
-func cut(rows []Row) []group {
+// splitGroups finds the groups of sorted rows.
+func splitGroups(rows []Row) []group {
 	var out []group
 	for i := range rows {
 		r := &rows[i]

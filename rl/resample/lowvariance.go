@@ -101,7 +101,7 @@ func (LowVariance) name() string { return "low variance" }
 func (LowVariance) draws() bool { return false }
 
 func (l LowVariance) apply(s *step) {
-	groups, rewards := s.alive()
+	groups, rewards := s.groupsWithRows()
 	deviations := make([]float64, len(groups))
 	for i := range groups {
 		deviations[i] = l.Deviation.Of(rewards[i])

@@ -94,10 +94,10 @@ func (r RoC) draws() bool { return r.Choice != ChooseLowest }
 // apply drops equal groups, where they are to be rejected, and the surplus of the others. What VSPO
 // before it found without variance counts as equal.
 func (r RoC) apply(s *step) {
-	groups, rewards := s.alive()
+	groups, rewards := s.groupsWithRows()
 	for i, g := range groups {
 		switch {
-		case !r.KeepEqual && (g.flat || equal(rewards[i])):
+		case !r.KeepEqual && (g.flat || allEqual(rewards[i])):
 			s.out.dropAll(*g, ZeroVariance)
 		case len(rewards[i]) < r.Keep:
 			s.out.dropAll(*g, SmallGroup)
@@ -155,11 +155,11 @@ func (r RoC) Quota(positives, negatives int) (keepPositive, keepNegative int) {
 		keepNegative = negatives * r.Keep / (positives + negatives)
 		keepPositive = r.Keep - keepNegative
 	}
-	return r.minimums(positives, negatives, keepPositive, keepNegative)
+	return r.leastOfEachSign(positives, negatives, keepPositive, keepNegative)
 }
 
-// minimums is the release's rule for the least number of each sign.
-func (r RoC) minimums(positives, negatives, keepPositive, keepNegative int) (int, int) {
+// leastOfEachSign is the release's rule for the least number of each sign.
+func (r RoC) leastOfEachSign(positives, negatives, keepPositive, keepNegative int) (int, int) {
 	leastPositive, leastNegative := min(r.MinPositive, positives), min(r.MinNegative, negatives)
 	if keepNegative < r.MinNegative && keepPositive < r.MinPositive {
 		return positives, negatives
@@ -229,15 +229,15 @@ func draw(from []candidate, n int, source *rand.Rand, weight func(candidate) flo
 		for _, w := range weights {
 			sum += w
 		}
-		k := pick(weights, source.Float64()*sum)
+		k := pickWeighted(weights, source.Float64()*sum)
 		out = append(out, rest[k])
 		rest, weights = slices.Delete(rest, k, k+1), slices.Delete(weights, k, k+1)
 	}
 	return out
 }
 
-// pick returns where the running sum of weights passes u; rounding at the top end falls to the last.
-func pick(weights []float64, u float64) int {
+// pickWeighted returns where the running sum of weights passes u; rounding at the top end falls to the last.
+func pickWeighted(weights []float64, u float64) int {
 	sum := 0.0
 	for k, w := range weights {
 		if sum += w; u < sum {

@@ -30,7 +30,7 @@ func (r Rounds) apply(s *step) {
 	for i := range s.rows {
 		last = max(last, s.rows[i].Round)
 	}
-	groups, rewards := s.alive()
+	groups, rewards := s.groupsWithRows()
 	batches, byID := make([][]Outcome, last+1), make(map[string]*group, len(groups))
 	for i, g := range groups {
 		round := s.rows[g.from].Round

@@ -121,7 +121,7 @@ func (BestGroups) name() string { return "best groups" }
 func (BestGroups) draws() bool  { return false }
 
 func (b BestGroups) apply(s *step) {
-	groups, rewards := s.alive()
+	groups, rewards := s.groupsWithRows()
 	for i, g := range groups {
 		if mean, _ := advantage.Moments(rewards[i]); mean < b.Mean {
 			s.out.dropAll(*g, "low_mean")

@@ -68,8 +68,8 @@ type Selection struct {
 // Empty reports that no row is left to learn from, so that the update must be skipped.
 func (s Selection) Empty() bool { return s.KeptRows == s.MaskedRows }
 
-// open fills in the group's statistics for every row of a group and keeps the rows that have a reward.
-func (s *Selection) open(rows []Row, g group) {
+// startGroup fills in the group's statistics for every row of a group and keeps the rows that have a reward.
+func (s *Selection) startGroup(rows []Row, g group) {
 	for i := g.from; i < g.to; i++ {
 		r := &rows[i]
 		s.Rows[i] = Selected{

@@ -47,7 +47,7 @@ func (ValueResampling) name() string { return "VSPO" }
 func (ValueResampling) draws() bool { return true }
 
 func (v ValueResampling) apply(s *step) {
-	groups, rewards := s.alive()
+	groups, rewards := s.groupsWithRows()
 	r := v.Resample(rewards, s.source(LabelVSPO, "").Float64)
 	s.out.Resampled, s.out.RewardMax = r.Active, r.RMax
 	for i, g := range groups {

@@ -18,11 +18,11 @@ const Punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 // Normalize strips a text to the words that are compared, one space between them.
 func Normalize(text string) string {
-	return strings.Join(strings.FieldsFunc(dropArticles(bare(text)), IsSpace), " ")
+	return strings.Join(strings.FieldsFunc(dropArticles(stripPunctuation(text)), IsSpace), " ")
 }
 
-// bare is a text in lower case without punctuation.
-func bare(text string) string {
+// stripPunctuation returns a text in lower case without punctuation.
+func stripPunctuation(text string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(Punctuation, r) {
 			return -1
@@ -72,7 +72,7 @@ func Key(text string) string {
 	if normal := Normalize(text); normal != "" {
 		return normal
 	}
-	return strings.Join(strings.FieldsFunc(bare(text), IsSpace), " ")
+	return strings.Join(strings.FieldsFunc(stripPunctuation(text), IsSpace), " ")
 }
 
 // Exact reports whether an answer equals one of the golds.
