@@ -74,12 +74,12 @@ func (e *Episode) countRunnable() int {
 func (e *Episode) toolText(pending []CallResult) int {
 	n := 0
 	for _, t := range e.Turns {
-		n += bodies(t.Results)
+		n += sizeOfBodies(t.Results)
 	}
-	return n + bodies(pending)
+	return n + sizeOfBodies(pending)
 }
 
-func bodies(results []CallResult) (bytes int) {
+func sizeOfBodies(results []CallResult) (bytes int) {
 	for _, r := range results {
 		bytes += len(r.Body)
 	}

@@ -39,7 +39,7 @@ func (l *Loop) DebateAnswers(ctx context.Context, sampler policy.Sampler, tools 
 		for j, i := range open {
 			said := make([]Contribution, s.Agents)
 			for agent := range said {
-				said[agent] = answered(episodes[j*s.Agents+agent], tasks[i])
+				said[agent] = contributionOf(episodes[j*s.Agents+agent], tasks[i])
 			}
 			if err := out[i].judge(s, said, l.runSeed); err != nil {
 				return nil, err
@@ -79,8 +79,8 @@ func (l *Loop) roomFor(prompt int) bool {
 	return prompt > 0 && prompt+l.settings.MaxTurnTokens <= l.settings.MaxTokens
 }
 
-// answered reads what an agent proposes from its finished episode, whose task is again the question itself.
-func answered(e *Episode, task env.Task) Contribution {
+// contributionOf reads what an agent proposes from its finished episode, whose task is again the question itself.
+func contributionOf(e *Episode, task env.Task) Contribution {
 	e.Task = task
 	answer, has := e.Answer()
 	c := Contribution{Proposal: debate.Proposal{Candidate: answer, Abstained: !has}, Episode: e}

@@ -110,7 +110,7 @@ func (l *Loop) Demonstrations(ctx context.Context, box tool.Toolbox, s Script, f
 	out := make([]Demonstration, n)
 	group, ctx := rescue.WithContext(ctx)
 	group.SetLimit(demonstrationWorkers)
-	report := reporter(n, progress)
+	report := progressCounter(n, progress)
 	for i := range out {
 		group.Go(func() error {
 			return broken(rescue.Do(func() (err error) {

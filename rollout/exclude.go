@@ -50,8 +50,8 @@ func nullable(text string) *string {
 	return &text
 }
 
-// given returns the text in a nullable column, or "" for null.
-func given(text *string) string {
+// textOrEmpty returns the text in a nullable column, or "" for null.
+func textOrEmpty(text *string) string {
 	if text == nil {
 		return ""
 	}

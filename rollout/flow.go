@@ -107,18 +107,19 @@ func (l *Loop) NewFlow(ctx context.Context, episodes []*Episode, o FlowOptions) 
 			groups = append(groups, f.admit(group))
 		}
 		for _, g := range groups {
-			f.begin(ctx, func() { f.grow(ctx, g) })
+			f.runInBackground(ctx, func() { f.grow(ctx, g) })
 		}
 		return f
 	}
 	for _, x := range f.admit(episodes) {
-		f.begin(ctx, func() { f.follow(ctx, x) })
+		f.runInBackground(ctx, func() { f.runEpisode(ctx, x) })
 	}
 	return f
 }
 
-// begin has work done in the background. If it panics, its episodes are left to the stages, as after an error.
-func (f *Flow) begin(ctx context.Context, work func()) {
+// runInBackground runs work in a goroutine. If it panics, its episodes are left to the stages, as after an
+// error.
+func (f *Flow) runInBackground(ctx context.Context, work func()) {
 	f.running.Go(func() {
 		if err := rescue.Do(func() error { work(); return nil }); err != nil {
 			slog.WarnContext(ctx, "an episode waits for its turn", "error", err, "stack", rescue.Stack(err))
@@ -167,8 +168,8 @@ func (f *Flow) State() FlowState {
 	return s
 }
 
-// follow takes an episode to its end, or to where it fails.
-func (f *Flow) follow(ctx context.Context, x *flowing) {
+// runEpisode takes an episode to its end, or to where it fails.
+func (f *Flow) runEpisode(ctx context.Context, x *flowing) {
 	defer x.end()
 	for x.e.Finish == "" {
 		work := f.respond
@@ -188,7 +189,7 @@ func (f *Flow) attempt(ctx context.Context, x *flowing, work func(context.Contex
 	if !x.e.AwaitsResponse() {
 		stage, turn = schema.StageSandbox, turn-1
 	}
-	at := during(ctx, stage, turn, x.e.TrajectoryID)
+	at := withEpisode(ctx, stage, turn, x.e.TrajectoryID)
 	if err := rescue.Do(func() error {
 		if f.fromKept(at, x) {
 			return nil
@@ -211,9 +212,9 @@ func (f *Flow) countEnded(e *Episode) {
 	}
 }
 
-// during returns a context whose log lines and spans say which part of an episode they are about, as those of a stage
-// that does that part turn by turn.
-func during(ctx context.Context, stage string, turn int, trajectory string) context.Context {
+// withEpisode returns a context whose log lines and spans say which part of an episode they are about, as those of a
+// stage that does that part turn by turn.
+func withEpisode(ctx context.Context, stage string, turn int, trajectory string) context.Context {
 	attrs := []slog.Attr{slog.String("stage", stage), slog.Int("turn", turn), slog.String("trajectory", trajectory)}
 	return trace.With(logs.With(ctx, attrs...), attrs...)
 }

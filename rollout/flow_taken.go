@@ -67,7 +67,7 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 			continue
 		}
 		x.mu.Lock()
-		t, w, same := x.e.Turns[turn], x.worked(turn), agree(x.e, e, turn)
+		t, w, same := x.e.Turns[turn], x.worked(turn), sameTurns(x.e, e, turn)
 		x.mu.Unlock()
 		if !same || t.Excluded != "" || !slices.Equal(t.Context, e.Context) {
 			remaining = append(remaining, e)
@@ -79,7 +79,7 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 			own.Fork = &Fork{Entropy: t.Fork.Entropy}
 		}
 		f.loop.absorb(ctx, e, own)
-		began = earlier(began, w.asked)
+		began = earlierTime(began, w.asked)
 	}
 	return remaining, began, nil
 }
@@ -144,7 +144,7 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (began time.Tim
 			continue
 		}
 		x.mu.Lock()
-		t, w, same := x.e.Turns[turn], x.worked(turn), agree(x.e, e, turn+1)
+		t, w, same := x.e.Turns[turn], x.worked(turn), sameTurns(x.e, e, turn+1)
 		x.mu.Unlock()
 		if !same {
 			continue
@@ -162,7 +162,7 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (began time.Tim
 				verdicts[f.tool(t.Parsed.Calls[call].Name)] = true
 			}
 		}
-		began = earlier(began, w.ran)
+		began = earlierTime(began, w.ran)
 	}
 	for _, b := range broken {
 		if err := f.exclude(b.e, b.outcomes, verdicts); err != nil {
@@ -219,9 +219,9 @@ func (x *flowing) worked(turn int) (w worked) {
 	return w
 }
 
-// agree reports whether two episodes have the same first turns, as many as are asked for, of the same versions. They
-// differ where another worker has committed its own turns and the sampler does not repeat itself, or was newer.
-func agree(a, b *Episode, turns int) bool {
+// sameTurns reports whether two episodes have the same first turns, as many as are asked for, of the same versions.
+// They differ where another worker has committed its own turns and the sampler does not repeat itself, or was newer.
+func sameTurns(a, b *Episode, turns int) bool {
 	for k := range turns {
 		x, y := &a.Turns[k], &b.Turns[k]
 		if x.PolicyVersion != y.PolicyVersion || !slices.Equal(x.Context, y.Context) ||
@@ -237,8 +237,8 @@ func (e *Episode) hasResults(turn int) bool {
 	return turn < len(e.Turns) && (e.Turns[turn].Results != nil || e.Turns[turn].Transition != nil)
 }
 
-// earlier is the earlier of two times. A zero time is none.
-func earlier(a, b time.Time) time.Time {
+// earlierTime is the earlier of two times. A zero time is none.
+func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -35,7 +35,7 @@ func (l *Loop) PromptRow(ctx context.Context, step, group int, task env.Task) (s
 func Task(row schema.PromptRow) env.Task {
 	return env.Task{
 		ID: row.ProblemID, Level: int(row.Level), Text: row.Problem,
-		Answer: row.Answer, Spec: row.Expression, Part: given(row.Part),
+		Answer: row.Answer, Spec: row.Expression, Part: textOrEmpty(row.Part),
 	}
 }
 
@@ -180,7 +180,7 @@ func groupCalls(calls []schema.ToolCallRow) (map[callKey][]CallResult, error) {
 		results[key] = append(results[key], CallResult{
 			Status: c.Status, ExitCode: c.ExitCode, Stdout: c.Stdout, Stderr: c.Stderr, Value: c.Value,
 			Body:     c.Response,
-			Excluded: given(c.Excluded),
+			Excluded: textOrEmpty(c.Excluded),
 		})
 	}
 	return results, nil
@@ -196,7 +196,8 @@ func (l *Loop) replayTurn(ctx context.Context, e *Episode, row schema.TurnRow) e
 		return nil
 	case n < 0 || n >= len(row.TokenIDs) || !slices.Equal(row.TokenIDs[:n], e.Context):
 		return fmt.Errorf("its context is another: %w", ErrRows)
-	case !whole(row.LogProbs, row) || !whole(row.Entropies, row) || row.LogProbs == nil && row.Entropies != nil:
+	case !coversTokens(row.LogProbs, row) || !coversTokens(row.Entropies, row) ||
+		row.LogProbs == nil && row.Entropies != nil:
 		return fmt.Errorf("log-probabilities or entropies are missing: %w", ErrRows)
 	}
 	if err := l.tok.Check(row.TokenIDs); err != nil {
@@ -210,8 +211,8 @@ func (l *Loop) replayTurn(ctx context.Context, e *Episode, row schema.TurnRow) e
 	return nil
 }
 
-// whole reports whether a row's list has a value for each token, or is not there: samplers may give none.
-func whole(values []float32, row schema.TurnRow) bool {
+// coversTokens reports whether a row's list has a value for each token, or is not there: samplers may give none.
+func coversTokens(values []float32, row schema.TurnRow) bool {
 	return values == nil || len(values) == len(row.TokenIDs)
 }
 

@@ -18,7 +18,7 @@ func (l *Loop) RunEpisodes(ctx context.Context, sampler policy.Sampler, tools To
 	episodes []*Episode, progress func(done, total int)) error {
 	group, ctx := rescue.WithContext(ctx)
 	group.SetLimit(parallelBatches)
-	report := reporter(len(episodes), progress)
+	report := progressCounter(len(episodes), progress)
 	for start := 0; start < len(episodes); start += tools.batch {
 		batch := episodes[start:min(start+tools.batch, len(episodes))]
 		group.Go(func() error { return l.runBatch(ctx, sampler, tools, version, batch, report) })
@@ -26,8 +26,8 @@ func (l *Loop) RunEpisodes(ctx context.Context, sampler policy.Sampler, tools To
 	return group.Wait()
 }
 
-// reporter returns a function that adds finished episodes to the count and reports it.
-func reporter(total int, progress func(done, total int)) func(finished int) {
+// progressCounter returns a function that adds finished episodes to the count and reports it.
+func progressCounter(total int, progress func(done, total int)) func(finished int) {
 	var mu sync.Mutex
 	done := 0
 	return func(finished int) {

@@ -47,7 +47,8 @@ func groupTransitions(rows []schema.TransitionRow) (map[callKey]*Transition, err
 		}
 		t := &Transition{
 			Situation: r.Situation, SeenHash: r.SeenHash, Action: r.Action, Formed: r.WellFormed, Valid: r.Valid,
-			Reward: r.Reward, Done: r.Done, Success: r.Success, State: env.State(r.State), Excluded: given(r.Excluded),
+			Reward: r.Reward, Done: r.Done, Success: r.Success, State: env.State(r.State),
+			Excluded: textOrEmpty(r.Excluded),
 		}
 		t.Seen.Parts = []env.Part{{Kind: env.PartText, Text: r.Observation}}
 		if r.Admissible != nil {

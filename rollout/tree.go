@@ -105,7 +105,7 @@ func (l *Loop) Grow(episodes []*Episode) ([]*Episode, error) {
 	}
 	for _, group := range byGroup(episodes) {
 		for {
-			started, err := l.starts(group)
+			started, err := l.startSamples(group)
 			if err != nil {
 				return nil, err
 			}
@@ -158,8 +158,8 @@ func countsOf(group []*Episode) (c counts) {
 	return c
 }
 
-// starts returns the samples that a group starts now.
-func (l *Loop) starts(group []*Episode) ([]*Episode, error) {
+// startSamples returns the samples that a group starts now.
+func (l *Loop) startSamples(group []*Episode) ([]*Episode, error) {
 	t, c := l.settings.Tree, countsOf(group)
 	roots := t.Roots
 	if t.Monitor {
