@@ -79,7 +79,7 @@ func (w *worker[T]) attendBack(l *layerActs[T], layer int, c *chunk, dx []T) {
 func (w *worker[T]) leafBack(l *layerActs[T], c *chunk, i int, k []T) {
 	d, s := w.m.dims(), &w.s
 	width, lo, n := d.Q+2*d.K, c.start[i], c.offset(i)+c.start[i+1]-c.start[i]
-	keys, values := w.joined(l, c, i, k)
+	keys, values := w.joinStem(l, c, i, k)
 	dks, dvs := sized(&s.dkeys, n*d.K), sized(&s.dvalues, n*d.K)
 	clear(dks)
 	clear(dvs)

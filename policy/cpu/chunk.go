@@ -105,9 +105,9 @@ func packChunks(seqs [][]int32, all []family) []*chunk {
 	return out
 }
 
-// deal assigns families to parts, in order, so that all parts cost nearly the same: a family goes to the part in whose
-// share of the total cost the middle of its own cost falls.
-func deal(all []family, parts int) [][]family {
+// assignFamilies divides families among parts, in order, so that all parts cost nearly the same: a family goes to the
+// part in whose share of the total cost the middle of its own cost falls.
+func assignFamilies(all []family, parts int) [][]family {
 	total := 0
 	for _, f := range all {
 		total += f.cost

@@ -17,7 +17,7 @@ func TestShare(t *testing.T) {
 		for parts := 1; parts < 5; parts++ {
 			at := 0
 			for part := range parts {
-				s := share(n, part, parts, 16)
+				s := rangeOfPart(n, part, parts, 16)
 				require.Equal(t, at, s.lo, "part %d of %d of %d", part, parts, n)
 				require.GreaterOrEqual(t, s.hi, s.lo)
 				if s.hi < n {

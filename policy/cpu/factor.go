@@ -57,7 +57,7 @@ func (f *factors[T]) pack(t *team) error {
 	err := t.run(func(part int) error {
 		memory := f.memory
 		for i, m := range all {
-			cols := share(m.out, part, t.parts, lotUnit)
+			cols := rangeOfPart(m.out, part, t.parts, lotUnit)
 			p := sgemm.Pack(memory, as[float32](m.w), m.out, m.in, cols.lo, cols.hi)
 			if part == 0 {
 				packed[i] = p

@@ -77,7 +77,7 @@ func (w *worker[T]) attend(l *layerActs[T], c *chunk, k []T) {
 		lo, n := c.start[i], c.start[i+1]-c.start[i]
 		if c.stem[i] >= 0 {
 			b := newAttention(w.mm, d, d.K)
-			ks, vs := w.joined(l, c, i, k)
+			ks, vs := w.joinStem(l, c, i, k)
 			b.forward(l.att[lo*d.Q:], l.lse[lo*a.heads:], w.s.q[lo*d.Q:], ks, vs, p, c.offset(i), c.offset(i)+n)
 			continue
 		}
@@ -85,8 +85,8 @@ func (w *worker[T]) attend(l *layerActs[T], c *chunk, k []T) {
 	}
 }
 
-// joined returns the keys and the values of leaf i behind those of its stem, [tokens][K] each, in scratch.
-func (w *worker[T]) joined(l *layerActs[T], c *chunk, i int, k []T) (keys, values []T) {
+// joinStem returns the keys and the values of leaf i behind those of its stem, [tokens][K] each, in scratch.
+func (w *worker[T]) joinStem(l *layerActs[T], c *chunk, i int, k []T) (keys, values []T) {
 	d := w.m.dims()
 	n := c.offset(i) + c.start[i+1] - c.start[i]
 	keys, values = sized(&w.s.keys, n*d.K), sized(&w.s.values, n*d.K)

@@ -171,7 +171,7 @@ func TestGradientOfOutputs(t *testing.T) {
 // TestDealIsFixed: shares depend on the costs alone, keep the order, and are near equal.
 func TestDealIsFixed(t *testing.T) {
 	rows := func(parts int, lengths ...int) (out [][]int) {
-		for _, all := range deal(families(randomSequences(1, 9, lengths...), nil), parts) {
+		for _, all := range assignFamilies(families(randomSequences(1, 9, lengths...), nil), parts) {
 			var of []int
 			for _, f := range all {
 				of = append(of, f.rows...)

@@ -3,8 +3,8 @@ package cpu
 // interval is a run of rows or columns.
 type interval struct{ lo, hi int }
 
-// share is the given part's run of n, cut at multiples of unit.
-func share(n, part, parts, unit int) interval {
+// rangeOfPart is the given part's run of n, cut at multiples of unit.
+func rangeOfPart(n, part, parts, unit int) interval {
 	at := func(p int) int {
 		if p == parts {
 			return n
@@ -33,7 +33,7 @@ const lotRows = 6
 
 // cols is the lot's share of a matrix's n columns.
 func (l lot[T]) cols(n int) interval {
-	return interval{share(n, l.share.lo, l.units, lotUnit).lo, share(n, l.share.hi, l.units, lotUnit).lo}
+	return interval{rangeOfPart(n, l.share.lo, l.units, lotUnit).lo, rangeOfPart(n, l.share.hi, l.units, lotUnit).lo}
 }
 
 // rows runs f for lots of live rows, with all columns. Where a row's numbers do not depend on the other rows of its
@@ -49,7 +49,7 @@ func (g *decoding[T]) rows(f func(l lot[T]) error) error {
 	return g.team.run(func(part int) error {
 		l := lot[T]{w: g.r.workers[part], share: interval{0, 1}, units: 1}
 		for u := (interval{part * atOnce, (part + 1) * atOnce}); u.hi <= units; {
-			l.rows = interval{share(n, u.lo, units, unit).lo, share(n, u.hi, units, unit).lo}
+			l.rows = interval{rangeOfPart(n, u.lo, units, unit).lo, rangeOfPart(n, u.hi, units, unit).lo}
 			if l.rows.lo < l.rows.hi {
 				if err := f(l); err != nil {
 					return err

@@ -9,7 +9,7 @@ func (g *generation[T]) prefill(ctx context.Context) error {
 	for i, r := range unique {
 		all[i] = family{rows: []int{r}, cost: len(g.req.Prefixes[r])}
 	}
-	shares := deal(all, g.team.parts)
+	shares := assignFamilies(all, g.team.parts)
 	err := g.team.run(func(part int) error {
 		for _, c := range packChunks(g.req.Prefixes, shares[part]) {
 			if err := ctx.Err(); err != nil {

@@ -69,7 +69,7 @@ func (b *batch[T]) read(pieces []prefixRun[T]) error {
 	}
 	shares := make([]*reading[T], b.team.parts)
 	for part := range shares {
-		cut := share(total, part, b.team.parts, 1)
+		cut := rangeOfPart(total, part, b.team.parts, 1)
 		shares[part] = b.newReading(b.r.workers[part], pieces, cut)
 	}
 	last := b.r.model.shape.Layers - 1

@@ -139,7 +139,7 @@ func (r *resident[T]) forward(
 		parts: make([][]keptChunk[T], len(r.workers)), lengths: cost, outputs: req.Outputs,
 		temperature: req.Temperature,
 	}
-	shares := deal(families(req.Sequences, req.Shared), len(r.workers))
+	shares := assignFamilies(families(req.Sequences, req.Shared), len(r.workers))
 	for part, all := range shares {
 		for _, c := range packChunks(req.Sequences, all) {
 			k := keptChunk[T]{c: c}
