@@ -65,7 +65,7 @@ func (l *Lease) Release() {
 		for _, f := range l.locks {
 			f.Close()
 		}
-		l.pool.wake()
+		l.pool.wakeWaiters()
 	})
 }
 

@@ -51,7 +51,7 @@ func Open(w *device.Watch, o Options) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{watch: w, dir: o.Dir, only: o.Only, log: o.Log, leases: map[*Lease]bool{}, freed: make(chan struct{})}
-	p.stop = w.Subscribe(p.changed)
+	p.stop = w.Subscribe(p.onChange)
 	for _, s := range w.Status() { // those that had failed before
 		if failure := s.Failure(); failure != nil {
 			p.mark(failure)
@@ -75,8 +75,8 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// changed handles a change that the watch noticed.
-func (p *Pool) changed(c device.Change) {
+// onChange handles a change that the watch noticed.
+func (p *Pool) onChange(c device.Change) {
 	p.log.Warn("gpu", "device", c.Index, "uuid", c.UUID, "was", c.From.String(), "is", c.To.String(), "xid", c.Xid)
 	failure := c.Failure()
 	if failure != nil {
@@ -123,8 +123,8 @@ func (p *Pool) forget(l *Lease) {
 	delete(p.leases, l)
 }
 
-// wake makes this process's waiting requests try again.
-func (p *Pool) wake() {
+// wakeWaiters makes this process's waiting requests try again.
+func (p *Pool) wakeWaiters() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.freed)

@@ -48,9 +48,9 @@ func (o Options) commandLine(main string) []string {
 // sharded reports whether several ranks share each model, which torchrun starts.
 func (o Options) sharded() bool { return o.Ranks > 1 || o.Hosts > 1 }
 
-// start makes the command, which leads its own process group and dies with this process. The kernel watches the thread
+// newCommand makes the command, which leads its own process group and dies with this process. The kernel watches the thread
 // that forks, so that thread must live as long (see spawn).
-func (o Options) startable(main, dir, socket, nonce string) *exec.Cmd {
+func (o Options) newCommand(main, dir, socket, nonce string) *exec.Cmd {
 	line := o.commandLine(main)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = dir
@@ -84,7 +84,7 @@ func (o Options) environment(host []string, dir string) []string {
 		env, "TMPDIR="+dir, "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false",
 		"OMP_NUM_THREADS="+strconv.Itoa(o.Threads),
 	)
-	if cache := compiled(env); cache != "" {
+	if cache := kernelCache(env); cache != "" {
 		env = append(env, compiledVariable+"="+cache)
 	}
 	switch {
@@ -110,9 +110,10 @@ func (o Options) environment(host []string, dir string) []string {
 // compiledVariable names the folder of compiled kernels.
 const compiledVariable = "TORCHINDUCTOR_CACHE_DIR"
 
-// compiled returns the folder where compiled kernels outlive the process, unless the host names one. Without it PyTorch
-// would keep them in the process's temporary folder, and each start would spend most of a minute compiling again.
-func compiled(env []string) string {
+// kernelCache returns the folder where compiled kernels outlive the process, unless the host names one. Without it
+// PyTorch would keep them in the process's temporary folder, and each start would spend most of a minute compiling
+// again.
+func kernelCache(env []string) string {
 	value := map[string]string{}
 	for _, line := range env {
 		name, v, _ := strings.Cut(line, "=")

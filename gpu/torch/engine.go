@@ -40,7 +40,7 @@ type keptPass struct {
 // Open starts an engine. If the engine does not start (no torch, another protocol version, no greeting within
 // Options.StartLimit), the error holds the reason and the engine's last lines.
 func Open(ctx context.Context, o Options) (*Engine, error) {
-	o, err := o.filled()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("open torch engine: %w", err)
 	}

@@ -73,7 +73,7 @@ func (e *Engine) forward(
 		return out, p.lost
 	}
 	for _, array := range arrays {
-		rows, err := cut[float32](array, lengths)
+		rows, err := splitRows[float32](array, lengths)
 		if err != nil {
 			p.endOnBreach(err)
 			return out, p.lost

@@ -46,7 +46,7 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 			wire.Of(wire.NameLengths, lengths), wire.Of(wire.NameMaxTokens, budgets),
 		},
 		answer: 12*most + 5*uint64(rows) + 4*uint64(rows*req.Top*req.TopTokens),
-	}, wants(req)...)
+	}, wantedArrays(req)...)
 	if err != nil {
 		return none, e.opts.withSize(err, lengths, false)
 	}
@@ -63,8 +63,8 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 	return out, nil
 }
 
-// wants are the arrays of the answer.
-func wants(req policy.GenerateRequest) []wire.Want {
+// wantedArrays lists the arrays that an answer must have.
+func wantedArrays(req policy.GenerateRequest) []wire.Want {
 	rows := len(req.Prefixes)
 	out := []wire.Want{
 		{Name: wire.NameTokens, Dtype: wire.I32, Len: -1}, {Name: wire.NameLengths, Dtype: wire.I32, Len: rows},
@@ -101,13 +101,13 @@ func generated(arrays []wire.Array, req policy.GenerateRequest) (out policy.Gene
 	if err != nil {
 		return out, err
 	}
-	if out.Tokens, err = cut[int32](arrays[0], lengths); err != nil {
+	if out.Tokens, err = splitRows[int32](arrays[0], lengths); err != nil {
 		return out, err
 	}
-	if out.LogProbs, err = cut[float32](arrays[2], lengths); err != nil {
+	if out.LogProbs, err = splitRows[float32](arrays[2], lengths); err != nil {
 		return out, err
 	}
-	if out.Entropies, err = cut[float32](arrays[3], lengths); err != nil {
+	if out.Entropies, err = splitRows[float32](arrays[3], lengths); err != nil {
 		return out, err
 	}
 	finish, err := wire.Values[uint8](arrays[4])
@@ -140,7 +140,7 @@ func generated(arrays []wire.Array, req policy.GenerateRequest) (out policy.Gene
 	return out, nil
 }
 
-func cut[T int32 | float32](a wire.Array, lengths []int32) ([][]T, error) {
+func splitRows[T int32 | float32](a wire.Array, lengths []int32) ([][]T, error) {
 	flat, err := wire.Values[T](a)
 	if err != nil {
 		return nil, err

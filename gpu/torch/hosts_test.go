@@ -142,7 +142,7 @@ func TestHostsRefused(t *testing.T) {
 	o, err := Options{
 		Python: "p", Ranks: 2, Hosts: 2, Threads: 1,
 		meet: &Rendezvous{Address: "h:1", ID: "x", Hosts: 2, Place: 1, Interface: "eth1"},
-	}.filled()
+	}.withDefaults()
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"p", "-I", "/agent.py", "--rdzv-backend", "bound", "--rdzv-endpoint", "h:1", "--rdzv-id", "x", "--rdzv-conf",

@@ -73,13 +73,13 @@ func (l *LoRA) judge(said *wire.LoRA) error {
 		)
 		asked = &wire.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: targets}
 	}
-	if trains(asked) != trains(said) {
-		return fmt.Errorf("engine refused: it trains %s, asked for is %s", trains(said), trains(asked))
+	if describeLoRA(asked) != describeLoRA(said) {
+		return fmt.Errorf("engine refused: it trains %s, asked for is %s", describeLoRA(said), describeLoRA(asked))
 	}
 	return nil
 }
 
-func trains(l *wire.LoRA) string {
+func describeLoRA(l *wire.LoRA) string {
 	if l == nil {
 		return "all of a model"
 	}

@@ -20,7 +20,7 @@ func lora() *LoRA {
 }
 
 func TestLoRAOptions(t *testing.T) {
-	o, err := Options{Python: "p", LoRA: lora()}.filled()
+	o, err := Options{Python: "p", LoRA: lora()}.withDefaults()
 	require.NoError(t, err)
 	require.Subset(
 		t, o.commandLine("main.py"),

@@ -82,8 +82,8 @@ type Options struct {
 	stackGrace time.Duration
 }
 
-// filled returns o with its defaults, or what is wrong with it.
-func (o Options) filled() (Options, error) {
+// withDefaults returns o with its defaults, or what is wrong with it.
+func (o Options) withDefaults() (Options, error) {
 	o.Device = cmp.Or(o.Device, CPU)
 	o.Ranks = cmp.Or(o.Ranks, len(o.UUIDs), 1)
 	o.Hosts = cmp.Or(o.Hosts, 1)

@@ -52,7 +52,7 @@ type process struct {
 
 // start starts an engine. If it fails, it leaves nothing behind.
 func start(ctx context.Context, o Options) (_ *process, err error) {
-	dir, err := folder(o.Dir)
+	dir, err := makeFolder(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -78,8 +78,8 @@ func start(ctx context.Context, o Options) (_ *process, err error) {
 	return p, nil
 }
 
-// folder makes the folder of one process. The socket's path must not be longer than the kernel accepts.
-func folder(parent string) (string, error) {
+// makeFolder makes the folder of one process. The socket's path must not be longer than the kernel accepts.
+func makeFolder(parent string) (string, error) {
 	dir, err := os.MkdirTemp(parent, "ropewalk-torch-")
 	if err != nil {
 		return "", fmt.Errorf("make a folder: %w", err)
@@ -116,11 +116,11 @@ func (p *process) launch(ctx context.Context) error {
 		return err
 	}
 	defer listener.Close()
-	var cmd *exec.Cmd = p.opts.startable(main, p.dir, socketIn(p.dir), nonce)
+	var cmd *exec.Cmd = p.opts.newCommand(main, p.dir, socketIn(p.dir), nonce)
 	if p.pipe, p.exit, err = spawn(cmd); err != nil {
 		return err
 	}
-	p.tree.root, p.lines = cmd.Process.Pid, follow(p.pipe, p.opts.Logger)
+	p.tree.root, p.lines = cmd.Process.Pid, followOutput(p.pipe, p.opts.Logger)
 	ctx, cancel := context.WithTimeoutCause(
 		ctx, p.opts.StartLimit, fmt.Errorf("it did not greet within %s", p.opts.StartLimit),
 	)

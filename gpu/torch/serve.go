@@ -12,20 +12,20 @@ import (
 // when all of them have ended: nil if they ended with the engine, otherwise an error with their last lines.
 func Serve(ctx context.Context, o Options, meet Rendezvous) error {
 	o.Hosts, o.meet = meet.Hosts, &meet
-	o, err := o.filled()
+	o, err := o.withDefaults()
 	if err == nil && (meet.Place < 1 || meet.Place >= meet.Hosts) {
 		err = fmt.Errorf("place %d of %d hosts", meet.Place, meet.Hosts)
 	}
 	if err != nil {
 		return fmt.Errorf("serve an engine's ranks: %w", err)
 	}
-	dir, err := folder(o.Dir)
+	dir, err := makeFolder(o.Dir)
 	if err != nil {
 		return fmt.Errorf("serve an engine's ranks: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	p := &process{opts: o, dir: dir}
-	if err := p.follow(ctx); err != nil {
+	if err := p.runRanks(ctx); err != nil {
 		if last := p.last(); last != "" {
 			err = fmt.Errorf("%w; they wrote last:\n%s", err, last)
 		}
@@ -34,17 +34,17 @@ func Serve(ctx context.Context, o Options, meet Rendezvous) error {
 	return nil
 }
 
-// follow starts the ranks and waits for their end.
-func (p *process) follow(ctx context.Context) error {
+// runRanks starts the ranks and waits for their end.
+func (p *process) runRanks(ctx context.Context) error {
 	main, err := extract(p.opts, filepath.Join(p.dir, "engine"))
 	if err != nil {
 		return err
 	}
-	cmd := p.opts.startable(main, p.dir, "", "")
+	cmd := p.opts.newCommand(main, p.dir, "", "")
 	if p.pipe, p.exit, err = spawn(cmd); err != nil {
 		return err
 	}
-	p.tree.root, p.lines = cmd.Process.Pid, follow(p.pipe, p.opts.Logger)
+	p.tree.root, p.lines = cmd.Process.Pid, followOutput(p.pipe, p.opts.Logger)
 	p.opts.Logger.Info(
 		"serve an engine's ranks", "pid", cmd.Process.Pid, "place", p.opts.meet.Place, "hosts", p.opts.meet.Hosts,
 		"rendezvous", p.opts.meet.Address,

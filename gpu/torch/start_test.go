@@ -79,7 +79,7 @@ func TestOptionsRefused(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	o, err := Options{
 		Python: "p", Device: CUDA, UUIDs: []string{"GPU-a", "GPU-b"}, Deterministic: true, Threads: 3,
-	}.filled()
+	}.withDefaults()
 	require.NoError(t, err)
 	env := o.environment([]string{
 		"PATH=/bin", "NCCL_DEBUG=INFO", "CUDA_VISIBLE_DEVICES=0", "AWS_SECRET_ACCESS_KEY=x", "HF_TOKEN=x",
@@ -115,7 +115,7 @@ func TestEnvironment(t *testing.T) {
 // TestLinesAreBounded: a line without an end and a flood of lines cost no more than their bounds.
 func TestLinesAreBounded(t *testing.T) {
 	n := &transcript.Transcript{}
-	lines := follow(
+	lines := followOutput(
 		strings.NewReader(strings.Repeat("x", 1<<20)+"\n"+strings.Repeat("flood\n", 1<<16)+"last"),
 		slog.New(slog.NewTextHandler(n, nil)),
 	)

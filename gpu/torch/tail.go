@@ -33,8 +33,8 @@ type tail struct {
 	dropped int
 }
 
-// follow reads r to its end.
-func follow(r io.Reader, log *slog.Logger) *tail {
+// followOutput reads r to its end.
+func followOutput(r io.Reader, log *slog.Logger) *tail {
 	t := &tail{log: log, end: make(chan struct{})}
 	go func() {
 		defer close(t.end)
