@@ -37,7 +37,7 @@ func NewAt(now func() time.Time) *Store { return &Store{objects: map[string]obje
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := ready(ctx, "get", key); err != nil {
+	if err := checkContext(ctx, "get", key); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
@@ -51,7 +51,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // Put implements store.Store.
 func (s *Store) Put(ctx context.Context, key string, data []byte) error {
-	if err := ready(ctx, "put", key); err != nil {
+	if err := checkContext(ctx, "put", key); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -62,7 +62,7 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 
 // PutFrom implements store.Store.
 func (s *Store) PutFrom(ctx context.Context, key string, content io.ReaderAt, size int64) error {
-	if err := ready(ctx, "put", key); err != nil {
+	if err := checkContext(ctx, "put", key); err != nil {
 		return err
 	}
 	data := make([]byte, size)
@@ -77,7 +77,7 @@ func (s *Store) PutFrom(ctx context.Context, key string, content io.ReaderAt, si
 
 // GetRange implements store.Store.
 func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) ([]byte, error) {
-	if err := ready(ctx, "get", key); err != nil {
+	if err := checkContext(ctx, "get", key); err != nil {
 		return nil, err
 	}
 	if err := store.CheckRange(key, offset, length); err != nil {
@@ -98,7 +98,7 @@ func (s *Store) MaxObject() int64 { return math.MaxInt64 }
 
 // PutIfAbsent implements store.Store.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
-	if err := ready(ctx, "put if absent", key); err != nil {
+	if err := checkContext(ctx, "put if absent", key); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 
 // Delete implements store.Store.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	if err := ready(ctx, "delete", key); err != nil {
+	if err := checkContext(ctx, "delete", key); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -144,7 +144,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 // String implements store.Store.
 func (s *Store) String() string { return "memory" }
 
-func ready(ctx context.Context, op, key string) error {
+func checkContext(ctx context.Context, op, key string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s %s: %w", op, key, err)
 	}
