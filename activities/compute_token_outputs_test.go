@@ -74,7 +74,7 @@ func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.Toke
 	require.NoError(t, err)
 	b.scope.Run = "f"
 	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", schema.StagePrepare),
-		recipe, enginepool.Choice{Kind: recipes.EngineCPU})
+		recipe, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	var selection []schema.SelectionRow
 	for g := range 2 {

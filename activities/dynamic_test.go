@@ -97,7 +97,7 @@ func TestPlanOfWhatRunsAlongside(t *testing.T) {
 	pipelined.Pipeline = &recipes.Pipeline{MaxStaleness: 1}
 	require.True(t, plan(pipelined).PromptsAhead)
 	torch := r
-	torch.Engine.Kind = recipes.EngineTorch
+	torch.Engine.Kind = "torch"
 	require.Equal(t, api.EvaluateBetween, plan(torch).Evaluations)
 	torch.Engine.Servers = []servers.Server{{}}
 	require.Equal(t, api.EvaluateAlongside, plan(torch).Evaluations)

@@ -37,7 +37,7 @@ func evaluating(r *recipes.Recipe) *recipes.Recipe {
 // to another host if the engine is gone and other runs have its devices. An engine on several hosts waits instead,
 // because it would need as many devices anywhere else.
 func (w *draft) elsewhere(ctx context.Context, r *recipes.Recipe) bool {
-	if r.Engine.Kind != recipes.EngineTorch || w.deps.Host == "" || r.Engine.Hosts > 1 {
+	if !r.Engine.Declaration().Devices || w.deps.Host == "" || r.Engine.Hosts > 1 {
 		return false
 	}
 	return activity.GetInfo(ctx).TaskQueue == api.HostQueue(w.deps.Host)
@@ -52,7 +52,7 @@ func (w *draft) leased(ctx context.Context, r *recipes.Recipe, release enginepoo
 		return err
 	}
 	w.release = append(w.release, func() { release(ctx.Err() != nil) })
-	if r.Engine.Kind == recipes.EngineTorch {
+	if r.Engine.Declaration().Devices {
 		w.home = w.deps.Host
 	}
 	return nil

@@ -22,7 +22,7 @@ func filterBench(t *testing.T, set ...string) (*stepBench, api.StageInput) {
 	require.Empty(t, recipe.Recipe.Planned())
 	b.scope.Run = "f"
 	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", schema.StagePrepare),
-		recipe, enginepool.Choice{Kind: recipes.EngineCPU})
+		recipe, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	var turns []schema.TurnRow
 	var trajectories []schema.TrajectoryRow

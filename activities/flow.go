@@ -30,7 +30,7 @@ type flow struct {
 // pages need the engine in the middle of a call. Episodes of one turn have nothing to wait for, and one batch of all of
 // them is faster on the CPU engine.
 func flows(r *recipes.Recipe) bool {
-	local := r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker && r.Rollout.MaxTurns > 1
+	local := !r.Engine.Declaration().Leased && r.Rollout.MaxTurns > 1
 	return (local || len(r.Engine.Servers) > 0) && !r.Environment.Imported() && r.SummaryTokens() == 0
 }
 

@@ -77,7 +77,7 @@ func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench 
 		policy: api.PolicyRef{Digest: strings.Repeat("e", 64)}}
 	published(deps, b.policy.Digest)
 	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", schema.StagePrepare),
-		resolved, enginepool.Choice{Kind: recipes.EngineCPU})
+		resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	out, err := do(b, SelectPrompts{deps}.Execute, api.PromptsInput{Scope: b.scope})
 	require.NoError(t, err)

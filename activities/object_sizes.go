@@ -38,7 +38,7 @@ func (d *Deps) storable(r *recipes.Recipe) error {
 // holdable refuses a recipe whose models the CPU engine cannot hold in the machine's memory, before anything is
 // computed. Devices are looked at when they are leased.
 func (d *Deps) holdable(r *recipes.Recipe, kind string) error {
-	if kind != recipes.EngineCPU || d.memory == 0 || r.Environment.Imported() {
+	if !(recipes.Engine{Kind: kind}).Declaration().Shared || d.memory == 0 || r.Environment.Imported() {
 		return nil
 	}
 	shape, err := d.shape(r)

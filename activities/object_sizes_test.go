@@ -91,5 +91,5 @@ func TestModelsTooLargeForTheMachineAreRefused(t *testing.T) {
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
 	b.deps.memory = 1
-	require.NoError(t, b.deps.holdable(&resolved.Recipe, recipes.EngineTorch), "devices are looked at when leased")
+	require.NoError(t, b.deps.holdable(&resolved.Recipe, "torch"), "devices are looked at when leased")
 }

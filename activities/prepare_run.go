@@ -160,11 +160,8 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	}
 	trainer, _ := a.engines.CPU()
 	out.Machine = machine.Of(trainer.Describe())
-	if engine.Kind == recipes.EngineTorch {
-		out.Machine.Engine = "PyTorch on " + engine.Why
-	}
-	if engine.Kind == recipes.EngineTinker {
-		out.Machine.Engine = engine.Why
+	if kind := (recipes.Engine{Kind: engine.Kind}).Declaration(); kind.Leased {
+		out.Machine.Engine = kind.On + engine.Why
 	}
 	if c.recipe.Environment.CallsTools() {
 		out.Machine.Sandbox = string(a.Tier)
@@ -189,7 +186,7 @@ func (a PrepareRun) preflight(ctx context.Context, in api.PrepareInput, r *recip
 
 // apart reports whether the engine that generates is another one than the engine of that kind that trains.
 func apart(r *recipes.Recipe, kind string) bool {
-	return kind == recipes.EngineCPU || len(r.Engine.Servers) > 0
+	return recipes.Engine{Kind: kind}.Declaration().Shared || len(r.Engine.Servers) > 0
 }
 
 // samplesApart refuses a pipelined recipe on an engine that generates with the models that it trains: it holds one
@@ -298,7 +295,7 @@ func plan(r recipes.Recipe) api.Plan {
 		Chain: selection.Chain(&r, 0).String(), Compact: r.Record.Compact, Summaries: r.SummaryTokens() > 0,
 		Staleness: r.Staleness(),
 	}
-	if r.Engine.Kind != recipes.EngineCPU && r.Engine.Hosts > 1 {
+	if !r.Engine.Declaration().Shared && r.Engine.Hosts > 1 {
 		p.Hosts = r.Engine.Hosts
 	}
 	p.Interleaved = p.Hosts <= 1 && !r.Environment.Imported() && r.Rollout.Mode != recipes.ModeStaged

@@ -64,7 +64,7 @@ func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set
 	resolved, err = PrepareRun{deps}.pinTools(t.Context(), resolved, schema.Ref{}, false)
 	require.NoError(t, err)
 	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", schema.StagePrepare),
-		resolved, enginepool.Choice{Kind: recipes.EngineCPU})
+		resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	loop, err := deps.loop(&resolved.Recipe, sampling{temperature: 1})
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func bufferOf(t *testing.T, replay string) bufferBench {
 	require.NoError(t, err)
 	b.scope.Run = "buffered"
 	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), b.scope.Run,
-		schema.AtInit(b.scope.Run, schema.StagePrepare), resolved, enginepool.Choice{Kind: recipes.EngineCPU})
+		schema.AtInit(b.scope.Run, schema.StagePrepare), resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	return b
 }

@@ -94,7 +94,7 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 	if p := r.Policy.Pinned; p != nil { // where the model was found does not matter
 		in.Policy.Checkpoint, in.Policy.Token = "sha256:"+p.Digest, ""
 	}
-	if r.Engine.Kind == recipes.EngineTorch {
+	if r.Engine.Declaration().Devices {
 		in.Engine, in.Versions.Engine = r.Engine, engine.Digest()
 	}
 	return in

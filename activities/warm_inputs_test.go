@@ -159,7 +159,7 @@ func TestWarmStartsKeyIsOfItsInputs(t *testing.T) {
 		"turns":      func(r *recipes.Recipe) { r.Rollout.MaxTurns++ },
 		"max tokens": func(r *recipes.Recipe) { r.Rollout.MaxTokens++ },
 		"output":     func(r *recipes.Recipe) { r.Sandbox.OutputKB++ },
-		"torch":      func(r *recipes.Recipe) { r.Engine.Kind = recipes.EngineTorch },
+		"torch":      func(r *recipes.Recipe) { r.Engine.Kind = "torch" },
 	} {
 		r := tinyWarmRecipe()
 		change(r)

@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/env/mix"
 	"github.com/ropewalk/ropewalk/internal/dataset"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/schedule"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
@@ -199,18 +200,12 @@ func surroundings() []method.Slot {
 		}
 		return out
 	}
-	torch := read("devices", "hosts", "dtype", "deterministic", "checkpointing", "offload_optimizer")
+	kinds := method.Slot{Name: "engine.kind", Doc: "engine that runs the models"}
+	for _, k := range engines.All {
+		kinds.Choices = append(kinds.Choices, method.Choice{Name: k.Name, Doc: k.Doc, Params: read(k.Fields...)})
+	}
 	return []method.Slot{
-		{Name: "engine.kind", Doc: "engine that runs the models", Choices: []method.Choice{
-			{Name: EngineAuto,
-				Doc:    "torch where the worker has a GPU and PyTorch, cpu elsewhere; the run says which and why",
-				Params: torch},
-			{Name: EngineCPU, Doc: "Go, on the processor"},
-			{Name: EngineTorch, Doc: "PyTorch, on graphics processors or on the processor",
-				Params: slices.Concat(torch, read("lora"))},
-			{Name: EngineTinker, Doc: "a server that speaks the Tinker API trains an adapter and generates",
-				Params: read("deterministic", "tinker", "lora")},
-		}},
+		kinds,
 		on("policy.checkpoint", "a published model to start from", ""),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: ModeInterleaved, Doc: "one durable activity takes a shard from its prompts to its rewards and " +

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/rl/method"
@@ -128,14 +129,8 @@ func (r *Recipe) WithoutAdapter() *Recipe {
 	return &whole
 }
 
-// Names of the engines that a recipe can choose.
-const (
-	EngineAuto  = "auto"
-	EngineCPU   = "cpu"
-	EngineTorch = "torch"
-	// EngineTinker trains and samples at a server that speaks the Tinker API.
-	EngineTinker = "tinker"
-)
+// Declaration returns the declaration of the engine's kind.
+func (e Engine) Declaration() engines.Kind { return engines.Named(e.Kind) }
 
 // Policy describes the model. The shape fields apply only to a new model.
 type Policy struct {

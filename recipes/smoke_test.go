@@ -291,7 +291,7 @@ func TestDigestsOfEarlierRecipes(t *testing.T) {
 func TestEngineOfARecipe(t *testing.T) {
 	r, err := Parse("f", []byte(small))
 	require.NoError(t, err)
-	require.Equal(t, Engine{Kind: EngineAuto, Devices: 1, Hosts: 1, Dtype: "auto", Deterministic: true,
+	require.Equal(t, Engine{Kind: "auto", Devices: 1, Hosts: 1, Dtype: "auto", Deterministic: true,
 		Checkpointing: "auto"}, r.Engine)
 	_, err = Parse("f", []byte(small+"\nengine: {kind: cpu, dtype: bfloat16}\n"))
 	require.ErrorContains(t, err, "engine.dtype: cannot be combined with engine.kind cpu")

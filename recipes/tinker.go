@@ -12,7 +12,7 @@ var tinkerRules = []combination{
 		at: "engine.tinker", reads: []string{"engine.kind"}, only: trained,
 		doc: "there for kind tinker, with an address that begins with http:// or https:// and a reference as token",
 		check: func(r *Recipe) string {
-			if r.Engine.Kind != EngineTinker {
+			if !r.Engine.Declaration().Remote {
 				return ""
 			}
 			if r.Engine.Tinker == nil {
@@ -100,7 +100,7 @@ const noEntropies = "a server returns log-probabilities of the given tokens, no 
 // atServer is a rule for engine.kind tinker.
 func atServer(at, doc string, check func(*Recipe) string, reads ...string) combination {
 	return combination{at: at, reads: reads, only: trained, doc: doc, check: func(r *Recipe) string {
-		if r.Engine.Kind != EngineTinker {
+		if !r.Engine.Declaration().Remote {
 			return ""
 		}
 		if text := check(r); text != "" {

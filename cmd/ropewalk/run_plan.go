@@ -15,6 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/engines"
 	"github.com/ropewalk/ropewalk/internal/planning"
+	kinds "github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -99,11 +100,8 @@ func (o planOptions) planOf(ctx context.Context, r *recipes.Recipe) (engines.Pla
 			return engine, out, err
 		}
 	}
-	if engine.Kind == recipes.EngineAuto {
-		engine.Kind = recipes.EngineCPU
-		if inventory.Devices() > 0 {
-			engine.Kind = recipes.EngineTorch
-		}
+	if engine.Kind == kinds.Auto {
+		engine.Kind = kinds.Usual(inventory.Devices() > 0).Name
 	}
 	model, source, err := engines.ModelHere(r, modelFolder())
 	if err != nil {
@@ -156,7 +154,7 @@ func dryRun(ctx context.Context, con *console, resolved *recipes.Resolved, o run
 	for _, note := range notes {
 		fmt.Fprintf(con.err, "note: %s\n", note)
 	}
-	if r.Engine.Kind != recipes.EngineCPU && planned != nil && o.plan.inventory == "" {
+	if !r.Engine.Declaration().Shared && planned != nil && o.plan.inventory == "" {
 		fmt.Fprintf(con.err, "engine %s\n", engine)
 	}
 	if planned != nil {

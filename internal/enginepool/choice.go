@@ -1,12 +1,14 @@
 package enginepool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -28,7 +30,7 @@ func (p *Pool) Choose(ctx context.Context, r *recipes.Recipe) (Choice, error) {
 	switch {
 	case err != nil:
 		return Choice{}, err
-	case c.Kind == recipes.EngineTinker:
+	case engines.Named(c.Kind).Remote:
 		if err := p.surveyRemote(ctx, r, &c); err != nil || len(r.Engine.Servers) == 0 {
 			return c, err
 		}
@@ -37,7 +39,7 @@ func (p *Pool) Choose(ctx context.Context, r *recipes.Recipe) (Choice, error) {
 	case len(r.Engine.Servers) > 0:
 		c.Servers, err = p.survey(ctx, r)
 		return c, err
-	case c.Kind == recipes.EngineCPU:
+	case engines.Named(c.Kind).Shared:
 		return c, p.sampler.check(r)
 	case p.torch == nil: // the worker that runs the models checks
 		return c, nil
@@ -46,27 +48,27 @@ func (p *Pool) Choose(ctx context.Context, r *recipes.Recipe) (Choice, error) {
 }
 
 func (p *Pool) choose(ctx context.Context, r *recipes.Recipe) (Choice, Offer, error) {
-	kind := r.Engine.Kind
-	if kind == recipes.EngineCPU || kind == recipes.EngineTinker {
-		return Choice{Kind: kind}, Offer{}, nil
+	named, other := r.Engine.Declaration(), engines.Usual(false).Name
+	if named.Name != engines.Auto && !named.Devices {
+		return Choice{Kind: named.Name}, Offer{}, nil
 	}
 	if p.torch == nil { // another worker runs the models, and refuses what it cannot run
-		if kind == recipes.EngineTorch {
-			return Choice{Kind: kind, Why: "a worker of the queues gpu and rollout"}, Offer{}, nil
+		if named.Devices {
+			return Choice{Kind: named.Name, Why: "a worker of the queues gpu and rollout"}, Offer{}, nil
 		}
 		const why = "auto: the worker that prepared the run runs no models, so that it saw no GPU; name engine.kind"
-		return Choice{Kind: recipes.EngineCPU, Why: why}, Offer{}, nil
+		return Choice{Kind: other, Why: why}, Offer{}, nil
 	}
 	offer, err := p.torch.Offer(ctx, r)
 	switch {
-	case err != nil && kind == recipes.EngineTorch:
-		return Choice{}, Offer{}, badinput.Errorf("engine.kind: torch: %w", err)
+	case err != nil && named.Devices:
+		return Choice{}, Offer{}, badinput.Errorf("engine.kind: %s: %w", named.Name, err)
 	case err != nil:
-		return Choice{Kind: recipes.EngineCPU, Why: "auto: " + firstLine(err.Error())}, Offer{}, nil
-	case kind == recipes.EngineTorch || offer.GPU:
-		return Choice{Kind: recipes.EngineTorch, Why: offer.Device}, offer, nil
+		return Choice{Kind: other, Why: "auto: " + firstLine(err.Error())}, Offer{}, nil
+	case named.Devices || offer.GPU:
+		return Choice{Kind: engines.Usual(true).Name, Why: offer.Device}, offer, nil
 	}
-	return Choice{Kind: recipes.EngineCPU, Why: "auto: PyTorch would run on " + offer.Device}, offer, nil
+	return Choice{Kind: other, Why: "auto: PyTorch would run on " + offer.Device}, offer, nil
 }
 
 // Offer says what a PyTorch engine would run on here. The worker must run PyTorch engines.
@@ -101,14 +103,10 @@ func factsText(facts any) string {
 	return string(text)
 }
 
-// Chosen returns a recipe's engine with the choice that a manifest notes. Runs prepared by versions without this note
-// ran on the CPU engine.
+// Chosen returns a recipe's engine with the choice that a manifest notes.
 func Chosen(m schema.Manifest, e recipes.Engine) recipes.Engine {
-	if e.Kind == recipes.EngineAuto {
-		e.Kind = recipes.EngineCPU
-		if kind := m.Note[schema.NoteEngine]; kind != "" {
-			e.Kind = kind
-		}
+	if e.Kind == engines.Auto {
+		e.Kind = cmp.Or(m.Note[schema.NoteEngine], engines.Usual(false).Name)
 	}
 	return e
 }

@@ -77,7 +77,7 @@ func TestAPolicyIsFetchedOncePerVersion(t *testing.T) {
 	require.NoError(t, err)
 	pool := New(Options{Record: commit.New(from), Sampler: engine, Trainer: engine, Scratch: t.TempDir()})
 	var recipe recipes.Recipe
-	recipe.Engine.Kind = recipes.EngineCPU
+	recipe.Engine.Kind = "cpu"
 	sampler, release, err := pool.Sampler(t.Context(), "r", &recipe, false)
 	require.NoError(t, err)
 	defer release(false)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -52,7 +53,7 @@ func (at *place) idle() bool { return at.engine != nil && at.users == 0 }
 // take returns the place of a run's engine, with the caller counted as its user.
 func (p *Pool) take(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*place, Release, error) {
 	at := &place{run: run, settings: settingsOf(r)}
-	if r.Engine.Kind == recipes.EngineTorch {
+	if r.Engine.Declaration().Devices {
 		if p.torch == nil {
 			return nil, nil, badinput.Errorf("engine.kind: torch: this worker has no PyTorch engine")
 		}
@@ -162,7 +163,7 @@ func (p *Pool) oldest(suits func(*place) bool) (out *place) {
 
 // open starts the engine of a reserved place.
 func (p *Pool) open(ctx context.Context, at *place, r *recipes.Recipe) error {
-	engine, err := p.opened(ctx, r)
+	engine, err := openings[r.Engine.Kind](p, ctx, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.wake()
@@ -174,11 +175,13 @@ func (p *Pool) open(ctx context.Context, at *place, r *recipes.Recipe) error {
 	return nil
 }
 
-// opened starts the engine of a recipe.
-func (p *Pool) opened(ctx context.Context, r *recipes.Recipe) (policy.Engine, error) {
-	if r.Engine.Kind == recipes.EngineTinker {
-		return p.openRemote(ctx, r)
-	}
+// openings start the engines of the kinds that are leased.
+var openings = map[string]func(*Pool, context.Context, *recipes.Recipe) (policy.Engine, error){
+	engines.Torch:  (*Pool).openTorch,
+	engines.Tinker: (*Pool).openRemote,
+}
+
+func (p *Pool) openTorch(ctx context.Context, r *recipes.Recipe) (policy.Engine, error) {
 	engine, err := p.torch.Open(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("open the PyTorch engine: %w", err)

@@ -77,7 +77,7 @@ var ErrElsewhere = errors.New("the run's engine is no longer on this host, and o
 // elsewhere is set, so that another host could do the work, it fails with ErrElsewhere instead of waiting. A recipe
 // that this worker cannot serve is a badinput.Error.
 func (p *Pool) Trainer(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*Trainer, Release, error) {
-	if r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker {
+	if !r.Engine.Declaration().Leased {
 		return p.trainer, func(bool) {}, nil
 	}
 	at, release, err := p.take(ctx, run, r, elsewhere)
@@ -96,7 +96,7 @@ func (p *Pool) Sampler(ctx context.Context, run string, r *recipes.Recipe, elsew
 		s, err := p.servers(ctx, r)
 		return s, func(bool) {}, err
 	}
-	if r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker {
+	if !r.Engine.Declaration().Leased {
 		if err := p.sampler.check(r); err != nil {
 			return nil, nil, err
 		}

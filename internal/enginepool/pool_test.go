@@ -154,7 +154,7 @@ func TestAnEngineForEachAdapter(t *testing.T) {
 	m := &torchMaker{}
 	e := poolOf(m)
 	recipe := func(seed uint64, rank int) *recipes.Recipe {
-		return &recipes.Recipe{Seed: seed, Engine: recipes.Engine{Kind: recipes.EngineTorch,
+		return &recipes.Recipe{Seed: seed, Engine: recipes.Engine{Kind: "torch",
 			LoRA: &recipes.LoRA{Rank: rank, Alpha: 2, Targets: []string{"q_proj"}}}}
 	}
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ func trainedAt(t *testing.T, s *tinkertest.Server, dir string) *recipes.Recipe {
 	return &recipes.Recipe{Steps: 3, Rollout: recipes.Rollout{Temperature: 1},
 		Evaluation: recipes.Evaluation{Temperature: 1},
 		Policy:     recipes.Policy{Checkpoint: dir, Pinned: &recipes.Pinned{Config: string(config)}},
-		Engine: recipes.Engine{Kind: recipes.EngineTinker,
+		Engine: recipes.Engine{Kind: "tinker",
 			Tinker: &tinker.Server{URL: s.URL, BaseModel: s.Name, Verify: true},
 			LoRA: &recipes.LoRA{Rank: 2, Alpha: tinker.Alpha,
 				Targets: []string{"q_proj", "k_proj", "v_proj", "o_proj"}}}}
@@ -48,7 +48,7 @@ func TestEnginesAtAServer(t *testing.T) {
 	require.NoError(t, err)
 	m := schema.Manifest{Note: map[string]string{}}
 	c.Note(&m)
-	require.Equal(t, recipes.EngineTinker, m.Note[schema.NoteEngine])
+	require.Equal(t, "tinker", m.Note[schema.NoteEngine])
 	require.Contains(t, m.Note[schema.NoteTinker],
 		`"loss":"importance_sampling","per_token":true,"per_sequence":"step"`)
 	require.Zero(t, s.Models(), "what asked has left")
@@ -64,7 +64,7 @@ func TestEnginesAtAServer(t *testing.T) {
 	_, err = p.Choose(t.Context(), &hot)
 	require.ErrorContains(t, err, "does not offer temperature")
 
-	_, device, err := p.Trainer(t.Context(), "local", &recipes.Recipe{Engine: recipes.Engine{Kind: recipes.EngineTorch,
+	_, device, err := p.Trainer(t.Context(), "local", &recipes.Recipe{Engine: recipes.Engine{Kind: "torch",
 		Devices: 1}}, false)
 	require.NoError(t, err)
 	trainer, release, err := p.Trainer(t.Context(), "a", r, false)

@@ -129,8 +129,8 @@ func TestSamplersAreHeldToTheRecipe(t *testing.T) {
 		field, capability, _ := strings.Cut(want, ": ")
 		text := field + ": the sampler cannot do what the recipe needs: a device does not offer " + capability + " ("
 		for kind, pool := range map[string]*Pool{
-			recipes.EngineCPU:   New(Options{Sampler: closing{maker: &torchMaker{offer: Offer{Capabilities: can}}}}),
-			recipes.EngineTorch: poolOf(&torchMaker{devices: 1, offer: Offer{Device: "a device", Capabilities: can}}),
+			"cpu":   New(Options{Sampler: closing{maker: &torchMaker{offer: Offer{Capabilities: can}}}}),
+			"torch": poolOf(&torchMaker{devices: 1, offer: Offer{Device: "a device", Capabilities: can}}),
 		} {
 			_, err := pool.Choose(t.Context(), demanding(kind))
 			refusedFor(t, err, text)
@@ -139,7 +139,7 @@ func TestSamplersAreHeldToTheRecipe(t *testing.T) {
 			require.NoError(t, pool.Close())
 		}
 	}
-	_, err := New(Options{Sampler: &loads{}}).Choose(t.Context(), demanding(recipes.EngineCPU))
+	_, err := New(Options{Sampler: &loads{}}).Choose(t.Context(), demanding("cpu"))
 	require.NoError(t, err)
 }
 

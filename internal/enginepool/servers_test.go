@@ -61,7 +61,7 @@ func modelsOf(t *testing.T, weights policy.WeightUpdate) (address string, asked 
 }
 
 func generatedBy(list ...servers.Server) *recipes.Recipe {
-	return &recipes.Recipe{Steps: 3, Engine: recipes.Engine{Kind: recipes.EngineCPU, Servers: list},
+	return &recipes.Recipe{Steps: 3, Engine: recipes.Engine{Kind: "cpu", Servers: list},
 		Rollout: recipes.Rollout{Temperature: 1}, Evaluation: recipes.Evaluation{Temperature: 1}}
 }
 
@@ -77,7 +77,7 @@ func TestServersAreEstablished(t *testing.T) {
 	}
 	c, err := p.Choose(t.Context(), generatedBy(one(able)))
 	require.NoError(t, err)
-	require.Equal(t, recipes.EngineCPU, c.Kind, "the engine that trains")
+	require.Equal(t, "cpu", c.Kind, "the engine that trains")
 	m := schema.Manifest{Note: map[string]string{}}
 	c.Note(&m)
 	require.Contains(t, m.Note[schema.NoteServers], `"server":"ropewalk `+able+`","model":"m","revision":"d"`)

@@ -48,10 +48,10 @@ func (e Plan) String() string {
 // models the folder of models.
 func PlanHere(ctx context.Context, r *recipes.Recipe, state, models string) (Plan, error) {
 	out := Plan{Kind: r.Engine.Kind}
-	if r.Engine.Kind == recipes.EngineCPU || r.Environment.Imported() {
+	if r.Engine.Declaration().Shared || r.Environment.Imported() {
 		return out, nil
 	}
-	if r.Engine.Kind == recipes.EngineTinker {
+	if r.Engine.Declaration().Remote {
 		out.Why = fmt.Sprintf("%s trains %s; it is asked when the run is prepared", r.Engine.Tinker.Name(),
 			r.Engine.Tinker.BaseModel)
 		return out, nil

@@ -97,7 +97,7 @@ func (t *tree) measures() ([]measure, error) {
 	out = append(out,
 		sum("values in contexts", per(filter(plain, drives), uses("context.WithValue(", "workflow.WithValue("))),
 		sum("calls of GetVersion", per(plain, uses("workflow.GetVersion("))),
-		sum("uses of engine kinds", per(product, uses("EngineCPU", "EngineTorch", "EngineTinker"))))
+		sum("uses of engine kinds", per(product, uses("engines.Torch", "engines.Tinker"))))
 	out = append(out, lengths(product)...)
 	commands := filter(product, func(f *source) bool { return t.programs[f.folder] })
 	out = append(out,

@@ -76,6 +76,7 @@ var levels = []Level{
 			{"internal/temporalconf", "reads temporal.yaml"},
 			{"internal/trace/tracetest", "a collector of spans for tests"},
 			{"policy", "engines: what samples and what trains"},
+			{"policy/engines", "declares the kinds of engines that recipes can choose"},
 			{"rl/schedule", "settings that depend on the step alone"},
 			{"sandbox", "the execution of code that a model wrote: calls, sessions, verdicts, tiers"},
 			{"schema", "the record: rows, Parquet and Arrow codec, manifests, heads, keys"},

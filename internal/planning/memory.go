@@ -2,6 +2,7 @@ package planning
 
 import (
 	"github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/recipes"
 )
@@ -76,7 +77,7 @@ type Sampling struct {
 func Engine(r *recipes.Recipe, model plan.Model, kind string, threads int) EngineMemory {
 	s := settings(r, BatchTokens(r))
 	out := EngineMemory{Context: contextBytes, Policy: model.UpdateMemory(s)}
-	if kind == recipes.EngineCPU {
+	if engines.Named(kind).Shared {
 		s = plan.Settings{}
 		out = EngineMemory{Policy: model.ProcessorMemory(BatchTokens(r), threads, len(r.Engine.Servers) == 0)}
 	}

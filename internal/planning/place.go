@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/recipes"
 )
@@ -54,10 +55,10 @@ func (p *placing) place() {
 	p.taken = map[[2]int]bool{}
 	if p.Inventory.Devices() == 0 && p.needsDevices() {
 		p.plan.note("no device is known here: --inventory PARTxN, such as h200x8, or a file places the run on devices")
-	} else if p.Kind == recipes.EngineTorch && p.Inventory.Devices() > 0 {
+	} else if engines.Named(p.Kind).Devices && p.Inventory.Devices() > 0 {
 		p.placeEngine()
 	}
-	if p.Kind == recipes.EngineCPU {
+	if engines.Named(p.Kind).Shared {
 		p.fitsProcessor()
 	}
 	for _, s := range p.Recipe.Engine.Servers {
@@ -72,7 +73,7 @@ func (p *placing) needsDevices() bool {
 			return true
 		}
 	}
-	return p.Kind == recipes.EngineTorch
+	return engines.Named(p.Kind).Devices
 }
 
 // onDevices reports whether a kind of server is planned on GPUs. Ours and llama-server are planned on processors;
@@ -103,7 +104,7 @@ func (p *placing) fitsProcessor() {
 func Exceeds(r *recipes.Recipe, model plan.Model, threads int, memory int64) string {
 	least := *r
 	least.Optimizer.MicrobatchTokens = 1
-	m := Engine(&least, model, recipes.EngineCPU, threads)
+	m := Engine(&least, model, engines.Usual(false).Name, threads)
 	if m.Total <= memory {
 		return ""
 	}

@@ -2,13 +2,14 @@ package planning
 
 import (
 	"github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
 // Input is what a plan follows from.
 type Input struct {
 	Recipe *recipes.Recipe
-	// Kind is the engine that runs the models: recipes.EngineCPU, EngineTorch or EngineTinker.
+	// Kind is the name of the kind of engine that runs the models.
 	Kind string
 	// Model holds the sizes of the policy; nil if they are not known before the run is prepared.
 	Model *plan.Model
@@ -52,7 +53,7 @@ func Make(in Input) Plan {
 		Inventory: in.Inventory, Assumed: in.Assumed, Placement: []Placed{}, Refused: []string{}, Notes: []string{}}
 	p := placing{Input: in, plan: &out}
 	switch {
-	case in.Kind == recipes.EngineTinker:
+	case engines.Named(in.Kind).Remote:
 		out.note("a server at %s trains; what it takes there, and how long, is not planned", r.Engine.Tinker.Name())
 		if in.Model != nil {
 			out.Model.Params = in.Model.Params

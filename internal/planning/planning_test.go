@@ -38,7 +38,7 @@ func planned(t *testing.T, r *recipes.Recipe, inventory string) Plan {
 	t.Helper()
 	i, err := plan.Declared(inventory)
 	require.NoError(t, err)
-	return Make(Input{Recipe: r, Kind: recipes.EngineTorch, Model: qwen4B(t), ModelSource: "as published", Inventory: i,
+	return Make(Input{Recipe: r, Kind: "torch", Model: qwen4B(t), ModelSource: "as published", Inventory: i,
 		Assumed: plan.UsualAssumptions()})
 }
 
@@ -71,7 +71,7 @@ func TestRecipesForRealHardware(t *testing.T) {
 // The numbers of SPEAR's recipe, worked by hand for P = 4,022,468,096 parameters on four ranks.
 func TestMemoryByHand(t *testing.T) {
 	r := resolved(t, "qwen3-4b-spear")
-	m := Engine(r, *qwen4B(t), recipes.EngineTorch, 0)
+	m := Engine(r, *qwen4B(t), "torch", 0)
 	const p, embedding = 4_022_468_096, 151936 * 2560
 	share := int64(p / 4)
 	layers := int64(p - embedding)
@@ -96,26 +96,26 @@ func TestMemoryByHand(t *testing.T) {
 // What is resident adds up, what is used for one model at a time does not.
 func TestMemoryOfRoles(t *testing.T) {
 	m := qwen4B(t)
-	with := Engine(resolved(t, "qwen3-4b-prs-vspo"), *m, recipes.EngineTorch, 0)
+	with := Engine(resolved(t, "qwen3-4b-prs-vspo"), *m, "torch", 0)
 	require.Equal(t, with.Policy.Weights, with.Reference, "its KL term needs a reference")
 	require.Equal(t, with.Context+with.Policy.Total()+with.Reference, with.Total)
 
 	ppo := resolved(t, "presets/ppo", "engine={kind: torch}")
-	c := Engine(ppo, *m, recipes.EngineTorch, 0)
+	c := Engine(ppo, *m, "torch", 0)
 	require.Equal(t, c.Policy.Weights+c.Policy.Optimizer, c.Critic)
 	require.Zero(t, c.CriticUpdate, "it has no logits")
 	require.Equal(t, c.Context+c.Policy.Total()+c.Reference+c.Critic, c.Total)
 
 	alone := resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0")
-	own := Engine(alone, *m, recipes.EngineTorch, 0)
+	own := Engine(alone, *m, "torch", 0)
 	require.EqualValues(t, 2*m.Params, own.Sampling.Whole)
 	require.EqualValues(t, 18432*147456, own.Sampling.RowCache)
 	one := Engine(resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0", "engine.devices=1"), *m,
-		recipes.EngineTorch, 0)
+		"torch", 0)
 	require.Zero(t, one.Sampling.Whole, "one device has the whole model")
 	tiny := Engine(resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0",
 		"optimizer.microbatch_tokens=1", "rollout.max_tokens=8", "rollout.max_turn_tokens=8"), *m,
-		recipes.EngineTorch, 0)
+		"torch", 0)
 	require.LessOrEqual(t, tiny.Total, own.Total)
 }
 
@@ -155,7 +155,7 @@ func TestServersOnSeveralDevices(t *testing.T) {
 	require.NoError(t, err)
 	i.Hosts[1].Name = "b"
 	i.Hosts[1].Devices[1].Unusable = "it is degraded"
-	p := Make(Input{Recipe: r, Kind: recipes.EngineTorch, Model: &m, Inventory: i, Assumed: plan.UsualAssumptions()})
+	p := Make(Input{Recipe: r, Kind: "torch", Model: &m, Inventory: i, Assumed: plan.UsualAssumptions()})
 	require.Len(t, p.Refused, 1, "the first host is full")
 	require.Contains(t, p.Refused[0], "server sglang http://localhost:9000: host 1 has no free device left")
 	on := map[int]string{}
@@ -205,7 +205,7 @@ func TestTimesFollowTheAssumptions(t *testing.T) {
 	i, err := plan.Declared("h200x8")
 	require.NoError(t, err)
 	of := func(a plan.Assumed) *Step {
-		return Make(Input{Recipe: r, Kind: recipes.EngineTorch, Model: qwen4B(t), Inventory: i, Assumed: a}).Step
+		return Make(Input{Recipe: r, Kind: "torch", Model: qwen4B(t), Inventory: i, Assumed: a}).Step
 	}
 	usual, half := of(plan.UsualAssumptions()), of(plan.Assumed{MFU: 0.2, MBU: 0.6, Fill: 0.5})
 	require.InEpsilon(t, 2**usual.Training, *half.Training, 1e-9)
@@ -219,7 +219,7 @@ func TestTimesFollowTheAssumptions(t *testing.T) {
 func TestUnknownModels(t *testing.T) {
 	i, err := plan.Declared("h200x8")
 	require.NoError(t, err)
-	p := Make(Input{Recipe: resolved(t, "qwen3-4b-spear"), Kind: recipes.EngineTorch, ModelSource: "it is private",
+	p := Make(Input{Recipe: resolved(t, "qwen3-4b-spear"), Kind: "torch", ModelSource: "it is private",
 		Inventory: i, Assumed: plan.UsualAssumptions()})
 	require.Empty(t, p.Refused)
 	require.Len(t, p.Placement, 8)
@@ -238,7 +238,7 @@ func TestProcessorMemory(t *testing.T) {
 	r := resolved(t, "smollm2")
 	shape, _ := plan.Published("smollm2-135m")
 	m := plan.Of(shape)
-	in := Input{Recipe: r, Kind: recipes.EngineCPU, Model: &m, Assumed: plan.UsualAssumptions(), Threads: 2,
+	in := Input{Recipe: r, Kind: "cpu", Model: &m, Assumed: plan.UsualAssumptions(), Threads: 2,
 		Inventory: plan.Inventory{Source: "no driver", Hosts: []plan.Host{{Name: "laptop", Memory: 24 * gib}}}}
 	require.Empty(t, Make(in).Refused)
 	in.Inventory.Hosts[0].Memory = 8 * gib

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/recipes"
 )
@@ -40,7 +41,7 @@ func processes(in Input, all []served) []Process {
 		{Name: "versitygw (object store)", Count: 1, Host: here, Ports: []string{"7070"}, Starts: byRun},
 		{Name: "ropewalk worker (cpu, gpu, rollout, sandbox)", Count: 1, Host: here, Starts: byRun},
 	}
-	if hosts := max(1, r.Engine.Hosts); in.Kind == recipes.EngineTorch {
+	if hosts := max(1, r.Engine.Hosts); engines.Named(in.Kind).Devices {
 		if hosts > 1 {
 			out[2].Count = hosts
 			out[2].Host = fmt.Sprintf("each of %d hosts", hosts)

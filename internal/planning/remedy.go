@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -42,7 +43,7 @@ func (p *placing) changes() []change {
 		out = append(out, change{fmt.Sprintf("optimizer.microbatch_tokens: %d", row),
 			func(r *recipes.Recipe) { r.Optimizer.MicrobatchTokens = row }})
 	}
-	if p.Kind == recipes.EngineCPU {
+	if engines.Named(p.Kind).Shared {
 		half := row / 2
 		return append(out, change{fmt.Sprintf("rollout.max_tokens: %d", half), func(r *recipes.Recipe) {
 			r.Rollout.MaxTokens, r.Optimizer.MicrobatchTokens = half, min(half, r.Optimizer.MicrobatchTokens)
