@@ -33,7 +33,6 @@ func (a CommitStages) Execute(ctx context.Context, e *Env, in api.CommitInput) (
 			if err != nil {
 				return err
 			}
-			out.Refs = append(out.Refs, ref)
 			out.Stages = append(out.Stages, api.StageRef{Stage: stage.Stage, Ref: ref})
 			p.set(i+1, len(sharded))
 		}
@@ -42,7 +41,7 @@ func (a CommitStages) Execute(ctx context.Context, e *Env, in api.CommitInput) (
 		}
 		return nil
 	})
-	timing.Rows = int64(len(out.Refs))
+	timing.Rows = int64(len(out.Stages))
 	out.Timing = timing
 	return out, err
 }

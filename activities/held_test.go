@@ -165,8 +165,7 @@ func TestStagesAreCommittedFromTheRewards(t *testing.T) {
 	require.NoError(t, err)
 	var got []string
 	var parts []schema.Ref
-	for i, s := range out.Stages {
-		require.Equal(t, out.Refs[i], s.Ref)
+	for _, s := range out.Stages {
 		m, err := b.deps.Record.Read(t.Context(), s.Ref)
 		require.NoError(t, err)
 		got = append(got, s.Stage)

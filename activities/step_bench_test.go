@@ -141,5 +141,5 @@ func (b *stepBench) stage(stage string, turn int, parts ...schema.Ref) schema.Re
 	out, err := do(b, CommitStages{b.deps}.Execute,
 		api.CommitInput{Scope: b.scope, Stages: []api.StageParts{{Stage: stage, Turn: turn, Parts: parts}}})
 	require.NoError(b.t, err)
-	return out.Refs[0]
+	return out.Stages[0].Ref
 }

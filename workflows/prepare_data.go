@@ -65,7 +65,7 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) (err error) {
 		made, err = call[api.Committed](ctx, api.CommitStages, schema.StageAnswers, api.CommitInput{Scope: in.Scope,
 			Stages: []api.StageParts{{Stage: schema.StageAnswers, Turn: -1, Parts: refs}}})
-		in.Answers = api.Made(made.Stages).One(schema.StageAnswers)
+		in.Answers = made.Stages.One(schema.StageAnswers)
 		return err
 	})
 	return append(timings, made.Timing), err

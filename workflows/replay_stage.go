@@ -107,7 +107,7 @@ func (r *replayStage) compare(ctx workflow.Context, scope api.Scope) error {
 	r.at.enter(ctx, stages.Compare)
 	in := api.CompareInput{Scope: scope}
 	for _, made := range r.replayed.Made {
-		in.Stages = append(in.Stages, api.StagePair{Stage: made.Stage, Old: api.Made(r.prepared.Before).One(made.Stage),
+		in.Stages = append(in.Stages, api.StagePair{Stage: made.Stage, Old: r.prepared.Before.One(made.Stage),
 			New: made.Ref})
 	}
 	out, err := call[api.Compared](ctx, api.CompareReplay, "digests before and after", in)

@@ -120,8 +120,7 @@ func (f *fakes) register() {
 func committed(in api.CommitInput, plan api.Plan, name func(stage string, i int) schema.Ref) api.Committed {
 	out := api.Committed{}
 	for i, s := range in.Stages {
-		out.Refs = append(out.Refs, name(s.Stage, i))
-		out.Stages = append(out.Stages, api.StageRef{Stage: s.Stage, Ref: out.Refs[i]})
+		out.Stages = append(out.Stages, api.StageRef{Stage: s.Stage, Ref: name(s.Stage, i)})
 	}
 	if len(in.Rewards) == 0 {
 		return out
@@ -134,8 +133,7 @@ func committed(in api.CommitInput, plan api.Plan, name func(stage string, i int)
 		stages = slices.Insert(stages, 1, schema.StageSandbox)
 	}
 	for _, stage := range stages {
-		made := name(stage, len(out.Refs))
-		out.Refs, out.Stages = append(out.Refs, made), append(out.Stages, api.StageRef{Stage: stage, Ref: made})
+		out.Stages = append(out.Stages, api.StageRef{Stage: stage, Ref: name(stage, len(out.Stages))})
 	}
 	return out
 }

@@ -107,5 +107,5 @@ func commitParts(r Runner, scope api.Scope, stage string, parts []schema.Ref) (s
 	if err != nil {
 		return schema.Ref{}, err
 	}
-	return api.Made(out.Stages).One(stage), nil
+	return out.Stages.One(stage), nil
 }

@@ -180,7 +180,7 @@ func (Stages) commit(in api.CommitInput) (api.Committed, error) {
 	out := api.Committed{Done: done(in.Scope, stages.Commit, -1, -1)}
 	add := func(stage string, turn int) {
 		ref := done(in.Scope, stage, turn, -1).Manifest
-		out.Refs, out.Stages = append(out.Refs, ref), append(out.Stages, api.StageRef{Stage: stage, Ref: ref})
+		out.Stages = append(out.Stages, api.StageRef{Stage: stage, Ref: ref})
 	}
 	for turn := range turns {
 		add(schema.StageRollout, turn)

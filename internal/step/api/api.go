@@ -177,13 +177,11 @@ type StageRef struct {
 	Ref   schema.Ref `json:"ref"`
 }
 
-// Committed returns the stage manifests in the requested order. Those of Rewards follow in the order of the stages,
-// turn by turn.
+// Committed returns the stage manifests with their stages, in the requested order. Those of Rewards follow in the order
+// of the stages, turn by turn.
 type Committed struct {
 	Done
-	Refs []schema.Ref `json:"refs"`
-	// Stages are the same manifests with their stages.
-	Stages []StageRef `json:"stages,omitempty"`
+	Stages Made `json:"stages,omitempty"`
 }
 
 // BatchInput asks for stages between a step's rollout and its update that are one piece each.

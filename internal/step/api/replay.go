@@ -91,7 +91,7 @@ type ReplayPrepared struct {
 	// Made are the stage manifests of the step that the stages read and that are not replayed.
 	Made   Made       `json:"made,omitempty"`
 	Buffer schema.Ref `json:"buffer,omitzero"`  // the buffer after the previous step, for buffer
-	Before []StageRef `json:"before,omitempty"` // what the replayed stages committed before
+	Before Made       `json:"before,omitempty"` // what the replayed stages committed before
 	// Excluded are the shards that the step skipped, for resample.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
 	// Chain describes for people what the stage resample runs under the replay's recipe, in order.
