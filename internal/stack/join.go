@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -121,6 +122,7 @@ func (l *Lease) agree(s state) error {
 		}
 		return address
 	}
+	const local = "a local one"
 	for _, s := range []struct{ what, want, have, current string }{
 		// A child that was given our Env may select the local server's own address.
 		{"Temporal", e.temporal, existing(has.Temporal, has.UI), has.Temporal},
@@ -131,15 +133,8 @@ func (l *Lease) agree(s state) error {
 		if s.current != "" && s.want != s.have && (s.want == "" || s.want != s.current) {
 			return fmt.Errorf("join the running stack in %s: its %s is %s, this command's environment selects %s: "+
 				"end the commands that use it first, or set ROPEWALK_HOME to another folder",
-				l.files.root, s.what, named(s.have), named(s.want))
+				l.files.root, s.what, cmp.Or(s.have, local), cmp.Or(s.want, local))
 		}
 	}
 	return nil
-}
-
-func named(address string) string {
-	if address == "" {
-		return "a local one"
-	}
-	return address
 }

@@ -33,7 +33,8 @@ func (s *supervisor) newTemporal() (program, error) {
 				s.say(openServerNote)
 			}
 			t.front.settled = true
-			a := Addresses{Temporal: t.front.address(), Namespace: s.Addresses.Namespace, UI: guard.url(), Logs: s.files.logs()}
+			a := Addresses{Temporal: t.front.address(), Namespace: s.Addresses.Namespace, UI: guard.url(),
+				Logs: s.files.logs()}
 			return a, fmt.Sprintf("Temporal is ready at %s, web UI %s", a.Temporal, a.UI)
 		}}, nil
 }
