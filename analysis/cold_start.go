@@ -62,7 +62,7 @@ func (r *Record) ColdStart(ctx context.Context, run string) (out ColdStart, foun
 		if err != nil || !found {
 			return out, false, err
 		}
-		if seed, err = v.seed(ctx); err != nil {
+		if seed, err = v.Seed(ctx); err != nil {
 			return out, false, err
 		}
 		if rows[i], err = r.evaluationRows(ctx, m); err != nil {

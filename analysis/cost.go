@@ -44,7 +44,7 @@ func (r *Record) Cost(ctx context.Context, run string) (Cost, error) {
 			Devices int `json:"devices"`
 		} `json:"engine"`
 	}
-	if err := v.recipe(ctx, &recipe); err != nil {
+	if err := v.Recipe(ctx, &recipe); err != nil {
 		return out, err
 	}
 	manifests, err := v.withoutHead(ctx, schema.Timings, timingsStep, timingsRun)

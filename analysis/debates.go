@@ -160,7 +160,7 @@ func (v *Visible) debates(ctx context.Context, m schema.Manifest) (*Debates, err
 		return nil, nil
 	}
 	var d debating
-	if err := v.recipe(ctx, &d); err != nil {
+	if err := v.Recipe(ctx, &d); err != nil {
 		return nil, err
 	}
 	var rows []schema.EvaluationDebateRow

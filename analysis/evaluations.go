@@ -79,7 +79,7 @@ func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, e
 	if err != nil || len(manifests) == 0 {
 		return nil, err
 	}
-	seed, err := v.seed(ctx)
+	seed, err := v.Seed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,10 @@ func (e *Evaluation) figure(m schema.Manifest, rows []schema.EvaluationRow, seed
 	return nil
 }
 
-// seed returns the seed of the run's recipe, which the bootstrap intervals of evaluations are drawn with.
-func (v *Visible) seed(ctx context.Context) (uint64, error) {
+// Seed returns the seed of the run's recipe, which the bootstrap intervals of evaluations are drawn with.
+func (v *Visible) Seed(ctx context.Context) (uint64, error) {
 	var id identity
-	err := v.recipe(ctx, &id)
+	err := v.Recipe(ctx, &id)
 	return id.Seed, err
 }
 
@@ -152,18 +152,15 @@ func (v *Visible) Protocol(ctx context.Context) (string, error) {
 			Protocol string `json:"protocol"`
 		} `json:"rollout"`
 	}
-	if err := v.recipe(ctx, &r); err != nil {
+	if err := v.Recipe(ctx, &r); err != nil {
 		return "", err
 	}
 	d, _ := environments.Named(r.Environment.Name) // a record of another version may name an unknown one
 	return cmp.Or(r.Rollout.Protocol, d.Protocol), nil
 }
 
-// Recipe decodes the recipe that the run began with, as JSON.
-func (v *Visible) Recipe(ctx context.Context, fields any) error { return v.recipe(ctx, fields) }
-
-// recipe decodes fields of the recipe that the run began with.
-func (v *Visible) recipe(ctx context.Context, fields any) error {
+// Recipe decodes fields of the recipe that the run began with.
+func (v *Visible) Recipe(ctx context.Context, fields any) error {
 	return v.record.document(ctx, v.prepare, fields)
 }
 

@@ -31,7 +31,7 @@ func (v *Visible) Layout(ctx context.Context) (Layout, error) {
 			} `json:"parts"`
 		} `json:"environment"`
 	}
-	if err := v.recipe(ctx, &r); err != nil {
+	if err := v.Recipe(ctx, &r); err != nil {
 		return Layout{}, err
 	}
 	out := Layout{parts: map[string]env.Declaration{}}

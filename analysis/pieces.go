@@ -122,6 +122,3 @@ func (v *Visible) EvaluationRows(ctx context.Context) ([]EvaluationRows, error) 
 	})
 	return out, err
 }
-
-// Seed returns the seed of the run's recipe.
-func (v *Visible) Seed(ctx context.Context) (uint64, error) { return v.seed(ctx) }

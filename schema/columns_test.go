@@ -78,13 +78,13 @@ func TestColumnsReadAsRowByRow(t *testing.T) {
 
 // TestEveryFieldIsAColumn checks what planOf assumes: field i of a row is leaf column i.
 func TestEveryFieldIsAColumn(t *testing.T) {
-	for _, k := range kinds {
-		row := k.row()
+	for _, k := range Tables() {
+		row := RowType(k)
 		columns := parquet.SchemaOf(reflect.New(row).Interface()).Columns()
-		require.Len(t, columns, row.NumField(), k.table())
+		require.Len(t, columns, row.NumField(), k)
 		for i, path := range columns {
 			tag, _, _ := bytes.Cut([]byte(row.Field(i).Tag.Get("parquet")), []byte(","))
-			require.Equal(t, string(tag), path[0], "table %s column %d", k.table(), i)
+			require.Equal(t, string(tag), path[0], "table %s column %d", k, i)
 			require.NotNil(t, readingOf(row.Field(i).Type))
 		}
 	}

@@ -35,8 +35,7 @@ func encode[R Row](rows []R, groupBytes int) ([]byte, error) {
 		return nil, err
 	}
 	table := TableOf[R]()
-	k, _ := kindOf(table)
-	data, err := k.(fileWriter[R]).write(wellFormed(rows), groupBytes)
+	data, err := declaredFor[R]().write(wellFormed(rows), groupBytes)
 	if err == nil {
 		err = seal(data)
 	}

@@ -8,9 +8,9 @@ package schema
 // holds a run id, generation, host, path or time (timings alone holds times).
 //
 // In the parquet tags, dict selects a dictionary (for few distinct values, or ids that repeat) and split selects
-// byte-stream-split (floats only). The tag doc describes the column, unit its unit, and since the format's minor
-// version that added it, if that is not the table's first (docs.go). README.md is made of them. N is the type of the
-// elements of lists that can be null in a file (element).
+// byte-stream-split (floats only). The tag doc describes the column and unit its unit. The tag since names the format's
+// minor version that added it, if that is not the table's first (declared.go), and changed the one that changed its
+// type. README.md is made of them. N is the type of the elements of lists that can be null in a file (element).
 
 // PromptRow is one prompt of a step (table prompts).
 type PromptRow struct {

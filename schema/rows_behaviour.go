@@ -18,9 +18,6 @@ type behaviour[N element] struct {
 	LossMask      []int32 `parquet:"loss_mask,list,optional" parquet-element:",dict" since:"9" doc:"as in token_outputs"`
 }
 
-// Table implements Row.
-func (BehaviourRow) Table() Table { return Behaviour }
-
 // Validate implements Row.
 func (r BehaviourRow) Validate() error {
 	var c checks

@@ -25,9 +25,6 @@ type BranchRow struct {
 	Copies       int32    `parquet:"copies" doc:"branches that were opened before this turn"`
 }
 
-// Table implements Row.
-func (BranchRow) Table() Table { return Branches }
-
 // Validate implements Row.
 func (r BranchRow) Validate() error {
 	var c checks

@@ -11,9 +11,6 @@ type FunctionScoreRow struct {
 	Excluded     *string  `parquet:"excluded,optional" doc:"why there is no score, in one line; null if there is one"`
 }
 
-// Table implements Row.
-func (FunctionScoreRow) Table() Table { return FunctionScores }
-
 // Validate implements Row.
 func (r FunctionScoreRow) Validate() error {
 	var c checks

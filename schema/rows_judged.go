@@ -28,12 +28,6 @@ type JudgementRow struct {
 // EvaluationJudgementRow is what a judge said of an episode on a held-out problem (table evaluation_judgements).
 type EvaluationJudgementRow JudgementRow
 
-// Table implements Row.
-func (JudgementRow) Table() Table { return Judgements }
-
-// Table implements Row.
-func (EvaluationJudgementRow) Table() Table { return EvaluationJudgements }
-
 // Validate implements Row.
 func (r JudgementRow) Validate() error {
 	var c checks

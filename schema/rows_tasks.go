@@ -14,9 +14,6 @@ type TaskRow struct {
 	Matched *int32  `parquet:"matched,optional" since:"8" doc:"those of the answers that are right; null if there are none"`
 }
 
-// Table implements Row.
-func (TaskRow) Table() Table { return Tasks }
-
 // Validate implements Row.
 func (r TaskRow) Validate() error {
 	var c checks
@@ -65,9 +62,6 @@ type TaskAnswerRow struct {
 	Text           string `parquet:"text" doc:"every response, concatenated with the observations, as graded"`
 	PolicyVersion  string `parquet:"policy_version,dict" doc:"checkpoint digest of the model"`
 }
-
-// Table implements Row.
-func (TaskAnswerRow) Table() Table { return TaskAnswers }
 
 // Validate implements Row.
 func (r TaskAnswerRow) Validate() error {

@@ -16,7 +16,7 @@ type UpdateRow struct {
 	Loss          float64  `parquet:"loss,split" doc:"value of the objective that was minimised"`
 	KL            float64  `parquet:"kl,split" unit:"nats" doc:"mean of old − new log-probability over the loss tokens"`
 	ClipFraction  float64  `parquet:"clip_fraction,split" doc:"share of loss tokens whose ratio was clipped"`
-	Entropy       *float64 `parquet:"entropy,optional,split" unit:"nats" doc:"mean entropy over the loss tokens; null if the trainer computes none"`
+	Entropy       *float64 `parquet:"entropy,optional,split" changed:"8" unit:"nats" doc:"mean entropy over the loss tokens; null if the trainer computes none"`
 	RatioMax      float64  `parquet:"ratio_max,split" doc:"greatest ratio of new to old probability"`
 	GradNorm      *float64 `parquet:"grad_norm,optional,split" doc:"norm of the gradient before it was clipped; null if the trainer does not tell"`
 	LR            float64  `parquet:"lr,split" doc:"learning rate"`

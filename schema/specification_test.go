@@ -156,11 +156,11 @@ func TestEverythingIsDescribed(t *testing.T) {
 				d.Table, c.Name)
 			version = max(version, c.Since)
 		}
-		require.LessOrEqual(t, version, d.Version, "docs.go: the version that last changed table %s", d.Table)
+		require.LessOrEqual(t, version, d.Version, "the version of table %s is before that of a column", d.Table)
 		require.NotContains(t, d.Doc, "|", d.Table)
 	}
 	for _, table := range append(Tables(), Batch, ReplayBatch) {
-		require.True(t, known[table], "docs.go does not describe table %s", table)
+		require.True(t, known[table], "declared.go has no entry for table %s", table)
 	}
 	for _, of := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Head](), reflect.TypeFor[Ref](),
 		reflect.TypeFor[ShardInfo](), reflect.TypeFor[Checkpoint](), reflect.TypeFor[CheckpointFile]()} {

@@ -3,8 +3,6 @@ package schema
 import (
 	"fmt"
 	"reflect"
-	"slices"
-	"sync"
 )
 
 // Table names a kind of shard.
@@ -50,7 +48,7 @@ const Documents Table = "documents"
 
 // kind is what there is to do with the shards of a Parquet table, whichever rows it has.
 type kind interface {
-	table() Table
+	about() *described
 	row() reflect.Type
 	empty() ([]byte, error)                      // a shard without rows
 	audit(data []byte) (int, error)              // checks a shard and counts its rows
@@ -59,47 +57,34 @@ type kind interface {
 	equal(merged []byte, shards [][]byte) error
 }
 
-// rowsOf is the kind of the table with rows of type R. F is R, or R with pointers as the elements of its lists with
-// holes.
-type rowsOf[R Row, F any] struct{ writers sync.Pool }
-
-func (k *rowsOf[R, F]) table() Table           { return TableOf[R]() }
-func (k *rowsOf[R, F]) row() reflect.Type      { return reflect.TypeFor[R]() }
-func (k *rowsOf[R, F]) empty() ([]byte, error) { return Encode[R](nil) }
-
-// kinds lists the Parquet tables in the order in which a step fills them. A table is its constant, its rows (rows.go),
-// and a line here and in Row.
-var kinds = []kind{
-	&rowsOf[PromptRow, PromptRow]{}, &rowsOf[TurnRow, turn[*float32]]{}, &rowsOf[ToolCallRow, ToolCallRow]{},
-	&rowsOf[TransitionRow, TransitionRow]{}, &rowsOf[TrajectoryRow, TrajectoryRow]{},
-	&rowsOf[GradingRow, GradingRow]{}, &rowsOf[RewardRow, RewardRow]{}, &rowsOf[SelectionRow, SelectionRow]{},
-	&rowsOf[TokenOutputsRow, tokenOutputs[*float32]]{}, &rowsOf[ReplayRow, ReplayRow]{},
-	&rowsOf[BaselineRow, BaselineRow]{}, &rowsOf[UpdateRow, UpdateRow]{}, &rowsOf[EvaluationRow, EvaluationRow]{},
-	&rowsOf[TimingRow, TimingRow]{}, &rowsOf[TaskRow, TaskRow]{}, &rowsOf[ImportedRow, ImportedRow]{},
-	&rowsOf[TaskAnswerRow, TaskAnswerRow]{}, &rowsOf[EvaluationPromptRow, EvaluationPromptRow]{},
-	&rowsOf[EvaluationTurnRow, turn[*float32]]{}, &rowsOf[EvaluationCallRow, EvaluationCallRow]{},
-	&rowsOf[EvaluationTransitionRow, EvaluationTransitionRow]{},
-	&rowsOf[EvaluationTrajectoryRow, EvaluationTrajectoryRow]{}, &rowsOf[JudgementRow, JudgementRow]{},
-	&rowsOf[EvaluationJudgementRow, EvaluationJudgementRow]{}, &rowsOf[EvaluationDebateRow, EvaluationDebateRow]{},
-	&rowsOf[FunctionScoreRow, FunctionScoreRow]{}, &rowsOf[BranchRow, BranchRow]{},
-	&rowsOf[BehaviourRow, behaviour[*float32]]{},
-}
-
 // kindOf returns what there is to do with a table's rows; ok is false for a table that is not Parquet, or that is not
 // one of the record's.
 func kindOf(t Table) (k kind, ok bool) {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.table() == t })
-	if i < 0 {
-		return nil, false
+	for _, d := range tables {
+		if d.about().table == t {
+			k, ok = d.(kind)
+		}
 	}
-	return kinds[i], true
+	return k, ok
 }
 
-// Tables lists the Parquet tables in the order in which a step fills them.
+// describedAs returns the description of a table of rows, or none.
+func describedAs(t Table) described {
+	for _, d := range tables {
+		if d.about().table == t {
+			return *d.about()
+		}
+	}
+	return described{}
+}
+
+// Tables lists the Parquet tables in the order of the specification.
 func Tables() []Table {
-	out := make([]Table, len(kinds))
-	for i, k := range kinds {
-		out[i] = k.table()
+	var out []Table
+	for _, d := range tables {
+		if k, ok := d.(kind); ok {
+			out = append(out, k.about().table)
+		}
 	}
 	return out
 }
@@ -110,6 +95,14 @@ func RowType(t Table) reflect.Type {
 		return k.row()
 	}
 	return nil
+}
+
+// rowOf is the type of a table's rows; nil of a table without rows.
+func rowOf(t Table) reflect.Type {
+	if t == Batch || t == ReplayBatch {
+		return reflect.TypeFor[BatchRow]()
+	}
+	return RowType(t)
 }
 
 // EncodeEmpty returns a shard of a Parquet table that has no rows.
@@ -155,59 +148,24 @@ type Row interface {
 		FunctionScoreRow | BranchRow | BehaviourRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
-	// Table returns the table that the row belongs to.
-	Table() Table
 
 	position() position
 }
 
 // TableOf returns the table of a row type.
-func TableOf[R Row]() Table {
-	var r R
-	return r.Table()
+func TableOf[R Row]() Table { return declaredFor[R]().about().table }
+
+// declared is the declaration of the table with rows of type R.
+type declared[R Row] interface {
+	kind
+	write(rows []R, groupBytes int) ([]byte, error)
 }
 
-// Table implements Row.
-func (PromptRow) Table() Table { return Prompts }
-
-// Table implements Row.
-func (TurnRow) Table() Table { return Turns }
-
-// Table implements Row.
-func (ToolCallRow) Table() Table { return ToolCalls }
-
-// Table implements Row.
-func (TransitionRow) Table() Table { return Transitions }
-
-// Table implements Row.
-func (TrajectoryRow) Table() Table { return Trajectories }
-
-// Table implements Row.
-func (GradingRow) Table() Table { return Gradings }
-
-// Table implements Row.
-func (RewardRow) Table() Table { return Rewards }
-
-// Table implements Row.
-func (SelectionRow) Table() Table { return Selection }
-
-// Table implements Row.
-func (TokenOutputsRow) Table() Table { return TokenOutputs }
-
-// Table implements Row.
-func (ReplayRow) Table() Table { return Replay }
-
-// Table implements Row.
-func (BaselineRow) Table() Table { return Baselines }
-
-// Table implements Row.
-func (UpdateRow) Table() Table { return Updates }
-
-// Table implements Row.
-func (EvaluationRow) Table() Table { return Evaluations }
-
-// Table implements Row.
-func (EvaluationDebateRow) Table() Table { return EvaluationDebates }
-
-// Table implements Row.
-func (TimingRow) Table() Table { return Timings }
+func declaredFor[R Row]() declared[R] {
+	for _, t := range tables {
+		if d, ok := t.(declared[R]); ok {
+			return d
+		}
+	}
+	panic("schema: the row type " + reflect.TypeFor[R]().String() + " has no table")
+}

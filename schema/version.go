@@ -70,4 +70,16 @@ func parseVersion(text string) (formatVersion, error) {
 // versionOf returns the minor version in the metadata of a table's shards: the last one that changed the table, so that
 // a version that changes another table leaves the bytes of this one's shards alone. It is at least 4, because until
 // then every shard had the version of the program.
-func versionOf(table Table) int { return describedAs(table).changed }
+func versionOf(table Table) int {
+	version := max(4, describedAs(table).since)
+	if row := rowOf(table); row != nil {
+		for i := range row.NumField() {
+			for _, tag := range []string{"since", "changed"} {
+				if minor, err := strconv.Atoi(row.Field(i).Tag.Get(tag)); err == nil {
+					version = max(version, minor)
+				}
+			}
+		}
+	}
+	return version
+}

@@ -18,11 +18,6 @@ const mostKept = 4 << 20
 // null. The library writes a number that is 0 as null if numbers of its list can be.
 type element interface{ float32 | *float32 }
 
-// fileWriter writes rows of type R as files.
-type fileWriter[R any] interface {
-	write(rows []R, groupBytes int) ([]byte, error)
-}
-
 // rowWriter writes one file after another. It is for one caller at a time.
 type rowWriter[F any] struct {
 	out      bytes.Buffer
@@ -38,7 +33,7 @@ func newRowWriter[R Row, F any]() *rowWriter[F] {
 	return w
 }
 
-// write implements fileWriter. Writers are reused, because making one takes longer than writing a small file.
+// write writes rows as a file. Writers are reused, because making one takes longer than writing a small file.
 func (k *rowsOf[R, F]) write(rows []R, groupBytes int) ([]byte, error) {
 	w, ok := k.writers.Get().(*rowWriter[F])
 	if !ok {

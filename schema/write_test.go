@@ -91,8 +91,8 @@ func TestRowsOfFilesHaveTheFieldsOfRows(t *testing.T) {
 	sameFields(t, EvaluationTurnRow{}, turn[*float32]{})
 	sameFields(t, TokenOutputsRow{}, tokenOutputs[*float32]{})
 	sameFields(t, BehaviourRow{}, behaviour[*float32]{})
-	for _, k := range kinds {
-		row := k.row()
+	for _, k := range Tables() {
+		row := RowType(k)
 		for i := range row.NumField() {
 			_, holes := row.Field(i).Tag.Lookup("holes")
 			require.Equal(t, holes, holesOf(row, row.Field(i)).any, row.Field(i).Name)
@@ -130,7 +130,7 @@ func TestReusedWritersWriteTheSame(t *testing.T) {
 		timingRows(r, 40))
 }
 
-func reusedWriteTheSame[R any](t *testing.T, used, fresh fileWriter[R], large, small []R) {
+func reusedWriteTheSame[R Row](t *testing.T, used, fresh declared[R], large, small []R) {
 	want, err := fresh.write(small, 1000)
 	require.NoError(t, err)
 	for range 3 {

@@ -16,8 +16,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
-// MostRuns is how many runs can be compared at once: each has a colour of its own.
-const MostRuns = 8
+// mostRuns is how many runs can be compared at once: each has a colour of its own.
+const mostRuns = 8
 
 // Comparison is the result for two or more runs. Lists over runs have the order in which the runs were named.
 type Comparison struct {
@@ -101,8 +101,8 @@ func check(names []string) error {
 	if len(names) < 2 {
 		return badinput.Errorf("name two runs or more to compare them")
 	}
-	if len(names) > MostRuns {
-		return badinput.Errorf("at most %d runs can be compared at once, got %d", MostRuns, len(names))
+	if len(names) > mostRuns {
+		return badinput.Errorf("at most %d runs can be compared at once, got %d", mostRuns, len(names))
 	}
 	seen := map[string]bool{}
 	for _, name := range names {

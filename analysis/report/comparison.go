@@ -73,18 +73,18 @@ type comparisonView struct{ *ComparisonPage }
 // Style is the page's style sheet.
 func (comparisonView) Style() template.CSS { return template.CSS(styleText) }
 
-// Keyed is a run with its letter and colour.
-type Keyed struct {
+// keyed is a run with its letter and colour.
+type keyed struct {
 	analysis.Run
 	Letter string
 	Color  int
 }
 
 // Legend names the runs with their colours, which are the same in every figure.
-func (v comparisonView) Legend() []Keyed {
-	out := make([]Keyed, len(v.Runs))
+func (v comparisonView) Legend() []keyed {
+	out := make([]keyed, len(v.Runs))
 	for i, r := range v.Runs {
-		out[i] = Keyed{r, compare.Letter(i), runColor(i)}
+		out[i] = keyed{r, compare.Letter(i), runColor(i)}
 	}
 	return out
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,17 +25,9 @@ func auditCommand(con *console) *cobra.Command {
 			"user. Commands note it in the record before they act. What was done in Temporal's UI is in Temporal's\n" +
 			"history.",
 		Example: "  ropewalk audit quickstart-s1-20260102-030405\n  ropewalk audit",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return oneRun(cmd, args)
-		},
+		Args:    orNone(oneRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return audit(cmd.Context(), con, schema.NoRun)
-			}
-			return audit(cmd.Context(), con, args[0])
+			return audit(cmd.Context(), con, cmp.Or(strings.Join(args, ""), schema.NoRun))
 		},
 	}
 	con.jsonFlag(cmd, oneArray)

@@ -33,12 +33,7 @@ func restoreCommand(con *console) *cobra.Command {
 			"delete versions. `ropewalk verify` says afterwards whether a run is whole.",
 		Example: "  ropewalk restore --within 2h --dry-run\n" +
 			"  ropewalk restore quickstart-s1-20260102-030405 --within 30m",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return oneRun(cmd, args)
-		},
+		Args: orNone(oneRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), con, strings.Join(args, ""))
 		},
@@ -75,7 +70,8 @@ func (o restoreOptions) run(ctx context.Context, con *console, run string) error
 			schema.DeedsPrefix + run + "/"}
 	}
 	if !o.dry {
-		if err := s.Note(ctx, cmp.Or(run, schema.NoRun), "restore", map[string]any{"within": o.within.String()}); err != nil {
+		of := cmp.Or(run, schema.NoRun)
+		if err := s.Note(ctx, of, "restore", map[string]any{"within": o.within.String()}); err != nil {
 			return err
 		}
 	}

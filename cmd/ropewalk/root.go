@@ -155,6 +155,16 @@ func oneRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// orNone allows no argument in the place of those that args requires.
+func orNone(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if len(given) == 0 {
+			return nil
+		}
+		return args(cmd, given)
+	}
+}
+
 // someRuns requires the names of one or more runs.
 func someRuns(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {

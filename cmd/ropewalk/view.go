@@ -47,9 +47,7 @@ func viewCommand(con *console) *cobra.Command {
 			"  ropewalk view quickstart-s1-20260102-030405\n" +
 			"  ropewalk view quickstart-s1-20260102-030405 --address 127.0.0.1:0 --open\n" +
 			"  ropewalk view s3://bucket/runs/run=quickstart-s1-20260102-030405",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return exactly([]string{"RUN"}[:min(1, len(args))]...)(cmd, args)
-		},
+		Args: orNone(exactly("RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return viewRuns(cmd.Context(), con, strings.Join(args, ""), o)
 		},
