@@ -48,8 +48,8 @@ func (o Options) commandLine(main string) []string {
 // sharded reports whether several ranks share each model, which torchrun starts.
 func (o Options) sharded() bool { return o.Ranks > 1 || o.Hosts > 1 }
 
-// newCommand makes the command, which leads its own process group and dies with this process. The kernel watches the thread
-// that forks, so that thread must live as long (see spawn).
+// newCommand makes the command, which leads its own process group and dies with this process. The kernel watches the
+// thread that forks, so that thread must live as long (see spawn).
 func (o Options) newCommand(main, dir, socket, nonce string) *exec.Cmd {
 	line := o.commandLine(main)
 	cmd := exec.Command(line[0], line[1:]...)
