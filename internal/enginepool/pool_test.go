@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/gang"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -171,4 +172,11 @@ func TestAnEngineForEachAdapter(t *testing.T) {
 	whole := &recipes.Recipe{}
 	require.Same(t, whole, whole.WithoutAdapter())
 	require.NoError(t, e.Close())
+}
+
+// TestLeasedKindsAreOpened requires an opening of every kind of engine that the pool leases.
+func TestLeasedKindsAreOpened(t *testing.T) {
+	for _, k := range engines.All {
+		require.Equal(t, k.Leased, openings[k.Name] != nil, k.Name)
+	}
 }
