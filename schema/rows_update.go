@@ -48,6 +48,8 @@ type UpdateRow struct {
 
 	Epoch     *int32  `parquet:"epoch,optional" since:"5" doc:"number of the pass over the rows, from 0; null if not recorded"`
 	BatchRows []int32 `parquet:"batch_rows,list,optional" since:"5" doc:"the rows of the mini-batch: their numbers, from 0, in the step's batch (in its replay_batch if source is replay), in the order in which they were taken; null if not recorded"`
+
+	RatioMin *float64 `parquet:"ratio_min,optional,split" since:"9" doc:"least ratio of new to old probability; null if not recorded"`
 }
 
 // AddShare adds an nth of a column's value to a mean; a mean without values is nil.

@@ -312,6 +312,7 @@ func (r UpdateRow) Validate() error {
 	c.shareOrNull("dual_clip_fraction", r.DualClipFraction)
 	c.finiteOrNull("entropy", r.Entropy)
 	c.nonNegative("ratio_max", r.RatioMax)
+	c.nonNegativeOrNull("ratio_min", r.RatioMin)
 	c.nonNegativeOrNull("grad_norm", r.GradNorm)
 	c.nonNegative("lr", r.LR)
 	c.present("policy_before", r.PolicyBefore)

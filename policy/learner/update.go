@@ -323,6 +323,7 @@ func (u *updater) record(p planned, total loss.Result[float32], stats policy.Ste
 	done := schema.UpdateRow{
 		OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
 		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: u.entropy(t), RatioMax: t.RatioMax(),
+		RatioMin: new(t.RatioMin()),
 		GradNorm: normOf(stats), LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive,
 		ClipFractionNegative: &negative, ReferenceKL: u.divergence(t), Source: source,
 		BelowPositive: &outside.PositiveBelow, AboveNegative: &outside.NegativeAbove,

@@ -131,6 +131,9 @@ func TestUpdateRecord(t *testing.T) {
 		math.Abs(first.RatioMax-1) > 1e-6 {
 		t.Errorf("first step is off policy: %+v", first)
 	}
+	if later := got.Updates[3]; *later.RatioMin <= 0 || *later.RatioMin >= later.RatioMax {
+		t.Errorf("ratios from %v to %v after steps", *later.RatioMin, later.RatioMax)
+	}
 	if later := got.Updates[3]; later.RatioMax <= 1 || got.Details[3].LogProbDrift == 0 {
 		t.Errorf("last step is still on policy: %+v", later)
 	}
