@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/launch"
 	"github.com/ropewalk/ropewalk/internal/transcript"
 )
 
@@ -46,7 +46,7 @@ func Path(t testing.TB, below ...string) string {
 
 // Process is a running server.
 type Process struct {
-	*bench.Server
+	*launch.Server
 	ready string
 	log   transcript.Transcript
 }
@@ -57,7 +57,7 @@ func Launch(t testing.TB, name, ready string, variables []string, command func(p
 	t.Helper()
 	p := &Process{ready: ready}
 	var err error
-	p.Server, err = bench.LaunchServer(name, variables, &p.log, command)
+	p.Server, err = launch.Start(name, variables, &p.log, command)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.Kill()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/bench/work"
+	"github.com/ropewalk/ropewalk/internal/launch"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -67,12 +67,12 @@ func llamaServer(binary string) program {
 }
 
 // start starts a server and waits until it answers.
-func (p program) start(ctx context.Context, m model) (*bench.Server, error) {
+func (p program) start(ctx context.Context, m model) (*launch.Server, error) {
 	var variables []string
 	if p.variables != nil {
 		variables = p.variables(m)
 	}
-	return bench.StartServer(ctx, p.kind, "/health", variables,
+	return launch.StartReady(ctx, p.kind, "/health", variables,
 		func(port string) []string { return p.command(m, port) })
 }
 
@@ -80,7 +80,7 @@ func (p program) start(ctx context.Context, m model) (*bench.Server, error) {
 const moment = 10 * time.Millisecond
 
 // slow slows the server to a tenth until ctx ends.
-func slow(ctx context.Context, s *bench.Server) {
+func slow(ctx context.Context, s *launch.Server) {
 	for ctx.Err() == nil {
 		s.Signal(syscall.SIGSTOP)
 		time.Sleep(9 * moment)

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/launch"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/servers"
@@ -93,7 +93,7 @@ func rollOut(ctx context.Context, p program, m model, work []episode, static, fa
 	var slowing sync.WaitGroup
 	defer slowing.Wait()
 	defer end()
-	var fleet []*bench.Server
+	var fleet []*launch.Server
 	defer func() {
 		for _, s := range fleet {
 			s.Kill()
@@ -116,9 +116,9 @@ func rollOut(ctx context.Context, p program, m model, work []episode, static, fa
 			slowing.Go(func() { slow(ctx, fleet[1]) })
 		}
 	}
-	groups := [][]*bench.Server{fleet}
+	groups := [][]*launch.Server{fleet}
 	if static {
-		groups = [][]*bench.Server{fleet[:1], fleet[1:2], fleet[2:]}
+		groups = [][]*launch.Server{fleet[:1], fleet[1:2], fleet[2:]}
 	}
 	var samplers []*servers.Sampler
 	for _, group := range groups {
@@ -142,7 +142,7 @@ func rollOut(ctx context.Context, p program, m model, work []episode, static, fa
 }
 
 // connect opens a sampler of servers with the policy.
-func connect(ctx context.Context, kind string, group []*bench.Server, folder string) (*servers.Sampler, error) {
+func connect(ctx context.Context, kind string, group []*launch.Server, folder string) (*servers.Sampler, error) {
 	var list []servers.Server
 	for _, s := range group {
 		list = append(list, servers.Server{Kind: kind, URL: s.URL, Parallel: atOnce, Attempts: 3, StreamFrom: 32})

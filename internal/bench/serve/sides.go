@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/bench/work"
+	"github.com/ropewalk/ropewalk/internal/launch"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -87,7 +87,7 @@ func (c *contest) stop() {
 // server starts a server and adds it to the sides.
 func (c *contest) server(ctx context.Context, name string, d dialect, variables []string,
 	arguments func(port string) []string) error {
-	s, err := bench.StartServer(ctx, name, d.ready, variables, arguments)
+	s, err := launch.StartReady(ctx, name, d.ready, variables, arguments)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-package bench
+// Package launch starts servers of other programs on this machine, for benchmarks and tests.
+package launch
 
 import (
 	"context"
@@ -25,10 +26,9 @@ type Server struct {
 	ended chan struct{}
 }
 
-// LaunchServer starts a server on a free port of this machine. variables are added to its environment; out takes what
+// Start starts a server on a free port of this machine. variables are added to its environment; out takes what
 // it writes; command returns its command line.
-func LaunchServer(name string, variables []string, out io.Writer, command func(port string) []string) (*Server,
-	error) {
+func Start(name string, variables []string, out io.Writer, command func(port string) []string) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -55,10 +55,10 @@ func LaunchServer(name string, variables []string, out io.Writer, command func(p
 	return s, nil
 }
 
-// StartServer launches a server and waits until it answers at the path ready.
-func StartServer(ctx context.Context, name, ready string, variables []string,
+// StartReady starts a server and waits until it answers at the path ready.
+func StartReady(ctx context.Context, name, ready string, variables []string,
 	command func(port string) []string) (*Server, error) {
-	s, err := LaunchServer(name, variables, os.Stderr, command)
+	s, err := Start(name, variables, os.Stderr, command)
 	if err != nil {
 		return nil, err
 	}
