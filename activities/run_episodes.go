@@ -47,7 +47,7 @@ type shardRun struct {
 	in   api.EpisodesInput
 }
 
-// begin begins the span of the activity, which those of its stages and of its flow are below. Lines of the log that
+// begin begins the span of the activity, under which its stages and its flow have theirs. Lines of the log that
 // belong to none of these are about the rollout.
 func (s *shardRun) begin(r *runner) *trace.Span {
 	ctx := s.deps.tracer.Step(r.ctx, s.in.Run, s.in.Step, s.in.Gen)

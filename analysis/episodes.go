@@ -124,7 +124,7 @@ func (v *Visible) evaluationTables(ctx context.Context, step int) (t stepTables,
 	return t, err
 }
 
-// episodes joins the rows by trajectory, in canonical order, those of skipped shards too.
+// episodes joins the rows by trajectory, in canonical order, also of skipped shards.
 func (t stepTables) episodes() []Episode {
 	at := map[string]*Episode{}
 	for _, r := range t.trajectories {

@@ -30,7 +30,7 @@ var (
 	callColumns   = []string{"trajectory_id", "turn", "call", "status"}
 )
 
-// Outcomes returns every trajectory of a finished step, those of skipped shards too, in canonical order.
+// Outcomes returns every trajectory of a finished step, also of skipped shards, in canonical order.
 func (v *Visible) Outcomes(ctx context.Context, step int) ([]Outcome, error) {
 	var t stepTables
 	l := v.loader(ctx, step)

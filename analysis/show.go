@@ -164,7 +164,7 @@ func (r *Record) Generations(ctx context.Context, run string, step int) ([]Gener
 type EvaluationView struct {
 	Run              string
 	Step             int // NoStep for the policy before the first step
-	Recorded, Solved int // episodes, those of greedy passes included
+	Recorded, Solved int // episodes, greedy passes included
 	Episodes         []Episode
 	layout           Layout
 }

@@ -35,7 +35,7 @@ func (v *Visible) TokenRows(ctx context.Context, step int) ([]TokenRow, error) {
 		return nil, err
 	}
 	for i := range t.outputs {
-		t.outputs[i].Entropies = nil // those of the policy that wrote the tokens are wanted
+		t.outputs[i].Entropies = nil // they are not of the policy that wrote the tokens
 	}
 	apart := map[string]bool{}
 	for _, b := range t.branches {

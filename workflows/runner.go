@@ -58,7 +58,7 @@ type runner struct {
 	home  *home
 	times *timings
 	quiet bool // the stages that run are not shown: several shards are at different ones
-	// prefix begins the notes of the activities, where the workflow has those of several steps.
+	// prefix begins the notes of the activities, where one workflow has the activities of several steps.
 	prefix string
 }
 

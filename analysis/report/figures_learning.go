@@ -195,7 +195,7 @@ var coldStart = figure{
 // colors is the number of series colours in the page's style.
 const colors = 8
 
-// sortNumbers sorts texts, and those of numbers by their values.
+// sortNumbers sorts texts; texts of numbers by their values.
 func sortNumbers(texts []string) {
 	slices.SortFunc(texts, func(a, b string) int {
 		x, notX := strconv.Atoi(a)

@@ -69,7 +69,7 @@ select step, quantile_cont(ms, 0.5) as p50, quantile_cont(ms, 0.9) as p90, quant
 from calls group by step order by step`},
 }
 
-// heldOutQuestions are those of the figures about kinds of held-out tasks and about what is measured next to success.
+// heldOutQuestions are asked by the figures about kinds of held-out tasks and about what is measured next to success.
 var heldOutQuestions = []Question{
 	{"evaluation_kinds", `select count(task_type) + count(score) + count(exact_match) as n
 from evaluations where run = RUN and not greedy`},

@@ -1,6 +1,6 @@
 package report
 
-// diagnosticQuestions are those of the figures about groups, tools, worlds and updates. A line of a figure is a column
+// diagnosticQuestions are asked by the figures about groups, tools, worlds and updates. A line of a figure is a column
 // of its question.
 var diagnosticQuestions = []Question{
 	{"group_rewards", `with g as (

@@ -61,7 +61,7 @@ func told(t *testing.T, f Figure, texts ...string) {
 	}
 }
 
-// Worked by hand. Deviations are those of samples: of 1, 0, 0 √(1/3), and of the kept 1, 0 √(1/2).
+// Worked by hand. Deviations are of samples: √(1/3) for 1, 0, 0, and √(1/2) for the kept 1, 0.
 func TestFiguresOfGroups(t *testing.T) {
 	d := diagnosedAnswers(t)
 	told(t, drawn(d, groupSpread), "mean: 0.667", "maximum: 1", "deviation: 0.289", "deviation among kept: 0.707",

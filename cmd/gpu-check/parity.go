@@ -26,7 +26,7 @@ var paritySize = size{shape: checkpoint.Shape{
 	NormEps: 1e-6, Pad: -1,
 }}
 
-// parity compares outputs and gradients of the engine in float32 with those of the CPU engine on one model.
+// parity compares the engine in float32 with the CPU engine: outputs and gradients of one model.
 func parity(ctx context.Context, l *lab, r *bench.Report) error {
 	dir := filepath.Join(l.dir, "parity")
 	defer os.RemoveAll(dir)

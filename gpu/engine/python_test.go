@@ -10,7 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
-// modules are those of the engine's own tests that need no second process; the long form runs them all.
+// modules are the engine's own tests that need no second process; the long form runs them all.
 var modules = []string{"test_calls", "test_folders", "test_generate", "test_head", "test_kept", "test_transformers",
 	"test_wire"}
 

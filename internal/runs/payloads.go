@@ -23,7 +23,7 @@ func maxPayload(ctx context.Context, c client.Client, run string) (most int, err
 	return most, nil
 }
 
-// walkPayloads reads one history and those of its children. It returns the execution before, since a run's latest
+// walkPayloads reads one history and its children's. It returns the execution before, since a run's latest
 // execution is read first.
 func walkPayloads(ctx context.Context, c client.Client, id, execution string, most *int, children bool,
 ) (before string, err error) {

@@ -58,7 +58,7 @@ func WorkerRuns() (bool, error) {
 	return s.Server > 0, err
 }
 
-// with adds to addresses those of local servers that b has, with their keys.
+// with adds to addresses what b has of local servers, with their keys.
 func (l layout) with(a, b Addresses) (Addresses, error) {
 	if b.UI != "" {
 		a.Temporal, a.Namespace, a.UI, a.Logs = b.Temporal, b.Namespace, b.UI, b.Logs

@@ -82,7 +82,7 @@ func (s *s3Server) probe(ctx context.Context, p *process) error {
 
 func (s *s3Server) url() string { return "http://" + s.port.address() }
 
-// credentials are those of the local S3 server. They are made once per root folder.
+// credentials are the keys of the local S3 server. They are made once per root folder.
 type credentials struct {
 	AccessKey string `json:"access_key"`
 	SecretKey string `json:"secret_key"`

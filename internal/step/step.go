@@ -147,7 +147,7 @@ func sample(r Runner, in *In, out *Sampled) error {
 	}
 }
 
-// prompts returns the prompts of a round. Those of a step without rounds follow from the recipe and the seed, so that a
+// prompts returns the prompts of a round. In a step without rounds they follow from the recipe and the seed, so that a
 // later generation of the step has the same.
 func (in *In) prompts(r Runner, round int) (schema.Ref, error) {
 	if in.Prompts != nil {

@@ -85,7 +85,7 @@ func (w *worker[T]) attend(l *layerActs[T], c *chunk, k []T) {
 	}
 }
 
-// joinStem returns the keys and the values of leaf i behind those of its stem, [tokens][K] each, in scratch.
+// joinStem returns the keys and the values of leaf i behind its stem's, [tokens][K] each, in scratch.
 func (w *worker[T]) joinStem(l *layerActs[T], c *chunk, i int, k []T) (keys, values []T) {
 	d := w.m.dims()
 	n := c.offset(i) + c.start[i+1] - c.start[i]

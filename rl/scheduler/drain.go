@@ -4,7 +4,7 @@ package scheduler
 func (at *engine) draining(c *Core) bool { return at.loading || at.Version != c.target }
 
 // continues reports whether an engine continues an episode that it has begun, or could begin one: while it drains
-// whole episodes, it continues those of its version.
+// whole episodes, it continues the episodes of its version.
 func (c *Core) continues(at *engine, e *episode) bool {
 	switch {
 	case !at.up || at.loading:

@@ -181,7 +181,7 @@ func report(r *bench.Report, all []measured, trips history.RoundTrips) {
 		bench.Of("ratio", trips.Ratio()).AtMost(history.MostStage))
 }
 
-// medians are those of one mode: of all steps for a rollout, of all runs for the rest. The events are those of the step
+// medians are of one mode: of all steps for a rollout, of all runs for the rest. The events are those of the step
 // with the most for each that it may have.
 func medians(mode string, all []measured) []bench.Figure {
 	var seconds, processor, ratio, rate, orchestration, rl []float64
