@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -11,24 +12,26 @@ const (
 	samplePeriod = 500 * time.Millisecond // between samples of memory
 )
 
-// keep watches the servers that the lease uses until the context ends or one of them is lost. Measuring the memory of a
-// large process takes milliseconds: the pause grows with the cost, so that it stays below 2% of a core.
+// keep watches the servers that the lease uses, each by itself, until the context ends: the worker comes back only when
+// its servers have. Measuring the memory of a large process takes milliseconds: the pause grows with the cost, so that
+// it stays below 2% of a core.
 func (l *Lease) keep(ctx context.Context) {
 	defer close(l.kept)
-	for next := time.Now(); sleep(ctx, lookPeriod); {
-		if l.Err() == nil {
-			l.check(ctx)
-		}
-		if began := time.Now(); began.After(next) {
-			l.sample()
-			next = began.Add(max(samplePeriod, 50*time.Since(began)))
-		}
+	var watched sync.WaitGroup
+	defer watched.Wait()
+	for _, u := range l.uses {
+		watched.Go(func() { l.watch(ctx, u) })
+	}
+	for pause := samplePeriod; sleep(ctx, pause); {
+		began := time.Now()
+		l.sample()
+		pause = max(samplePeriod, 50*time.Since(began))
 	}
 }
 
-// check shows what the supervisors have said since the last check. If one has died, it joins the next one.
-func (l *Lease) check(ctx context.Context) {
-	for _, u := range l.uses {
+// watch shows what a server's supervisors say until a server is lost. If one has died, it joins the next one.
+func (l *Lease) watch(ctx context.Context, u *use) {
+	for sleep(ctx, lookPeriod) && l.Err() == nil {
 		alive, s, err := l.look(u)
 		switch {
 		case err != nil:
@@ -39,18 +42,17 @@ func (l *Lease) check(ctx context.Context) {
 		}
 		if err != nil {
 			l.lose(ctx, err)
-			return
 		}
 	}
 }
 
-// lose notes why the lease is lost, unless it has been closed.
+// lose notes why the lease is lost, unless it has been closed. The first reason counts.
 func (l *Lease) lose(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if ctx.Err() != nil || l.err != nil {
+		return
+	}
 	l.err = fmt.Errorf("%w: %w", ErrLost, err)
 	close(l.lost)
 }

@@ -117,3 +117,28 @@ func TestKilledWhileItStarts(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.Empty(t, current(t, root).supervisors)
 }
+
+// While a command waits for the next worker, which needs the servers, it joins their next supervisors.
+func TestTakeOversSideBySide(t *testing.T) {
+	needServers(t)
+	root := t.TempDir()
+	l, progress := join(t, root, func(*Options) {})
+	start, err := takeLock(t.Context(), layout{root}.starting(workerName), owned) // no worker starts meanwhile
+	require.NoError(t, err)
+	was := current(t, root)
+	require.NoError(t, syscall.Kill(was.supervisors[workerName], syscall.SIGKILL))
+	eventually(t, "the command waits for the next worker", func() bool {
+		return strings.Contains(progress.text(), "supervisor of the worker has died: joining the next one")
+	})
+	require.NoError(t, syscall.Kill(was.supervisors[s3Name], syscall.SIGKILL))
+	eventually(t, "another supervisor has S3", func() bool {
+		now, err := layout{root}.running(s3Name)
+		return err == nil && now.PID != was.supervisors[s3Name] && now.Healthy
+	})
+	require.NoError(t, start.close())
+	eventually(t, "another supervisor has the worker", func() bool {
+		now, err := layout{root}.running(workerName)
+		return err == nil && now.PID != was.supervisors[workerName] && now.Healthy
+	})
+	require.NoError(t, l.Err())
+}
