@@ -90,9 +90,10 @@ func (a CommitStages) rolledOut(ctx context.Context, rewards []schema.Ref) ([]ap
 			out[n].Parts = append(out[n].Parts, ref)
 		}
 	}
+	order := stages.Sharded()
 	slices.SortStableFunc(out, func(x, y api.StageParts) int {
 		return cmp.Or(cmp.Compare(inStep(x), inStep(y)), cmp.Compare(x.Turn, y.Turn),
-			cmp.Compare(slices.Index(shardStages, x.Stage), slices.Index(shardStages, y.Stage)))
+			cmp.Compare(slices.Index(order, x.Stage), slices.Index(order, y.Stage)))
 	})
 	return out, nil
 }
@@ -102,9 +103,6 @@ type stagePlace struct {
 	stage string
 	turn  int
 }
-
-// shardStages are the sharded stages up to the rewards, in order.
-var shardStages = stages.Sharded()
 
 // inStep sorts stages that have turns before those that have none.
 func inStep(s api.StageParts) int {

@@ -114,17 +114,8 @@ func (r *runner) limit(name string) time.Duration {
 	if seconds := r.timeouts[name]; seconds > 0 {
 		return time.Duration(seconds * float64(time.Second))
 	}
-	return limits[name]
+	return stages.ActivityOf(name).Limit
 }
-
-// limits are the declared time limits of activities.
-var limits = func() map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for _, a := range stages.Activities() {
-		out[a.Name] = a.Limit
-	}
-	return out
-}()
 
 // failed says in an error's details which stage of an activity failed.
 func failed(c step.Call, err error) error {

@@ -8,10 +8,10 @@ func Audit[R Row](rows []R) error {
 	table := TableOf[R]()
 	for i := range rows {
 		if err := rows[i].Validate(); err != nil {
-			return fmt.Errorf("table %s row %d (%s): %w", table, i, rows[i].position(), err)
+			return fmt.Errorf("table %s row %d (%s): %w", table, i, rows[i].Position(), err)
 		}
 	}
-	return checkOrder(table, len(rows), func(i int) position { return rows[i].position() })
+	return checkOrder(table, len(rows), func(i int) Position { return rows[i].Position() })
 }
 
 // AuditBatch is Audit for the training batch.
@@ -20,10 +20,10 @@ func AuditBatch(rows []BatchRow) error { return auditBatch(Batch, rows) }
 func auditBatch(table Table, rows []BatchRow) error {
 	for i := range rows {
 		if err := rows[i].Validate(); err != nil {
-			return fmt.Errorf("table %s row %d (%s): %w", table, i, rows[i].position(), err)
+			return fmt.Errorf("table %s row %d (%s): %w", table, i, rows[i].Position(), err)
 		}
 	}
-	return checkOrder(table, len(rows), func(i int) position { return rows[i].position() })
+	return checkOrder(table, len(rows), func(i int) Position { return rows[i].Position() })
 }
 
 // AuditShard decodes a shard and checks its table, its row count and every row. A shard of

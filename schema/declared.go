@@ -2,6 +2,7 @@ package schema
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 )
 
@@ -32,7 +33,7 @@ func rowsInFile[R Row, F any](table Table, since int, doc string) *rowsOf[R, F] 
 }
 
 // tables declares every table of rows, in the order of the specification. A table is its constant, its row type
-// (rows.go) with its name in Row, and an entry here: the minor version that added the table, and what it is for.
+// (rows.go) and an entry here: the minor version that added the table, and what it is for.
 var tables = []interface{ about() *described }{
 	rows[PromptRow](Prompts, 1, "the prompts of a step, one row each"),
 	rowsInFile[TurnRow, turn[*float32]](Turns, 1, "the turns of a step's trajectories, with their tokens. The turn "+
@@ -85,4 +86,12 @@ var tables = []interface{ about() *described }{
 	rows[TaskAnswerRow](TaskAnswers, 8, "the answers of a given model to training tasks, one row each, where the "+
 		"recipe filters the tasks by their difficulty"),
 	rows[TimingRow](Timings, 1, "measured times. No stage reads them"),
+}
+
+// Declare adds a table with rows of type R to the record's until undo is called. A program declares its tables before
+// anything reads or writes the record.
+func Declare[R Row](table Table, since int, doc string) (undo func()) {
+	before := tables
+	tables = append(slices.Clip(tables), rows[R](table, since, doc))
+	return func() { tables = before }
 }

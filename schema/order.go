@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// position is a row's place in its table's canonical order: texts first, then numbers.
-type position struct {
+// Position is a row's place in its table's canonical order: texts first, then numbers.
+type Position struct {
 	texts   [3]string
 	numbers [5]int64
 }
 
-func (p position) compare(q position) int {
+func (p Position) compare(q Position) int {
 	for i := range p.texts {
 		if c := strings.Compare(p.texts[i], q.texts[i]); c != 0 {
 			return c
@@ -22,62 +22,86 @@ func (p position) compare(q position) int {
 	return slices.Compare(p.numbers[:], q.numbers[:])
 }
 
-func trajectoryPosition(group, trajectory string, numbers ...int32) position {
-	p := position{texts: [3]string{group, trajectory}}
+// InTrajectory is the place of a row of a trajectory, or of a group if that is "".
+func InTrajectory(group, trajectory string, numbers ...int32) Position {
+	p := Position{texts: [3]string{group, trajectory}}
 	for i, n := range numbers {
 		p.numbers[i] = int64(n)
 	}
 	return p
 }
 
-func (r PromptRow) position() position     { return trajectoryPosition(r.GroupID, "") }
-func (r TurnRow) position() position       { return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn) }
-func (r TrajectoryRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
-func (r GradingRow) position() position    { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
-func (r RewardRow) position() position     { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
-func (r SelectionRow) position() position  { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
-func (r TokenOutputsRow) position() position {
-	return trajectoryPosition(r.GroupID, r.TrajectoryID)
-}
-func (r ReplayRow) position() position   { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
-func (r BaselineRow) position() position { return trajectoryPosition(r.GroupID, "") }
+// Position implements Row.
+func (r PromptRow) Position() Position { return InTrajectory(r.GroupID, "") }
 
-// position puts a whole trajectory where its first turn would be.
-func (r BatchRow) position() position {
+// Position implements Row.
+func (r TurnRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID, r.Turn) }
+
+// Position implements Row.
+func (r TrajectoryRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }
+
+// Position implements Row.
+func (r GradingRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }
+
+// Position implements Row.
+func (r RewardRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }
+
+// Position implements Row.
+func (r SelectionRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }
+
+// Position implements Row.
+func (r TokenOutputsRow) Position() Position {
+	return InTrajectory(r.GroupID, r.TrajectoryID)
+}
+
+// Position implements Row.
+func (r ReplayRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }
+
+// Position implements Row.
+func (r BaselineRow) Position() Position { return InTrajectory(r.GroupID, "") }
+
+// Position puts a whole trajectory where its first turn would be.
+func (r BatchRow) Position() Position {
 	turn := int32(0)
 	if r.Turn != nil {
 		turn = *r.Turn
 	}
-	return trajectoryPosition(r.GroupID, r.TrajectoryID, turn)
+	return InTrajectory(r.GroupID, r.TrajectoryID, turn)
 }
 
-func (r ToolCallRow) position() position {
-	return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn, r.Call)
+// Position implements Row.
+func (r ToolCallRow) Position() Position {
+	return InTrajectory(r.GroupID, r.TrajectoryID, r.Turn, r.Call)
 }
 
-func (r TransitionRow) position() position {
-	return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn)
+// Position implements Row.
+func (r TransitionRow) Position() Position {
+	return InTrajectory(r.GroupID, r.TrajectoryID, r.Turn)
 }
 
-func (r UpdateRow) position() position {
-	return position{numbers: [5]int64{r.OptimizerStep, int64(r.Minibatch)}}
+// Position implements Row.
+func (r UpdateRow) Position() Position {
+	return Position{numbers: [5]int64{r.OptimizerStep, int64(r.Minibatch)}}
 }
 
-func (r EvaluationRow) position() position {
+// Position implements Row.
+func (r EvaluationRow) Position() Position {
 	greedy := int64(0)
 	if r.Greedy {
 		greedy = 1
 	}
-	return position{texts: [3]string{r.Tag, r.ProblemID}, numbers: [5]int64{greedy, int64(r.Sample)}}
+	return Position{texts: [3]string{r.Tag, r.ProblemID}, numbers: [5]int64{greedy, int64(r.Sample)}}
 }
 
-func (r EvaluationDebateRow) position() position {
-	return position{texts: [3]string{r.GroupID},
+// Position implements Row.
+func (r EvaluationDebateRow) Position() Position {
+	return Position{texts: [3]string{r.GroupID},
 		numbers: [5]int64{int64(r.Sample), int64(r.Turn), int64(r.Round), int64(r.Agent)}}
 }
 
-func (r TimingRow) position() position {
-	return position{
+// Position implements Row.
+func (r TimingRow) Position() Position {
+	return Position{
 		texts:   [3]string{r.Stage, r.Kind, r.TrajectoryID},
 		numbers: [5]int64{int64(r.Shard), int64(r.Turn), int64(r.Call), int64(r.Attempt), r.StartMicros},
 	}
@@ -98,17 +122,17 @@ func (t Table) repeats() bool { return t == Timings }
 //	evaluation_debates                         group, sample, turn, round, agent
 //	timings                                    stage, kind, trajectory, shard, turn, call, attempt, start
 func Sort[R Row](rows []R) {
-	slices.SortStableFunc(rows, func(a, b R) int { return a.position().compare(b.position()) })
+	slices.SortStableFunc(rows, func(a, b R) int { return a.Position().compare(b.Position()) })
 }
 
 // SortBatch puts batch rows into canonical order (group, trajectory, turn), in place.
 func SortBatch(rows []BatchRow) {
-	slices.SortStableFunc(rows, func(a, b BatchRow) int { return a.position().compare(b.position()) })
+	slices.SortStableFunc(rows, func(a, b BatchRow) int { return a.Position().compare(b.Position()) })
 }
 
 // checkOrder returns an error naming the first of n rows that is out of order or repeated.
-func checkOrder(t Table, n int, at func(int) position) error {
-	var p, q position
+func checkOrder(t Table, n int, at func(int) Position) error {
+	var p, q Position
 	for i := range n {
 		p, q = q, at(i)
 		if i == 0 {
@@ -125,7 +149,8 @@ func checkOrder(t Table, n int, at func(int) position) error {
 	return nil
 }
 
-func (p position) String() string {
+// String says where the row is: group, trajectory, numbers.
+func (p Position) String() string {
 	var parts []string
 	for _, s := range p.texts {
 		if s != "" {

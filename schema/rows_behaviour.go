@@ -32,4 +32,5 @@ func (r BehaviourRow) Validate() error {
 	return c.err
 }
 
-func (r BehaviourRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+// Position implements Row.
+func (r BehaviourRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }

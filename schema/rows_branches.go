@@ -55,7 +55,8 @@ func (r BranchRow) Validate() error {
 	return c.err
 }
 
-func (r BranchRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn) }
+// Position implements Row.
+func (r BranchRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID, r.Turn) }
 
 // OfTurn is a row that belongs to a turn: a TurnRow, a ToolCallRow or a TransitionRow.
 type OfTurn[R any] interface {

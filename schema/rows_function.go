@@ -28,4 +28,5 @@ func (r FunctionScoreRow) Validate() error {
 	return c.err
 }
 
-func (r FunctionScoreRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+// Position implements Row.
+func (r FunctionScoreRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }

@@ -54,6 +54,8 @@ func (r JudgementRow) Validate() error {
 // Validate implements Row.
 func (r EvaluationJudgementRow) Validate() error { return JudgementRow(r).Validate() }
 
-func (r JudgementRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+// Position implements Row.
+func (r JudgementRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }
 
-func (r EvaluationJudgementRow) position() position { return JudgementRow(r).position() }
+// Position implements Row.
+func (r EvaluationJudgementRow) Position() Position { return JudgementRow(r).Position() }

@@ -5,29 +5,35 @@ package schema
 // Validate implements Row.
 func (r ImportedRow) Validate() error { return TrajectoryRow(r).Validate() }
 
-func (r ImportedRow) position() position { return TrajectoryRow(r).position() }
+// Position implements Row.
+func (r ImportedRow) Position() Position { return TrajectoryRow(r).Position() }
 
 // Validate implements Row.
 func (r EvaluationPromptRow) Validate() error { return PromptRow(r).Validate() }
 
-func (r EvaluationPromptRow) position() position { return PromptRow(r).position() }
+// Position implements Row.
+func (r EvaluationPromptRow) Position() Position { return PromptRow(r).Position() }
 
 // Validate implements Row.
 func (r EvaluationTurnRow) Validate() error { return TurnRow(r).Validate() }
 
-func (r EvaluationTurnRow) position() position { return TurnRow(r).position() }
+// Position implements Row.
+func (r EvaluationTurnRow) Position() Position { return TurnRow(r).Position() }
 
 // Validate implements Row.
 func (r EvaluationCallRow) Validate() error { return ToolCallRow(r).Validate() }
 
-func (r EvaluationCallRow) position() position { return ToolCallRow(r).position() }
+// Position implements Row.
+func (r EvaluationCallRow) Position() Position { return ToolCallRow(r).Position() }
 
 // Validate implements Row.
 func (r EvaluationTransitionRow) Validate() error { return TransitionRow(r).Validate() }
 
-func (r EvaluationTransitionRow) position() position { return TransitionRow(r).position() }
+// Position implements Row.
+func (r EvaluationTransitionRow) Position() Position { return TransitionRow(r).Position() }
 
 // Validate implements Row.
 func (r EvaluationTrajectoryRow) Validate() error { return TrajectoryRow(r).Validate() }
 
-func (r EvaluationTrajectoryRow) position() position { return TrajectoryRow(r).position() }
+// Position implements Row.
+func (r EvaluationTrajectoryRow) Position() Position { return TrajectoryRow(r).Position() }

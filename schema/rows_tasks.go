@@ -77,8 +77,10 @@ func (r TaskAnswerRow) Validate() error {
 	return c.err
 }
 
-func (r TaskAnswerRow) position() position {
-	return position{numbers: [5]int64{int64(r.Place), int64(r.Sample)}}
+// Position implements Row.
+func (r TaskAnswerRow) Position() Position {
+	return Position{numbers: [5]int64{int64(r.Place), int64(r.Sample)}}
 }
 
-func (r TaskRow) position() position { return position{numbers: [5]int64{int64(r.Place)}} }
+// Position implements Row.
+func (r TaskRow) Position() Position { return Position{numbers: [5]int64{int64(r.Place)}} }

@@ -139,17 +139,12 @@ const (
 	metaVersion = "ropewalk.schema_version"
 )
 
-// Row is any row type of a Parquet table.
+// Row is a row of a Parquet table. The table's entry in tables names the type.
 type Row interface {
-	PromptRow | TurnRow | ToolCallRow | TransitionRow | TrajectoryRow | GradingRow | RewardRow | SelectionRow |
-		TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow | TaskRow | TaskAnswerRow |
-		ImportedRow | EvaluationPromptRow | EvaluationTurnRow | EvaluationCallRow | EvaluationTransitionRow |
-		EvaluationTrajectoryRow | JudgementRow | EvaluationJudgementRow | EvaluationDebateRow |
-		FunctionScoreRow | BranchRow | BehaviourRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
-
-	position() position
+	// Position is the row's place in the table.
+	Position() Position
 }
 
 // TableOf returns the table of a row type.

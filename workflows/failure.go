@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // refuse sets the search attribute FailureKind for a refused input and returns the error unchanged.
@@ -109,7 +110,7 @@ func failures(err error, stage string) []StageFailure {
 func failedPart(err error) (api.FailedPart, bool) {
 	var part api.FailedPart
 	var app *temporal.ApplicationError
-	if !activitiesByName[activityOf(err)].Joint || !errors.As(err, &app) || !app.HasDetails() {
+	if !stages.ActivityOf(activityOf(err)).Joint || !errors.As(err, &app) || !app.HasDetails() {
 		return part, false
 	}
 	return part, app.Details(&part) == nil && part.Stage != ""

@@ -58,23 +58,13 @@ var retryTransient = &temporal.RetryPolicy{
 	NonRetryableErrorTypes: []string{api.FailBadInput, api.FailCorrupt, api.FailRefused, api.FailNonFinite},
 }
 
-// activitiesByName holds the declared activities. ScheduleToStart has no limit: if a worker is away for an hour, the
-// run waits and does not fail.
-var activitiesByName = func() map[string]stages.Activity {
-	out := map[string]stages.Activity{}
-	for _, a := range stages.Activities() {
-		out[a.Name] = a
-	}
-	return out
-}()
-
 // retries holds the retry policies of the classes that activities declare.
 var retries = map[stages.Retry]*temporal.RetryPolicy{stages.Transient: retryTransient, stages.WhileWanted: retryRanks}
 
 // LongestStage is how long an attempt of a stage may take from its first put to its commit, unless a person has set
 // another limit (`unpark --timeout`).
 func LongestStage() (longest time.Duration) {
-	for _, a := range activitiesByName {
+	for _, a := range stages.Activities() {
 		limit := a.Limit
 		if a.Queue == stages.Rollout || a.Queue == stages.GPU { // they may run at home
 			limit += waitAtHome
@@ -118,9 +108,10 @@ func startAt(ctx workflow.Context, host, name, summary string, input any) workfl
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), name, input)
 }
 
-// options returns the options that an activity declares.
+// options returns the options that an activity declares. ScheduleToStart has no limit: if a worker is away for an hour,
+// the run waits and does not fail.
 func options(ctx workflow.Context, name, summary string) workflow.ActivityOptions {
-	a := activitiesByName[name]
+	a := stages.ActivityOf(name)
 	if limit := timeoutsOf(ctx)[name]; limit > 0 {
 		a.Limit = time.Duration(limit * float64(time.Second))
 	}

@@ -84,7 +84,7 @@ func (r *runner) activity(at step.At, name, note string, in, out any) (err error
 	}
 	note = r.prefix + note
 	tools := name == api.ExecuteToolCalls && r.plan.Summaries // which use the models
-	switch queue := activitiesByName[name].Queue; {
+	switch queue := stages.ActivityOf(name).Queue; {
 	case queue == stages.GPU:
 		if err := r.home.open.Acquire(r.ctx, 1); err != nil {
 			return err

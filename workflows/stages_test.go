@@ -53,7 +53,7 @@ func TestTheLongestStageIsDeclared(t *testing.T) {
 		}
 		require.LessOrEqual(t, a.Limit, LongestStage(), a.Name)
 	}
-	require.Equal(t, []bool{true, true, true, false}, []bool{activitiesByName[api.RunEpisodes].Joint,
-		activitiesByName[api.MakeBatch].Joint, activitiesByName[api.UpdateAndPublish].Joint,
-		activitiesByName[api.UpdatePolicy].Joint})
+	require.Equal(t, []bool{true, true, true, false}, []bool{stages.ActivityOf(api.RunEpisodes).Joint,
+		stages.ActivityOf(api.MakeBatch).Joint, stages.ActivityOf(api.UpdateAndPublish).Joint,
+		stages.ActivityOf(api.UpdatePolicy).Joint})
 }

@@ -202,6 +202,15 @@ func Activities() []Activity {
 	return append(out, apart...)
 }
 
+// ActivityOf returns the declaration of an activity; the zero Activity if there is none.
+func ActivityOf(name string) Activity {
+	activities := Activities()
+	if i := slices.IndexFunc(activities, func(a Activity) bool { return a.Name == name }); i >= 0 {
+		return activities[i]
+	}
+	return Activity{}
+}
+
 // Maker returns the stage of a step's head that holds a table's rows; "" for tables that heads do not name. Of two
 // stages that write a table the later one makes it: reward lists the trajectories that it excludes in the selection,
 // and resample's selection has them too.

@@ -232,7 +232,7 @@ type Batch struct {
 	Buffered  Buffered   `json:"buffered"`
 }
 
-// Of returns the result of one of the stages.
+// Of returns the result of one of the stages. That of a stage without figures is not kept.
 func (b *Batch) Of(stage string) Result {
 	switch stage {
 	case stages.Commit:
@@ -241,9 +241,10 @@ func (b *Batch) Of(stage string) Result {
 		return &b.Resampled
 	case schema.StageAdvantage:
 		return &b.Batch
-	default: // schema.StageBuffer
+	case schema.StageBuffer:
 		return &b.Buffered
 	}
+	return &Done{}
 }
 
 // Merge takes the results of the stages that another batch has made.
