@@ -93,7 +93,7 @@ func TestABrokenStackLosesNothing(t *testing.T) {
 			return now.Supervisors[name] != was.Supervisors[name] && now.Parts[name] > 0
 		}, "the next supervisor to have %s", title)
 	}
-	require.Equal(t, was.Addresses, h.state(t).Addresses)
+	eventually(t, func() bool { return h.state(t).Addresses == was.Addresses }, "the servers to be where they were")
 	h.interrupt(t, run, "ropewalk resume "+name)
 
 	db := filepath.Join(h.dir, "temporal.db")
