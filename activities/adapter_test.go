@@ -64,16 +64,14 @@ func files(c schema.Checkpoint) map[string]schema.CheckpointFile {
 	return out
 }
 
-// UseRecord replaces the record that the stages read and commit to.
-func (d *Deps) UseRecord(record *commit.Writer) { d.Record, d.record = record, record }
-
 // TestABaseLiesOnce: the checkpoints of an adapter share the base of the warm start that they began with, and pruning
 // leaves that base.
 func TestABaseLiesOnce(t *testing.T) {
 	ctx, objects := t.Context(), mem.New()
-	record, engine := commit.New(objects), &saving{}
-	d := &Deps{records: records{Store: objects, Record: record}, resolver: newResolver(record)}
-	s, _ := enginepool.New(enginepool.Options{Record: record, Trainer: engine, Scratch: t.TempDir()}).CPU()
+	writer, engine := commit.New(objects), &saving{}
+	stored := records{Store: objects, Record: writer}
+	d := &Deps{records: stored, Recipes: newResolver(stored, nil)}
+	s, _ := enginepool.New(enginepool.Options{Record: writer, Trainer: engine, Scratch: t.TempDir()}).CPU()
 	engine.files = map[string]string{checkpoint.FileConfig: "{}", checkpoint.FileWeights: "base"}
 	before, err := s.Save(ctx, policy.RolePolicy, schema.AtWarmStart(strings.Repeat("a", 64)), 0, false, nil)
 	require.NoError(t, err)
@@ -93,11 +91,11 @@ func TestABaseLiesOnce(t *testing.T) {
 		}
 		m := schema.NewManifest(place, strings.Repeat("c", 64), strings.Repeat("d", 64))
 		m.Checkpoint = &c
-		_, ref, _, err := record.Commit(ctx, m)
+		_, ref, _, err := writer.Commit(ctx, m)
 		require.NoError(t, err)
 		head, err := schema.NewHead("run", fmt.Sprint(step), ref)
 		require.NoError(t, err)
-		_, _, _, err = record.CommitHead(ctx, head)
+		_, _, _, err = writer.CommitHead(ctx, head)
 		require.NoError(t, err)
 		saved, before = append(saved, c), c
 	}
@@ -107,7 +105,7 @@ func TestABaseLiesOnce(t *testing.T) {
 	require.Equal(t, []int{1}, pruned)
 
 	dir := t.TempDir()
-	require.NoError(t, enginepool.Fetch(ctx, record, saved[2], dir, true))
+	require.NoError(t, enginepool.Fetch(ctx, writer, saved[2], dir, true))
 	digest, err := checkpoint.Digest(dir)
 	require.NoError(t, err)
 	require.Equal(t, saved[2].Digest, digest)
@@ -121,7 +119,7 @@ func TestABaseLiesOnce(t *testing.T) {
 	require.NoError(t, objects.Delete(ctx, base))
 	m := schema.NewManifest(schema.At("run", 4, schema.StageUpdate), strings.Repeat("c", 64), strings.Repeat("d", 64))
 	m.Checkpoint = &saved[2]
-	_, _, _, err = record.Commit(ctx, m)
+	_, _, _, err = writer.Commit(ctx, m)
 	require.ErrorIs(t, err, commit.ErrDamaged)
 	require.ErrorContains(t, err, base)
 }

@@ -48,7 +48,7 @@ func (a AmendRecipe) amend(ctx context.Context, in api.AmendInput, out *api.Amen
 		if err := a.noteAmendment(ctx, in, ref); err != nil {
 			return outage(err)
 		}
-		out.Amendment, err = a.amendment(ctx, committed, ref)
+		out.Amendment, err = a.Recipes.amendment(ctx, committed, ref)
 		return outage(err)
 	case in.Settle && committed.Note[schema.NoteVoid] != "":
 		out.Void = true
@@ -61,7 +61,7 @@ func (a AmendRecipe) amend(ctx context.Context, in api.AmendInput, out *api.Amen
 // draft makes the manifest that will be committed under the amendment's number: the manifest of the changed recipe
 // or, when settling, one that changes nothing.
 func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manifest, error) {
-	before, err := a.config(ctx, in.Config)
+	before, err := a.Recipes.config(ctx, in.Config)
 	if err != nil {
 		return schema.Manifest{}, outage(err)
 	}
@@ -120,11 +120,11 @@ func (a AmendRecipe) samePolicy(ctx context.Context, before, after *recipes.Reci
 		reflect.DeepEqual(before.Tokenizer, after.Tokenizer), after.Environment.Imported():
 		return nil
 	}
-	had, err := a.tokenizerDigest(ctx, before)
+	had, err := a.Recipes.tokenizerDigest(ctx, before)
 	if err != nil {
 		return outage(err)
 	}
-	has, err := a.tokenizerDigest(ctx, after)
+	has, err := a.Recipes.tokenizerDigest(ctx, after)
 	if err == nil && has != had {
 		err = refuse(api.FailBadInput, "set: the change gives the policy another tokenizer; start another run with it")
 	}
@@ -175,7 +175,7 @@ func (r *resolver) amendments(ctx context.Context, run string) (inForce []api.Am
 	var all []api.Amendment
 	madeFrom := map[schema.Ref]schema.Ref{}
 	for ; ; next++ {
-		m, ref, found, err := r.record.Lookup(ctx, amendmentPlace(run, next))
+		m, ref, found, err := r.records.Record.Lookup(ctx, amendmentPlace(run, next))
 		if err != nil {
 			return nil, 0, err
 		}

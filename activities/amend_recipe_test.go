@@ -29,11 +29,11 @@ func TestAmendmentsFollowOneAnother(t *testing.T) {
 		From: 4, Set: []string{"steps=8"}})
 	require.NoError(t, err)
 
-	all, next, err := b.deps.amendments(t.Context(), "r")
+	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{first.Amendment, second.Amendment}, all)
 	require.Equal(t, 2, next)
-	recipe, err := b.deps.recipe(t.Context(), api.Scope{Run: "r", Step: 4, Config: second.Manifest})
+	recipe, err := b.deps.Recipes.recipe(t.Context(), api.Scope{Run: "r", Step: 4, Config: second.Manifest})
 	require.NoError(t, err)
 	require.Equal(t, 0.5, recipe.Rollout.Temperature, "the second amends the first")
 	require.Equal(t, 8, recipe.Steps)
@@ -62,7 +62,7 @@ func TestABadAmendmentLeavesTheRunAsItIs(t *testing.T) {
 	_, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
 		Set: []string{"rollout.temperature=-1"}})
 	require.ErrorContains(t, err, "rollout.temperature=-1: must be > 0")
-	all, next, err := b.deps.amendments(t.Context(), "r")
+	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
 	require.NoError(t, err)
 	require.Empty(t, all)
 	require.Zero(t, next)
@@ -93,7 +93,7 @@ func TestAStepTakenAnewHasAGenerationOfItsOwn(t *testing.T) {
 // configDigest is the digest of the step's recipe.
 func (b *stepBench) configDigest(t *testing.T) string {
 	t.Helper()
-	c, err := b.deps.config(t.Context(), b.scope.Config)
+	c, err := b.deps.Recipes.config(t.Context(), b.scope.Config)
 	require.NoError(t, err)
 	return c.digest
 }
@@ -124,7 +124,7 @@ func TestSettlingFindsAnAmendmentThatLanded(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, out.Void || out.Taken)
 	require.Equal(t, 7, out.Amendment.Plan.Steps)
-	all, next, err := b.deps.amendments(t.Context(), "r")
+	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{out.Amendment}, all)
 	require.Equal(t, 1, next)
@@ -146,7 +146,7 @@ func TestASettledNumberIsVoidForGood(t *testing.T) {
 	late, err := do(b, AmendRecipe{b.deps}.Execute, failed)
 	require.NoError(t, err)
 	require.True(t, late.Taken)
-	all, next, err := b.deps.amendments(t.Context(), "r")
+	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
 	require.NoError(t, err)
 	require.Empty(t, all)
 	require.Equal(t, 1, next)
@@ -154,7 +154,7 @@ func TestASettledNumberIsVoidForGood(t *testing.T) {
 	other := api.AmendInput{Run: "r", Config: b.scope.Config, Number: next, From: 2, Set: []string{"steps=9"}}
 	out, err := do(b, AmendRecipe{b.deps}.Execute, other)
 	require.NoError(t, err)
-	all, _, err = b.deps.amendments(t.Context(), "r")
+	all, _, err = b.deps.Recipes.amendments(t.Context(), "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{out.Amendment}, all)
 }
@@ -172,7 +172,7 @@ func TestAnAmendmentThatNoLaterOneWasMadeFromIsNotInForce(t *testing.T) {
 	amend(api.AmendInput{Config: first.Manifest, Number: 1, From: 3, Set: []string{"steps=70"}})
 	second := amend(api.AmendInput{Config: first.Manifest, Number: 2, From: 3, Set: []string{"steps=9"}})
 	third := amend(api.AmendInput{Config: second.Manifest, Number: 3, From: 4, Set: []string{"steps=10"}})
-	all, next, err := b.deps.amendments(t.Context(), "r")
+	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{first, second, third}, all)
 	require.Equal(t, 4, next)

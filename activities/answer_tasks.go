@@ -27,7 +27,7 @@ func (a AnswerTasks) Execute(ctx context.Context, e *Env, in api.AnswersInput) (
 		s.inputs = append(s.inputs, in.Model.Manifest)
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (a AnswerTasks) Execute(ctx context.Context, e *Env, in api.AnswersInput) (
 
 // candidates returns all training tasks, and the places of those that the shard answers.
 func (d *Deps) candidates(ctx context.Context, recipe *recipes.Recipe, in api.AnswersInput) ([]env.Task, []int, error) {
-	tasks, rows, err := d.taskRowsBehind(ctx, recipe, in.Run, in.Candidates)
+	tasks, rows, err := d.Recipes.taskRowsBehind(ctx, recipe, in.Run, in.Candidates)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,16 +85,16 @@ func (a AnswerTasks) answer(ctx context.Context, w *draft, in api.AnswersInput, 
 	var pool *session.Pool
 	if recipe.Sandbox.Session {
 		var err error
-		if pool, err = a.evaluationNotebooks(recipe); err != nil {
+		if pool, err = a.Execution.evaluationNotebooks(recipe); err != nil {
 			return nil, err
 		}
 		defer pool.Close()
 	}
-	box, err := a.toolbox(recipe, pool)
+	box, err := a.Execution.toolbox(recipe, pool)
 	if err != nil {
 		return nil, err
 	}
-	loop, err := a.loop(recipe, sampling{temperature: d.Temperature, truncation: recipe.Rollout.Truncation()})
+	loop, err := a.Recipes.loop(recipe, sampling{temperature: d.Temperature, truncation: recipe.Rollout.Truncation()})
 	if err != nil {
 		return nil, err
 	}

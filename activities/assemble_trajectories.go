@@ -20,7 +20,7 @@ func (a AssembleTrajectories) Execute(ctx context.Context, e *Env, in api.Assemb
 	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
 	s := spec{scope: in.Scope, stage: schema.StageAssemble, turn: -1, shard: in.Shard, inputs: inputs}
 	err := execute(ctx, a.Deps, e, s, &out, &out, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (a AssembleTrajectories) sampled(ctx context.Context, in api.AssembleInput,
 	for i, e := range leaves {
 		rows[i] = rollout.TrajectoryRow(e)
 	}
-	box, err := a.toolbox(recipe, a.Notebooks)
+	box, err := a.Execution.toolbox(recipe, a.Execution.Notebooks)
 	if err != nil {
 		return nil, err
 	}

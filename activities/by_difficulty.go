@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -19,7 +18,7 @@ type tally struct{ answers, matched int32 }
 func (a PrepareData) byDifficulty(
 	ctx context.Context, w *draft, in api.DataInput, recipe *recipes.Recipe, out *api.DataPrepared,
 ) error {
-	tasks, rows, err := a.taskRowsBehind(ctx, recipe, in.Run, in.Candidates)
+	tasks, rows, err := a.Recipes.taskRowsBehind(ctx, recipe, in.Run, in.Candidates)
 	if err != nil {
 		return err
 	}
@@ -45,7 +44,7 @@ func (a PrepareData) byDifficulty(
 		countTask(out, r.Kept, r.Reason)
 	}
 	if out.Kept == 0 {
-		world, err := a.world(recipe)
+		world, err := a.Recipes.world(recipe)
 		if err != nil {
 			return err
 		}
@@ -88,29 +87,4 @@ func (a PrepareData) tallies(ctx context.Context, w *draft, answers schema.Ref) 
 		w.progress.set(i+1, len(shards))
 	}
 	return of, nil
-}
-
-// taskRowsBehind returns the environment's training tasks and the rows that a manifest commits about them. It refuses
-// files that have changed since.
-func (d *Deps) taskRowsBehind(ctx context.Context, recipe *recipes.Recipe, run string, ref schema.Ref) ([]env.Task,
-	[]schema.TaskRow, error) {
-	rows, err := read[schema.TaskRow](ctx, d.records, ref)
-	if err != nil {
-		return nil, nil, err
-	}
-	_, list, err := d.lister(recipe)
-	if err != nil {
-		return nil, nil, err
-	}
-	tasks, err := list.Tasks(ctx, env.Train)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range rows {
-		if int(r.Place) >= len(tasks) || tasks[r.Place].ID != r.TaskID {
-			return nil, nil, refuse(api.FailBadInput, "data: task %d of the environment's files is not task %s, which "+
-				"run %s has committed: the files have changed", r.Place, r.TaskID, run)
-		}
-	}
-	return tasks, rows, nil
 }

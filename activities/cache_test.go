@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/store/faults"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -20,7 +21,7 @@ func TestEachShardIsFetchedOnce(t *testing.T) {
 		objects := faults.New(mem.New())
 		b := newBench(t, objects)
 		if cached {
-			b.deps.UseRecord(b.deps.Record.WithCache(commit.NewCache(64 << 20)))
+			activities.UseRecord(b.deps, b.deps.Record.WithCache(commit.NewCache(64<<20)))
 		}
 		result, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 
+	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -22,6 +23,7 @@ func (a CallFunction) Execute(ctx context.Context, e *Env, in api.VerdictInput) 
 func (CallFunction) stage() string                { return schema.StageFunction }
 func (CallFunction) asked(r *recipes.Recipe) bool { return r.Reward.Called() }
 func (CallFunction) problems() bool               { return true }
+func (CallFunction) missing() string              { return "" }
 
 func (a CallFunction) ask(ctx context.Context, w *draft, q *questions, out *api.Verdicts) error {
 	g, err := a.grader(ctx, w, q.recipe, q.Step, q.Trajectories)
@@ -51,10 +53,6 @@ func (a CallFunction) settle(ctx context.Context, g *grading.Grader, made schema
 		return err
 	}
 	return g.SettleResults(rows, trajectories)
-}
-
-func (a CallFunction) find(ctx context.Context, r *replayed) error {
-	return PrepareReplay(a).findResults(ctx, r)
 }
 
 // called calls the function, returns its results and notes its code. It takes over results that the shard's verifier
@@ -89,7 +87,7 @@ func (a CallFunction) called(ctx context.Context, w *draft, scope api.Scope, rec
 	for i, at := range left {
 		open[i] = arguments[at]
 	}
-	results, err := a.functions.Score(ctx, settings, open, w.progress.set)
+	results, err := a.Execution.Functions.Score(ctx, settings, open, w.progress.set)
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +96,25 @@ func (a CallFunction) called(ctx context.Context, w *draft, scope api.Scope, rec
 			grading.FillResult(&rows[left[i]], r.Score, r.Success, r.Broken)
 		}
 	}
-	files, err := a.functions.Code(ctx, settings)
+	files, err := a.Execution.Functions.Code(ctx, settings)
 	if err != nil {
 		return nil, err
 	}
 	return rows, w.noteCode(ctx, scope, schema.NoteRewardCode, files)
+}
+
+// leftToScore returns the positions of n trajectories that have no result yet. If any others have, the first of them is
+// among these again: whether the function or a trajectory is to blame for calls that break depends on whether others of
+// the shard get results.
+func leftToScore(n int, made map[int]remote.Scored) []int {
+	var left []int
+	again := len(made) > 0 && len(made) < n
+	for i := range n {
+		_, has := made[i]
+		if !has || again {
+			left = append(left, i)
+		}
+		again = again && !has
+	}
+	return left
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
+	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/overlay"
 )
 
@@ -81,7 +83,7 @@ func (d *Deps) checkStep(ctx context.Context, in api.CheckInput, p *progress) (a
 	if err != nil {
 		return out, err
 	}
-	c := &check{deps: d.over(overlay.New(d.Store)), made: made, out: &out}
+	c := &check{deps: over(overlay.New(d.Store), d.Code, d.Recipes.Tokens), made: made, out: &out}
 	for i, stage := range api.Pure() {
 		if err := c.stage(ctx, stage); err != nil {
 			return out, fmt.Errorf("step %d: %w", in.Step, err)
@@ -162,9 +164,6 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		m.ManifestKey(), len(m.Inputs))
 }
 
-// errOtherInputs: a manifest names inputs that its stage does not read.
-var errOtherInputs = errors.New("the inputs are not what the stage reads")
-
 // whole runs a pure stage without shards on the inputs that a manifest names after its recipe. It returns
 // errOtherInputs if the stage does not read these.
 func (c *check) whole(ctx context.Context, scope api.Scope, before schema.Manifest) (schema.Ref, error) {
@@ -189,7 +188,7 @@ func (c *check) whole(ctx context.Context, scope api.Scope, before schema.Manife
 			return schema.Ref{}, errOtherInputs
 		}
 	}
-	set, err := c.deps.registered()[declared.Activities[0].Name].run(ctx, &Env{}, in)
+	set, err := learnStages(c.deps)[declared.Activities[0].Name].run(ctx, &Env{}, in)
 	if err != nil {
 		return schema.Ref{}, err
 	}
@@ -203,4 +202,10 @@ func (c *check) whole(ctx context.Context, scope api.Scope, before schema.Manife
 func needed(read stages.Read) bool {
 	declared, _ := stages.Of(read.Stage)
 	return !declared.Optional() && read.Stage != schema.StageSandbox
+}
+
+// over returns the state of stages that need no engine and no sandbox, over another store.
+func over(objects store.Store, code string, tokens *tokenizer.Tokenizer) *Deps {
+	r := records{objects, commit.New(objects)}
+	return &Deps{records: r, Recipes: newResolver(r, tokens), Code: code}
 }

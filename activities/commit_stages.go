@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/internal/rescue"
-
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
@@ -28,12 +27,12 @@ func (a CommitStages) Execute(ctx context.Context, e *Env, in api.CommitInput) (
 			return err
 		}
 		sharded = slices.Concat(in.Stages, sharded)
-		for i, stage := range sharded {
-			ref, err := a.commitStage(ctx, in.Scope, stage)
+		for i, parts := range sharded {
+			ref, err := a.commitStage(ctx, in.Scope, parts)
 			if err != nil {
 				return err
 			}
-			out.Stages = append(out.Stages, api.StageRef{Stage: stage.Stage, Ref: ref})
+			out.Stages = append(out.Stages, api.StageRef{Stage: parts.Stage, Ref: ref})
 			p.set(i+1, len(sharded))
 		}
 		if len(in.Head) > 0 {
@@ -46,12 +45,12 @@ func (a CommitStages) Execute(ctx context.Context, e *Env, in api.CommitInput) (
 	return out, err
 }
 
-func (a CommitStages) commitStage(ctx context.Context, scope api.Scope, stage api.StageParts) (schema.Ref, error) {
-	m, err := a.manifest(ctx, spec{scope: scope, stage: stage.Stage, turn: stage.Turn, shard: -1})
+func (a CommitStages) commitStage(ctx context.Context, scope api.Scope, of api.StageParts) (schema.Ref, error) {
+	m, err := a.manifest(ctx, spec{scope: scope, stage: of.Stage, turn: of.Turn, shard: -1})
 	if err != nil {
 		return schema.Ref{}, err
 	}
-	m.Parts = stage.Parts
+	m.Parts = of.Parts
 	_, ref, _, err := a.Record.Commit(ctx, m)
 	return ref, err
 }

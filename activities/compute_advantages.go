@@ -21,7 +21,7 @@ func (a ComputeAdvantages) Execute(ctx context.Context, e *Env, in api.StageInpu
 		s.inputs = append(s.inputs, in.Made.All(stage)...) // it finds its other inputs itself
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}

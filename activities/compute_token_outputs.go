@@ -46,7 +46,7 @@ func (a ComputeTokenOutputs) Execute(ctx context.Context, e *Env, in api.TokenOu
 
 // begin finds the shard's kept trajectories, and the reference policy if it is needed.
 func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in api.TokenOutputsInput) (*keptTokens, error) {
-	recipe, err := a.recipe(ctx, in.Scope)
+	recipe, err := a.Recipes.recipe(ctx, in.Scope)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/choice"
-	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -68,12 +66,12 @@ func (o *oracle) Forward(_ context.Context, req policy.ForwardRequest) (policy.T
 func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.TokenOutputsInput) {
 	t.Helper()
 	b := stepOf(t, o, nil)
-	trainer, _ := b.deps.engines.CPU()
+	trainer, _ := b.deps.Engines.Pool.CPU()
 	trainer.Mark(policy.RolePolicy, b.policy.Digest, false)
 	recipe, err := recipes.Resolve("quickstart", "", append(benchRecipe, set...), nil, nil)
 	require.NoError(t, err)
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", schema.StagePrepare),
+	b.scope.Config, err = commitRecipe(t.Context(), b.deps, "f", schema.AtInit("f", schema.StagePrepare),
 		recipe, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	var selection []schema.SelectionRow
@@ -139,7 +137,7 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	reference, critic := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	warm := b.warmStart(reference)
 	// Nothing needs to be loaded.
-	trainer, _ := b.deps.engines.CPU()
+	trainer, _ := b.deps.Engines.Pool.CPU()
 	trainer.Mark(policy.RoleReference, reference, false)
 	trainer.Mark(policy.RoleCritic, critic, false)
 	in.Policy.Manifest = b.checkpointAt(schema.At("f", 7, schema.StageUpdate), b.policy.Digest, critic)
@@ -185,7 +183,7 @@ func TestTheReferenceIsLoadedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, []policy.Role{policy.RoleReference}, o.loaded)
-	trainer, _ := b.deps.engines.CPU()
+	trainer, _ := b.deps.Engines.Pool.CPU()
 	require.True(t, trainer.Holds(policy.RolePolicy, b.policy.Digest))
 }
 
@@ -224,26 +222,4 @@ func TestTokenOutputsThatCannotBe(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.True(t, errors.As(err, &app) && !app.NonRetryable(), "what may pass is tried again: %v", err)
 	require.ErrorContains(t, err, policy.ErrOutOfMemory.Error())
-}
-
-// The reference that a changed refresh_every asks for may have been pruned.
-func TestAPrunedReferenceIsRefused(t *testing.T) {
-	k := newKeeper()
-	for step := 1; step <= 4; step++ {
-		k.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
-	}
-	refreshed := &recipes.Recipe{Loss: recipes.Loss{
-		Terms: choice.Params{"reference": &loss.ReferenceSettings{RefreshEvery: 3}},
-	}}
-	_, err := k.deps.reference(t.Context(), api.Scope{Run: "run", Step: 5}, refreshed)
-	require.ErrorContains(t, err, "the reference of step 5 is the policy after step 3, whose checkpoint is pruned")
-
-	held := newKeeper()
-	held.reference = refreshed.Loss.Reference()
-	for step := 1; step <= 4; step++ {
-		held.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
-	}
-	ref, err := held.deps.reference(t.Context(), api.Scope{Run: "run", Step: 5}, refreshed)
-	require.NoError(t, err)
-	require.Equal(t, 3, ref.Step)
 }

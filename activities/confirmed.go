@@ -23,7 +23,7 @@ import (
 // confirmed refuses a new run whose recipe names programs or secrets, unless a command has asked for it.
 func (d *Deps) confirmed(ctx context.Context, run string, r *recipes.Resolved) error {
 	programs := r.Recipe.Privileged()
-	if !d.confirms || len(programs) == 0 {
+	if !d.Execution.Confirms || len(programs) == 0 {
 		return nil
 	}
 	var request schema.Request
@@ -70,7 +70,7 @@ func (d *Deps) document(ctx context.Context, key string, into any) (found bool, 
 // samePrivileges refuses a change of the programs and secrets that a run uses, unless a command has noted that it asks
 // for it: an update itself can come from anyone.
 func (d *Deps) samePrivileges(ctx context.Context, in api.AmendInput, before, after *recipes.Recipe) error {
-	if !d.confirms || slices.Equal(before.Privileged(), after.Privileged()) {
+	if !d.Execution.Confirms || slices.Equal(before.Privileged(), after.Privileged()) {
 		return nil
 	}
 	if asked, err := d.commanded(ctx, in.Run, schema.DeedRetry, in.Set); asked || err != nil {

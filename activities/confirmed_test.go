@@ -31,8 +31,8 @@ func scoringIn(t *testing.T) (settings []string, folder string) {
 func TestProgramsWaitForTheirUser(t *testing.T) {
 	b := stepOf(t, fakeEngine{}, nil)
 	scoring, folder := scoringIn(t)
-	b.deps.confirms = true
-	prepare := func(run string, set ...string) error {
+	b.deps.Execution.Confirms = true
+	prepared := func(run string, set ...string) error {
 		_, err := do(b, PrepareRun{b.deps}.Execute,
 			api.PrepareInput{Run: run, Kind: "train", Recipe: "quickstart", Overrides: set})
 		return err
@@ -41,7 +41,7 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 	require.NoError(t, err)
 	waits := func(run string) {
 		t.Helper()
-		err := prepare(run, scoring...)
+		err := prepared(run, scoring...)
 		var app *temporal.ApplicationError
 		require.ErrorAs(t, err, &app)
 		require.Equal(t, api.FailUnconfirmed, app.Type())
@@ -60,30 +60,30 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 		deed := schema.NewDeed(schema.DeedConfirm, strconv.Quote(digest), "me", "here", time.Now())
 		require.NoError(t, b.deps.noteDeed(t.Context(), run, deed, digest[:4]))
 	}
-	require.NoError(t, prepare("plain"), "a recipe without programs needs no one's word")
+	require.NoError(t, prepared("plain"), "a recipe without programs needs no one's word")
 	waits("ui")
 	request("ui", "another recipe's")
 	confirm("ui", "another recipe's")
 	confirm("other", resolved.Digest)
 	waits("ui")
 	confirm("ui", resolved.Digest)
-	require.NoError(t, prepare("ui", scoring...))
+	require.NoError(t, prepared("ui", scoring...))
 	waits("ui2")
 	request("ui2", resolved.Digest)
-	require.NoError(t, prepare("ui2", scoring...))
-	require.NoError(t, prepare("ui2", scoring...), "the run is prepared, and its request is gone")
+	require.NoError(t, prepared("ui2", scoring...))
+	require.NoError(t, prepared("ui2", scoring...), "the run is prepared, and its request is gone")
 	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "ui2", Kind: "train", Resume: true})
 	require.NoError(t, err)
 	waits("nightly-1")
 	confirm(schema.NoRun, resolved.Digest) // as for a schedule
-	require.NoError(t, prepare("nightly-1", scoring...))
+	require.NoError(t, prepared("nightly-1", scoring...))
 }
 
 // Nothing that a workflow does confirms a run, and no amendment changes its programs.
 func TestProgramsAreConfirmedByCommandsAlone(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	scoring, folder := scoringIn(t)
-	b.deps.confirms = true
+	b.deps.Execution.Confirms = true
 	_, err := do(b, NoteDeed{b.deps}.Execute, api.DeedInput{Run: "ui", Action: schema.DeedConfirm})
 	require.ErrorContains(t, err, "only commands confirm runs")
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})

@@ -15,22 +15,6 @@ import (
 // The manifest that commits a policy's checkpoint also commits the critic's: first the run's warm start, then every
 // update. So a policy's ref also leads to its critic, and the critic is carried, resumed and pruned with the policy.
 
-// firstCritic makes a critic from the warm start's policy: its weights, with a value head of zeros.
-func (a WarmStart) firstCritic(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
-	warm schema.Checkpoint) (schema.Checkpoint, error) {
-	trainer, err := w.trainer(ctx, in, recipe)
-	if err != nil {
-		return schema.Checkpoint{}, err
-	}
-	var critic schema.Checkpoint
-	return critic, trainer.Exclusive(func(policy.Trainer) (err error) {
-		if err = trainer.Load(ctx, policy.RoleCritic, warm, false); err == nil {
-			critic, err = trainer.Save(ctx, policy.RoleCritic, w.place, 0, false, nil)
-		}
-		return err
-	})
-}
-
 // updateCritic takes the critic through the update's mini-batches, the same ones in the same order. It adds the
 // critic's figures to the rows of the policy's steps. With afresh, the critic starts without its optimiser's state.
 // The caller is inside trainer.Use.

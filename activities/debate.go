@@ -17,7 +17,7 @@ import (
 // Each sample of a problem is a debate.
 func (m *measurement) debate(ctx context.Context, sampler policy.Sampler) error {
 	p := m.passes()[0]
-	loop, err := m.deps.loopWith(m.recipe, p.sampling, m.tokens)
+	loop, err := m.deps.Recipes.loopWith(m.recipe, p.sampling, m.tokens)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (a WarmStart) givenDemonstrations(ctx context.Context, in api.Scope, recipe
 
 // ofFile renders the conversations of a file.
 func (a WarmStart) ofFile(ctx context.Context, recipe *recipes.Recipe, d recipes.Demonstrations) (*given, error) {
-	data, err := dataset.ReadWhole(ctx, d.File, d.Digest, int64(d.MaxMB)<<20, a.fetch)
+	data, err := dataset.ReadWhole(ctx, d.File, d.Digest, int64(d.MaxMB)<<20, a.Recipes.fetch)
 	if err != nil {
 		return nil, fmt.Errorf("warm_start.demonstrations.file: %w", err)
 	}
@@ -51,7 +51,7 @@ func (a WarmStart) ofFile(ctx context.Context, recipe *recipes.Recipe, d recipes
 	if err != nil {
 		return nil, refuse(api.FailBadInput, "warm_start.demonstrations.file: %s: %v", d.File, err)
 	}
-	loop, err := a.loop(recipe, rolloutSampling(recipe))
+	loop, err := a.Recipes.loop(recipe, rolloutSampling(recipe))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (a WarmStart) stepDemonstrations(ctx context.Context, recipe *recipes.Recip
 		}
 		demos := demosOf(rollout.SequencesOf(turns, recipe.Whole()))
 		for _, one := range demos {
-			shape, err := a.shape(recipe)
+			shape, err := a.Recipes.shape(recipe)
 			if err != nil {
 				return err
 			}
@@ -181,15 +181,15 @@ func (a WarmStart) sameTokens(ctx context.Context, recipe *recipes.Recipe, run s
 		return refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has committed no recipe in %s", run,
 			a.Store)
 	}
-	c, err := a.config(ctx, ref)
+	c, err := a.Recipes.config(ctx, ref)
 	if err != nil {
 		return err
 	}
-	theirs, err := a.tokenizerDigest(ctx, &c.recipe)
+	theirs, err := a.Recipes.tokenizerDigest(ctx, &c.recipe)
 	if err != nil {
 		return err
 	}
-	ours, err := a.tokenizerDigest(ctx, recipe)
+	ours, err := a.Recipes.tokenizerDigest(ctx, recipe)
 	if err != nil {
 		return err
 	}

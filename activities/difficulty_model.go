@@ -27,7 +27,7 @@ func (a SelectCandidates) answerer(
 	case run != "":
 		model, out, err = a.policyOf(ctx, run, step)
 	default:
-		model, err = enginepool.StoreFolder(ctx, a.Record, d.Folder(), a.scratch, w.place)
+		model, err = enginepool.StoreFolder(ctx, a.Record, d.Folder(), a.Engines.Scratch, w.place)
 		if err != nil && ctx.Err() == nil {
 			err = refuse(api.FailBadInput, "data.difficulty.model: %s: %v", d.Folder(), err)
 		}
@@ -92,24 +92,6 @@ func (a SelectCandidates) policyOf(
 	return *m.Checkpoint, api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: step}, nil
 }
 
-// lastStep returns a run's last finished step, 0 if it has finished none.
-func (r records) lastStep(ctx context.Context, run string) (last int, err error) {
-	heads, err := r.Store.List(ctx, schema.HeadsPrefix(run))
-	if err != nil {
-		return 0, fmt.Errorf("list heads of run %s: %w", run, err)
-	}
-	for _, o := range heads {
-		_, step, err := schema.ParseHeadKey(o.Key)
-		if err != nil {
-			return 0, err
-		}
-		if n, err := strconv.Atoi(step); err == nil {
-			last = max(last, n)
-		}
-	}
-	return last, nil
-}
-
 // updateOf returns the manifest that commits a run's policy after a step.
 func (a SelectCandidates) updateOf(ctx context.Context, run string, step int) (schema.Ref, error) {
 	if step == 0 {
@@ -133,7 +115,7 @@ func (a SelectCandidates) updateOf(ctx context.Context, run string, step int) (s
 
 // readsTokens refuses a model with another tokenizer than the recipe's.
 func (a SelectCandidates) readsTokens(recipe *recipes.Recipe, model schema.Checkpoint) error {
-	tokens, err := a.tokenizer(recipe)
+	tokens, err := a.Recipes.tokenizer(recipe)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func dynamicBench(t *testing.T, set ...string) *stepBench {
 
 func (b *stepBench) round(round int) (schema.Ref, []schema.PromptRow) {
 	b.t.Helper()
-	out, err := do(b, SelectPrompts{b.deps}.Execute, api.PromptsInput{Scope: b.scope, Round: &round})
+	out, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope, Round: &round})
 	require.NoError(b.t, err)
 	return out.Manifest, rowsAt[schema.PromptRow](b, out.Manifest)
 }
@@ -71,7 +71,7 @@ func TestRoundsOfTheSamePrompts(t *testing.T) {
 func TestPromptsWithoutRounds(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	b.scope.Step = 2
-	out, err := do(b, SelectPrompts{b.deps}.Execute, api.PromptsInput{Scope: b.scope})
+	out, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
 	require.NoError(t, err)
 	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestPromptsWithoutRounds(t *testing.T) {
 }
 
 func recipeOf(b *stepBench) recipes.Recipe {
-	recipe, err := b.deps.recipe(b.t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
 	return *recipe
 }

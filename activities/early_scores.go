@@ -8,7 +8,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/grading"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -18,7 +17,7 @@ import (
 type scorer struct {
 	functions *remote.Functions
 	settings  remote.FunctionSettings
-	plays     bool // whether the function is told what the environment paid
+	plays     bool
 	scores    map[string]*earlyScore
 }
 
@@ -29,21 +28,9 @@ type earlyScore struct {
 	earlyCall
 }
 
-// scorer makes the scorer of the shard; nil if its recipe has no function, or one that takes several trajectories.
-func (s *shardRun) scorer(ctx context.Context, recipe *recipes.Recipe, g *grading.Grader) (*scorer, error) {
-	if !s.in.Function {
-		return nil, nil
-	}
-	f, err := g.Function()
-	if err != nil || f.Batch || f.Module == "" {
-		return nil, nil //nolint:nilerr // the stage meets the same error
-	}
-	open, err := s.uncommitted(ctx, schema.StageFunction)
-	if !open || err != nil {
-		return nil, err
-	}
-	return &scorer{functions: s.deps.functions, settings: recipes.FunctionSettings(f),
-		plays: recipe.Environment.Declaration().Interactive, scores: map[string]*earlyScore{}}, nil
+// newScorer makes a scorer. plays: the function is told what the environment paid.
+func newScorer(functions *remote.Functions, settings remote.FunctionSettings, plays bool) *scorer {
+	return &scorer{functions: functions, settings: settings, plays: plays, scores: map[string]*earlyScore{}}
 }
 
 // beginScores begins to call the function with trajectories, one call after the other. The caller holds the lock.
@@ -112,20 +99,4 @@ func (v *verifier) scored(ctx context.Context, rows []schema.FunctionScoreRow, a
 		}
 	}
 	return made, began, nil
-}
-
-// leftToScore returns the positions of n trajectories that have no result yet. If any others have, the first of them is
-// among these again: whether the function or a trajectory is to blame for calls that break depends on whether others of
-// the shard get results.
-func leftToScore(n int, made map[int]remote.Scored) []int {
-	var left []int
-	again := len(made) > 0 && len(made) < n
-	for i := range n {
-		_, has := made[i]
-		if !has || again {
-			left = append(left, i)
-		}
-		again = again && !has
-	}
-	return left
 }

@@ -13,34 +13,27 @@ import (
 
 // trainer returns the engine that trains for a recipe, until the stage ends.
 func (w *draft) trainer(ctx context.Context, scope api.Scope, r *recipes.Recipe) (*enginepool.Trainer, error) {
-	t, release, err := w.deps.engines.Trainer(ctx, scope.Run, r, w.elsewhere(ctx, r))
+	t, release, err := w.deps.Engines.Pool.Trainer(ctx, scope.Run, r, w.elsewhere(ctx, r))
 	return t, w.leased(ctx, r, release, err)
 }
 
 // sampler returns the engine that generates for a recipe, until the stage ends.
 func (w *draft) sampler(ctx context.Context, scope api.Scope, r *recipes.Recipe) (*enginepool.Sampler, error) {
-	s, release, err := w.deps.engines.Sampler(ctx, scope.Run, r, w.elsewhere(ctx, r))
+	s, release, err := w.deps.Engines.Pool.Sampler(ctx, scope.Run, r, w.elsewhere(ctx, r))
 	if len(r.Engine.Servers) > 0 { // they are as near to any host
 		return s, err
 	}
 	return s, w.leased(ctx, r, release, err)
 }
 
-// evaluating is a recipe for an engine that only evaluates: it needs nothing that training needs, such as new weights.
-func evaluating(r *recipes.Recipe) *recipes.Recipe {
-	out := *r
-	out.Steps = 0
-	return &out
-}
-
 // elsewhere reports whether another host could do the work as well. Work that was sent here because of the engine goes
 // to another host if the engine is gone and other runs have its devices. An engine on several hosts waits instead,
 // because it would need as many devices anywhere else.
 func (w *draft) elsewhere(ctx context.Context, r *recipes.Recipe) bool {
-	if !r.Engine.Declaration().Devices || w.deps.Host == "" || r.Engine.Hosts > 1 {
+	if !r.Engine.Declaration().Devices || w.deps.Engines.Host == "" || r.Engine.Hosts > 1 {
 		return false
 	}
-	return activity.GetInfo(ctx).TaskQueue == api.HostQueue(w.deps.Host)
+	return activity.GetInfo(ctx).TaskQueue == api.HostQueue(w.deps.Engines.Host)
 }
 
 // leased arranges for the release of a lease at the end of the stage, or says why there is none.
@@ -53,7 +46,7 @@ func (w *draft) leased(ctx context.Context, r *recipes.Recipe, release enginepoo
 	}
 	w.release = append(w.release, func() { release(ctx.Err() != nil) })
 	if r.Engine.Declaration().Devices {
-		w.home = w.deps.Host
+		w.home = w.deps.Engines.Host
 	}
 	return nil
 }
@@ -69,4 +62,11 @@ func (w *draft) releaseAll() {
 // version is the committed model that a reference to a policy names.
 func version(ref api.PolicyRef) enginepool.Version {
 	return enginepool.Version{Manifest: ref.Manifest, Digest: ref.Digest}
+}
+
+// evaluating is a recipe for an engine that only evaluates: it needs nothing that training needs, such as new weights.
+func evaluating(r *recipes.Recipe) *recipes.Recipe {
+	out := *r
+	out.Steps = 0
+	return &out
 }

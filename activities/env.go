@@ -3,6 +3,8 @@ package activities
 import (
 	"slices"
 	"sync"
+
+	"github.com/ropewalk/ropewalk/rollout"
 )
 
 // Env is what the stages of one activity share. The zero Env is that of a stage that is an activity of its own.
@@ -11,7 +13,7 @@ import (
 // the activity has left.
 type Env struct {
 	progress *progress // of the activity; nil: the stage has its own
-	flow     *flow     // works ahead of the stages of a shard; nil: nothing does
+	flow     *Flow     // works ahead of the stages of a shard; nil: nothing does
 	verdicts *verifier // gets verdicts ahead of their stages; nil: nothing does
 	turnwise *turnwise // has heartbeats report the turns of a shard without a flow
 
@@ -19,6 +21,13 @@ type Env struct {
 	users   int
 	closers []func()
 	done    bool // the activity has succeeded
+}
+
+// Flow takes the episodes of a shard to their ends while the stages commit their turns.
+type Flow struct {
+	*rollout.Flow
+	// Committed says how many turns, and results of turns, of all episodes are committed.
+	Committed func(turns, results int)
 }
 
 // use keeps the environment open until end is called. The last end closes it, the latest closer first.

@@ -3,18 +3,12 @@ package activities
 import (
 	"context"
 	"fmt"
-	"strconv"
-
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
-	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/reward"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -22,9 +16,6 @@ import (
 // response if the recipe asks for it. It runs whole episodes. If the evaluation has shards, they have run the episodes,
 // and Evaluate computes the figures of them all.
 type Evaluate struct{ *Deps }
-
-// statSuccess is the sampled success rate in an evaluation's manifest; keep_best compares it.
-const statSuccess = "success"
 
 // Execute commits one row for each episode, and the episodes' turns, and returns the summary. After the last evaluation
 // of a run it commits the run's end, so that a reader knows that nothing comes after it.
@@ -45,12 +36,12 @@ func (a Evaluate) commitEnd(ctx context.Context, in api.EvaluateInput, evaluated
 	return err
 }
 
-// evaluate is the evaluation, as a stage of that name.
-func (a Evaluate) evaluate(ctx context.Context, e *Env, in api.EvaluateInput, stage string) (api.Evaluated, error) {
+// evaluate is the evaluation, as a stage of the given name.
+func (a Evaluate) evaluate(ctx context.Context, e *Env, in api.EvaluateInput, name string) (api.Evaluated, error) {
 	out := api.Evaluated{}
-	s := spec{scope: in.Scope, stage: stage, turn: -1, shard: -1, inputs: []schema.Ref{in.Policy.Manifest}}
+	s := spec{scope: in.Scope, stage: name, turn: -1, shard: -1, inputs: []schema.Ref{in.Policy.Manifest}}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -108,7 +99,7 @@ func (a Evaluate) combine(ctx context.Context, w *draft, in api.EvaluateInput, r
 	for _, r := range rows {
 		seen[r.ProblemID] = true
 	}
-	n, err := a.heldOutTasks(ctx, recipe)
+	n, err := a.Recipes.heldOutTasks(ctx, recipe)
 	if err != nil {
 		return err
 	}
@@ -142,7 +133,7 @@ func (d *Deps) measure(ctx context.Context, w *draft, in api.EvaluateInput, reci
 	if err != nil {
 		return nil, err
 	}
-	files, err := d.worldCode(ctx, recipe)
+	files, err := d.Recipes.worldCode(ctx, recipe)
 	if err != nil {
 		return nil, err
 	}
@@ -150,67 +141,4 @@ func (d *Deps) measure(ctx context.Context, w *draft, in api.EvaluateInput, reci
 		return nil, err
 	}
 	return m.found, d.judge(ctx, w, in, recipe, m.found)
-}
-
-// solved reports for each episode whether it solved its problem. A reward that reads gradings has them made here, and
-// the evaluation records what follows from them. An answer whose grading breaks fails the stage.
-func (d *Deps) solved(ctx context.Context, w *draft, in api.EvaluateInput, recipe *recipes.Recipe,
-	episodes []*rollout.Episode) ([]bool, error) {
-	g, rows := grading.New(recipe, in.Step), make([]schema.TrajectoryRow, len(episodes))
-	if recipe.Environment.Declaration().Interactive {
-		g.Played = map[string]reward.Played{}
-	}
-	for i, e := range episodes {
-		rows[i] = rollout.TrajectoryRow(e)
-		rows[i].TrajectoryID = strconv.Itoa(i) // ids cannot number the episodes of every evaluation
-		if g.Played != nil {
-			g.Played[rows[i].TrajectoryID] = grading.PlayedBy(e)
-		}
-	}
-	if g.Reads() {
-		if err := d.isolates(recipe); err != nil {
-			return nil, err
-		}
-		gradings, pairs := g.Questions(rows)
-		graded, err := d.gradePairs(ctx, w, recipe, g.Tested(), pairs)
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range graded {
-			if v.Broken != nil {
-				return nil, fmt.Errorf("grade an answer: %w", v.Broken)
-			}
-		}
-		grading.Fill(gradings, graded)
-		if err := g.Settle(gradings, rows); err != nil {
-			return nil, err
-		}
-	}
-	if g.Called() {
-		problems := map[string]string{}
-		for i, e := range episodes {
-			rows[i].GroupID, problems[strconv.Itoa(i)] = strconv.Itoa(i), e.Task.Text
-		}
-		results, err := CallFunction{d}.called(ctx, w, in.Scope, recipe, g, rows, problems)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range results {
-			if r.Excluded != nil {
-				return nil, temporal.NewApplicationError("call the reward function: "+*r.Excluded, api.FailCode)
-			}
-		}
-		if err := g.SettleResults(results, rows); err != nil {
-			return nil, err
-		}
-	}
-	out := make([]bool, len(rows))
-	for i, row := range rows {
-		correct, err := g.Correct(row)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = correct
-	}
-	return out, nil
 }

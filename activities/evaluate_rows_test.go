@@ -72,12 +72,6 @@ func TestAnEvaluationRecordsItsEpisodes(t *testing.T) {
 	require.EqualValues(t, tokens, m.Stats[schema.StatTokens])
 }
 
-func TestEpisodesThatIdsCannotNumberAreNotRecorded(t *testing.T) {
-	require.True(t, fits(schema.MaxGroups, schema.MaxSamples))
-	require.False(t, fits(schema.MaxGroups+1, 1))
-	require.False(t, fits(1, schema.MaxSamples+1))
-}
-
 // The manifest of an evaluation has the mean score of the sampled episodes if the environment grades them.
 func TestAnEvaluationGradesItsEpisodes(t *testing.T) {
 	const search = "search[jeans socks boots]"

@@ -17,7 +17,7 @@ func (a EvaluateShard) Execute(ctx context.Context, e *Env, in api.EvaluateShard
 	s := spec{scope: in.Scope, stage: schema.StageEvaluate, turn: -1, shard: in.Shard,
 		inputs: []schema.Ref{in.Policy.Manifest}}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}

@@ -104,10 +104,10 @@ func (c *caller) Generate(_ context.Context, req policy.GenerateRequest) (policy
 	var g policy.Generated
 	for i, prefix := range req.Prefixes {
 		text := protocol.CallResponse(fmt.Sprintf("print(%d)", req.Streams[i]%1000))
-		if strings.Contains(c.deps.tokens.Decode(prefix), "<tool_response>") {
+		if strings.Contains(c.deps.Recipes.Tokens.Decode(prefix), "<tool_response>") {
 			text = protocol.AnswerResponse("7")
 		}
-		ids := c.deps.tokens.Encode(text)
+		ids := c.deps.Recipes.Tokens.Encode(text)
 		g.Tokens = append(g.Tokens, ids)
 		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
 			append(g.Entropies, make([]float32, len(ids)))
@@ -234,7 +234,7 @@ func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 		engine.fail = fail
 		_, err := do(b, GenerateRollouts{b.deps}.Execute, in)
 		require.ErrorContains(t, err, fail.Error())
-		_, sampler := b.deps.engines.CPU()
+		_, sampler := b.deps.Engines.Pool.CPU()
 		require.Equal(t, errors.Is(fail, policy.ErrLost), !sampler.Holds(policy.RolePolicy, b.policy.Digest),
 			"a lost engine holds nothing")
 		published(b.deps, b.policy.Digest)
@@ -254,15 +254,15 @@ func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 // An imported trajectory counts its calls that failed where it was made.
 func TestImportedTrajectoriesCountFailedCalls(t *testing.T) {
 	b := stepOf(t, nil, nil)
-	var trajectories []schema.TrajectoryRow
+	var trajectories []schema.ImportedRow
 	var calls []schema.ToolCallRow
 	for sample, status := range []string{"ok", "tool_error"} {
 		group, id := schema.GroupID(1, 0), schema.TrajectoryID(1, 0, sample)
-		trajectories = append(trajectories, schema.TrajectoryRow{GroupID: group, TrajectoryID: id, ProblemID: "p",
+		trajectories = append(trajectories, schema.ImportedRow{GroupID: group, TrajectoryID: id, ProblemID: "p",
 			Source: "s", ToolCalls: 1, Finish: "answered"})
 		calls = append(calls, schema.ToolCallRow{GroupID: group, TrajectoryID: id, Status: status})
 	}
-	turns := commitRows(b, schema.At("r", 1, schema.StageRollout).WithTurn(0).WithShard(0), asImported(trajectories))
+	turns := commitRows(b, schema.At("r", 1, schema.StageRollout).WithTurn(0).WithShard(0), trajectories)
 	tools := commitRows(b, schema.At("r", 1, schema.StageSandbox).WithTurn(0).WithShard(0), calls, turns)
 	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(), api.AssembleInput{Past: api.Past{Last: tools}}, nil)
 	require.NoError(t, err)

@@ -2,9 +2,9 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
@@ -26,14 +26,14 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, e *Env, in api.ToolsInput
 	s := spec{scope: in.Scope, stage: schema.StageSandbox, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var held []*rollout.Episode
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
-		if err := a.isolates(recipe); err != nil {
+		if err := a.Execution.isolates(recipe); err != nil {
 			return err
 		}
-		if err := a.hasSessions(recipe); err != nil {
+		if err := a.Execution.hasSessions(recipe); err != nil {
 			return err
 		}
 		defer func() { w.env.turnwise.called(held) }()
@@ -65,7 +65,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, e *Env, in api.ToolsInput
 	})
 	a.hold(out.Done, err, held)
 	if err == nil && e.flow != nil {
-		e.flow.segments.committed(in.Turn+1, in.Turn+1)
+		e.flow.Committed(in.Turn+1, in.Turn+1)
 	}
 	return out, err
 }
@@ -103,7 +103,7 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 	}
 	out.Calls = len(rows)
 	w.timing.Rows = int64(len(rows))
-	files, err := a.worldCode(ctx, recipe)
+	files, err := a.Recipes.worldCode(ctx, recipe)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	box, err := a.toolboxFor(recipe, a.Notebooks, nil, pages)
+	box, err := a.Execution.toolboxFor(recipe, a.Execution.Notebooks, nil, pages.summariser())
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -238,19 +238,10 @@ func (a ExecuteToolCalls) recordCalls(ctx context.Context, in api.ToolsInput, ro
 	return a.recordTimings(ctx, s, rows)
 }
 
-// recordTimings commits rows of the timings table at their own place; if an earlier attempt has committed there, its
-// rows stay.
-func (d *Deps) recordTimings(ctx context.Context, s spec, rows []schema.TimingRow) error {
-	m, err := d.manifest(ctx, s)
+// logTimings logs that measured times of calls could not be kept. They are not part of the result, so the stage does
+// not fail.
+func logTimings(err error) {
 	if err != nil {
-		return err
+		slog.Warn("keep measured times", "error", err)
 	}
-	schema.Sort(rows)
-	shard, err := commit.PutRows(ctx, d.Record, m.Place, rows)
-	if err != nil {
-		return err
-	}
-	m.Shards = append(m.Shards, shard)
-	_, _, _, err = d.Record.Commit(ctx, m)
-	return err
 }

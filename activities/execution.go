@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/ropewalk/ropewalk/env/remote"
+	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/session"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 )
 
 // execution runs programs for the stages, and says which recipes this worker's sandbox can serve.
@@ -20,6 +25,37 @@ type execution struct {
 	// Notebooks holds the interpreters of trajectories; nil: no recipe with sandbox.session can run here.
 	Notebooks *session.Pool
 	sessions  sandbox.Sessions // makes the interpreters of Notebooks
+	// Servers holds sessions with MCP servers.
+	Servers *mcp.Pool
+	// Judgements holds verdicts of judges that are perhaps not committed yet.
+	Judgements *judge.Memory
+	// Functions holds the processes of users' reward functions.
+	Functions *remote.Functions
+	// Confirms has programs and secrets that a recipe names used only if someone with the store's keys has asked for
+	// the run.
+	Confirms bool
+	store    store.Store // holds the notes of calls that must not run twice
+	recipes  *resolver
+}
+
+// newExecution makes the execution of a worker, with at most so many sessions; 0: the pool's default.
+func newExecution(executor sandbox.Executor, tier sandbox.Tier, sessions sandbox.Sessions, most int,
+	objects store.Store, recipes *resolver) execution {
+	e := execution{Sandbox: executor, Tier: tier, sessions: sessions, Servers: mcp.NewPool(),
+		Judgements: &judge.Memory{}, Functions: &remote.Functions{}, store: objects, recipes: recipes}
+	if sessions != nil {
+		e.Notebooks = session.New(sessions, session.Settings{Most: most})
+	}
+	return e
+}
+
+// close ends the trajectories' interpreters and the sessions with MCP servers.
+func (e *execution) close() error {
+	err := e.Servers.Close()
+	if e.Notebooks == nil {
+		return err
+	}
+	return errors.Join(err, e.Notebooks.Close())
 }
 
 // isolates refuses a recipe that requires stronger isolation of its calls than this worker's sandbox gives.
@@ -53,4 +89,22 @@ func (e *execution) able(ctx context.Context, r *recipes.Recipe) error {
 		return fmt.Errorf("reward.symbolic: try the sandbox: %w", err)
 	}
 	return nil
+}
+
+// runsCalls refuses a recipe whose tool calls this worker cannot run itself.
+func (e *execution) runsCalls(r *recipes.Recipe) error {
+	if r.Environment.CallsTools() && e.Sandbox == nil {
+		return refuse(api.FailBadInput, "rollout.mode: interleaved runs tool calls on the workers of queue rollout, "+
+			"and this one has no sandbox; give it one, or set rollout.mode=staged")
+	}
+	return nil
+}
+
+func callLimits(s recipes.Sandbox) sandbox.Limits {
+	return sandbox.Limits{
+		CPU:         time.Duration(s.CPUSeconds * float64(time.Second)),
+		Wall:        time.Duration(s.WallSeconds * float64(time.Second)),
+		MemoryBytes: int64(s.MemoryMB) << 20,
+		OutputBytes: s.OutputKB << 10,
+	}
 }

@@ -21,7 +21,7 @@ func filterBench(t *testing.T, set ...string) (*stepBench, api.StageInput) {
 	require.NoError(t, err)
 	require.Empty(t, recipe.Recipe.Planned())
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", schema.StagePrepare),
+	b.scope.Config, err = commitRecipe(t.Context(), b.deps, "f", schema.AtInit("f", schema.StagePrepare),
 		recipe, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	var turns []schema.TurnRow

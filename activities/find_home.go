@@ -15,16 +15,16 @@ type FindHome struct{ *Deps }
 // Execute names this host.
 func (a FindHome) Execute(ctx context.Context, e *Env, in api.HomeInput) (api.Home, error) {
 	defer heartbeats(ctx, &progress{})() // looking for devices may take longer than the heartbeat timeout
-	recipe, err := a.recipe(ctx, in.Scope)
+	recipe, err := a.Recipes.recipe(ctx, in.Scope)
 	if err != nil {
 		return api.Home{}, classify(err)
 	}
-	if a.Host == "" || !a.engines.RunsTorch() { // another worker may have both
+	if a.Engines.Host == "" || !a.Engines.Pool.RunsTorch() { // another worker may have both
 		return api.Home{},
 			temporal.NewApplicationError("this worker polls no queue of its host's own, or runs no models", "")
 	}
-	if _, err := a.engines.Offer(ctx, recipe); err != nil {
+	if _, err := a.Engines.Pool.Offer(ctx, recipe); err != nil {
 		return api.Home{}, temporal.NewApplicationError("this worker cannot run the models: "+err.Error(), "")
 	}
-	return api.Home{Host: a.Host}, nil
+	return api.Home{Host: a.Engines.Host}, nil
 }

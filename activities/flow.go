@@ -17,7 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/tool"
 )
 
-// flow takes the episodes of a shard to their ends while the stages commit their turns.
+// flow is a flow of a shard's episodes and what it uses.
 type flow struct {
 	*rollout.Flow
 	rows     *enginepool.Rows
@@ -38,10 +38,10 @@ func flows(r *recipes.Recipe) bool {
 // nil if the episodes go on turn by turn: because of the recipe, because the engine's numbers depend on the rows that
 // generate together, or because this worker's sandbox is too weak, for which the stage sandbox refuses the recipe.
 func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, e *Env) (*flow, error) {
-	if !flows(recipe) || s.deps.isolates(recipe) != nil {
+	if !flows(recipe) || s.deps.Execution.isolates(recipe) != nil {
 		return nil, nil
 	}
-	sampler, release, err := s.deps.engines.Sampler(ctx, s.in.Scope.Run, recipe, false)
+	sampler, release, err := s.deps.Engines.Pool.Sampler(ctx, s.in.Scope.Run, recipe, false)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, e *Env) (*
 
 func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *enginepool.Rows, e *Env) (*flow,
 	error) {
-	box, err := s.deps.toolboxFor(recipe, s.deps.Notebooks, nil, nil)
+	box, err := s.deps.Execution.toolboxFor(recipe, s.deps.Execution.Notebooks, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 	}
 	kept := &segments{deps: s.deps, prefix: schema.SegmentsPrefix(s.in.Scope.Run, s.in.Scope.Step, s.in.Scope.Gen,
 		s.in.Shard), attempt: fmt.Sprintf("%013d-%s", time.Now().UnixMilli(), rand.Text()[:8]),
-		mark: rollout.FlowMark{}, every: cmp.Or(s.deps.segmentEvery, segmentEvery)}
+		mark: rollout.FlowMark{}, every: cmp.Or(s.deps.SegmentEvery, segmentEvery)}
 	kept.committed(turns, results)
 	trees, applied := (*rollout.Kept)(nil), 0
 	if recipe.Rollout.Tree == nil {
@@ -99,7 +99,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 			return out, by.Digest, err
 		}}
 	if box.Stateful() {
-		options.AtOnce = s.deps.cellsAtOnce()
+		options.AtOnce = s.deps.Execution.cellsAtOnce()
 	}
 	f := &flow{Flow: loop.NewFlow(ctx, episodes, options), rows: rows, segments: kept, progress: e.progress,
 		stop: e.progress.samples(rows.Sampler())}

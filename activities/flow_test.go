@@ -62,7 +62,7 @@ func (b *flowBench) at(objects store.Store, box sandbox.Executor) {
 	require.NoError(b.t, err)
 	published(deps, b.policy.Digest)
 	b.deps, b.invariant.deps = deps, deps
-	deps.segmentEvery = time.Millisecond
+	deps.SegmentEvery = time.Millisecond
 }
 
 func (b *flowBench) segments() (keys []string) {
@@ -251,7 +251,7 @@ func (b *flowBench) calls(turns int) (rows []schema.ToolCallRow) {
 // trajectories counts the shard's trajectories.
 func (b *flowBench) trajectories() int {
 	b.t.Helper()
-	recipe, err := b.deps.recipe(b.t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
 	return min(recipe.Rollout.ShardGroups, recipe.Rollout.Prompts) * recipe.Rollout.SamplesPerPrompt
 }
@@ -273,12 +273,11 @@ func TestDamagedSegmentsAreLeft(t *testing.T) {
 // While a flow works, heartbeats say how far its episodes are, and how much room the sampler has.
 func TestHeartbeatsOfAFlow(t *testing.T) {
 	b := flowsOf(t, 1)
-	recipe, err := b.deps.recipe(t.Context(), b.scope)
-	require.NoError(t, err)
-	s, p := &shardRun{deps: b.deps, in: b.input()}, &progress{}
-	f, err := s.ahead(t.Context(), recipe, &Env{progress: p})
-	require.NoError(t, err)
-	f.Wait()
+	p := &progress{}
+	e := &Env{progress: p}
+	end := e.use()
+	require.NoError(t, b.deps.openShard(t.Context(), b.input(), e))
+	e.flow.Wait()
 	details := p.details()
 	require.Len(t, details, 4)
 	require.Equal(t, []any{b.trajectories(), b.trajectories()}, details[:2])
@@ -288,7 +287,7 @@ func TestHeartbeatsOfAFlow(t *testing.T) {
 	require.Positive(t, state.TokensPerSec)
 	require.Zero(t, state.Calls)
 	require.Equal(t, api.Capacity{Engine: "a fake"}, details[3])
-	f.close(t.Context(), false)
+	end()
 	require.Len(t, p.details(), 2)
 	require.NotEmpty(t, b.segments(), "an attempt that fails keeps what it has")
 }
@@ -307,8 +306,8 @@ func TestTheSpansAndLinesOfAFlow(t *testing.T) {
 	b := flowsOf(t, 2)
 	c := tracetest.New(t)
 	tracer := c.Tracer(t)
-	b.deps.tracer = tracer
-	b.deps.execution.Sandbox = telling{b.sandbox}
+	b.deps.Tracer = tracer
+	b.deps.Execution.Sandbox = telling{b.sandbox}
 	var lines bytes.Buffer
 	h, err := logs.New(&lines, logs.Options{Format: "json", Level: slog.LevelInfo})
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, e *Env, in api.GenerateIn
 	s := spec{scope: in.Scope, stage: schema.StageRollout, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var held []*rollout.Episode
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, e *Env, in api.GenerateIn
 	})
 	a.hold(out.Done, err, held)
 	if err == nil && e.flow != nil && out.Calls == 0 && out.Open > 0 { // no calls follow a summary
-		e.flow.segments.committed(in.Turn+1, in.Turn+1)
+		e.flow.Committed(in.Turn+1, in.Turn+1)
 	}
 	return out, err
 }
@@ -107,7 +107,7 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 }
 
 // fromFlow takes responses from the flow that works ahead. What the flow has left is generated here.
-func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *flow, in api.GenerateInput,
+func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *Flow, in api.GenerateInput,
 	recipe *recipes.Recipe, loop *rollout.Loop, all []*rollout.Episode) error {
 	wrote := rollout.AwaitingResponses(all)
 	left, began, err := f.Respond(ctx, in.Policy.Digest, wrote)

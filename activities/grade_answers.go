@@ -9,8 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/programs"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -32,7 +30,7 @@ func (GradeAnswers) asked(r *recipes.Recipe) bool { return r.Reward.Graded() }
 func (GradeAnswers) problems() bool               { return false }
 
 func (a GradeAnswers) ask(ctx context.Context, w *draft, q *questions, out *api.Verdicts) error {
-	if err := a.isolates(q.recipe); err != nil {
+	if err := a.Execution.isolates(q.recipe); err != nil {
 		return err
 	}
 	g := grading.New(q.recipe, q.Step)
@@ -63,41 +61,16 @@ func (a GradeAnswers) settle(ctx context.Context, g *grading.Grader, made schema
 	return g.Settle(rows, trajectories)
 }
 
-// find refuses a replay if the questions were never asked.
-func (a GradeAnswers) find(ctx context.Context, r *replayed) error {
-	return PrepareReplay(a).findVerdicts(ctx, r, schema.StageGrade,
-		"reward.symbolic: step %d of run %s has committed no "+
-			"gradings, which a replay cannot make, for it needs the sandbox; run the recipe again, or import the file "+
-			"again, with --set reward.symbolic=true")
-}
-
-// Pairs that go to the sandbox before progress is reported.
-const (
-	batchPairs    = 512 // of expressions, some hundredths of a second each
-	batchPrograms = 64
-)
-
-// grades grades pairs in a sandbox; see symbolic.Run and programs.Run.
-type grades func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error)
-
-// gradeBy returns how the pairs of a recipe are graded, and how many at most before progress is reported. tested means
-// that the answers are programs.
-func gradeBy(recipe *recipes.Recipe, e sandbox.Executor, tested bool) (run grades, most int) {
-	if tested {
-		return func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
-			return programs.Run(ctx, e, pairs, callLimits(recipe.Sandbox))
-		}, batchPrograms
-	}
-	return func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
-		return symbolic.Run(ctx, e, pairs)
-	}, batchPairs
+func (GradeAnswers) missing() string {
+	return "reward.symbolic: step %d of run %s has committed no gradings, which a replay cannot make, for it needs the " +
+		"sandbox; run the recipe again, or import the file again, with --set reward.symbolic=true"
 }
 
 // gradePairs grades the pairs, one batch at a time, so that heartbeats show progress. What the shard's verifier has is
 // not graded again. tested means that the answers are programs.
 func (d *Deps) gradePairs(ctx context.Context, w *draft, recipe *recipes.Recipe, tested bool,
 	pairs []symbolic.Pair) (map[symbolic.Pair]symbolic.Graded, error) {
-	run, most := gradeBy(recipe, d.Sandbox, tested)
+	run, most := gradeBy(recipe, d.Execution.Sandbox, tested)
 	out := make(map[symbolic.Pair]symbolic.Graded, len(pairs))
 	for batch := range slices.Chunk(pairs, most) {
 		early, began, err := w.env.verdicts.has(ctx, batch)

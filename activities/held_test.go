@@ -10,7 +10,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -84,8 +83,8 @@ func TestSameBytesWhateverIsHeld(t *testing.T) {
 	require.Len(t, steady.refs, 4+5+1)
 	for name, between := range map[string]func(b *turnsBench) func(){
 		"a worker for each activity": func(b *turnsBench) func() { return b.worker },
-		"nothing is held":            func(b *turnsBench) func() { return func() { b.deps.held = nil } },
-		"no room":                    func(b *turnsBench) func() { return func() { b.deps.held.most = 1 } },
+		"nothing is held":            func(b *turnsBench) func() { return func() { b.deps.Held = nil } },
+		"no room":                    func(b *turnsBench) func() { return func() { b.deps.Held = newHeld(1) } },
 		"one worker generates and another runs the calls": func(b *turnsBench) func() {
 			other := b.deps
 			b.worker()
@@ -105,9 +104,9 @@ func TestHeldEpisodesAreThoseOfTheRecord(t *testing.T) {
 	b := scriptedTurns(t, 3)
 	compared := 0
 	b.shard(0, func() {
-		recipe, err := b.deps.recipe(t.Context(), b.scope)
+		recipe, err := b.deps.Recipes.recipe(t.Context(), b.scope)
 		require.NoError(t, err)
-		heldNow := b.deps.held.take(b.past.Last.Digest)
+		heldNow := b.deps.Held.take(b.past.Last.Digest)
 		if b.past.Last == (schema.Ref{}) {
 			require.Nil(t, heldNow)
 			return
@@ -116,11 +115,11 @@ func TestHeldEpisodesAreThoseOfTheRecord(t *testing.T) {
 		_, rebuilt, err := b.deps.episodes(t.Context(), recipe, 0, b.prompts, b.past)
 		require.NoError(t, err)
 		require.Equal(t, rebuilt, heldNow)
-		b.deps.held.put(b.past.Last.Digest, heldNow)
+		b.deps.Held.put(b.past.Last.Digest, heldNow)
 		compared++
 	})
 	require.Equal(t, 3+4, compared)
-	require.Zero(t, b.deps.held.bytes, "assembled episodes are not held")
+	require.Nil(t, b.deps.Held.take(b.past.Last.Digest), "assembled episodes are not held")
 }
 
 // countingStore counts reads.
@@ -183,33 +182,17 @@ func TestAChainWithoutItsBeginningIsDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "names no earlier turn of its shard")
 }
 
-func TestHeldMakesRoom(t *testing.T) {
-	size := (&rollout.Episode{}).Size()
-	h := newHeld(2 * size)
-	some := func() []*rollout.Episode { return []*rollout.Episode{{}} }
-	for _, digest := range []string{"a", "b", "b", "c"} {
-		h.put(digest, some())
-	}
-	require.Nil(t, h.take("a"), "the one put first made room")
-	require.Len(t, h.take("b"), 1)
-	require.Nil(t, h.take("b"), "episodes have one owner")
-	h.put("d", slices.Concat(some(), some(), some()))
-	require.Nil(t, h.take("d"), "more than there is room for")
-	require.Len(t, h.take("c"), 1)
-	require.Zero(t, h.bytes)
-}
-
 // A shard of a large step reads only its own prompts.
 func TestAShardReadsItsOwnPrompts(t *testing.T) {
 	b := stepWith(t, nil, nil, "rollout.prompts=1100", "rollout.shard_groups=32", "resample.dynamic={tries: 2}",
 		"steps=3")
-	recipe, err := b.deps.recipe(t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.recipe(t.Context(), b.scope)
 	require.NoError(t, err)
 	scope := b.scope
 	scope.Step = 2
 	const shards = 35
 	for round := range 2 {
-		out, err := do(b, SelectPrompts{b.deps}.Execute, api.PromptsInput{Scope: scope, Round: &round})
+		out, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: scope, Round: &round})
 		require.NoError(t, err)
 		all := rowsAt[schema.PromptRow](b, out.Manifest)
 		require.Len(t, all, 1100)

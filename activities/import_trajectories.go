@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -150,17 +149,4 @@ func asImported(rows []schema.TrajectoryRow) []schema.ImportedRow {
 		out[i] = schema.ImportedRow(r)
 	}
 	return out
-}
-
-// importedTrajectories reads the trajectories that an import committed with its turns.
-func (r records) importedTrajectories(ctx context.Context, past []schema.Manifest) ([]schema.TrajectoryRow, error) {
-	rows, err := commit.Rows[schema.ImportedRow](ctx, r.Record, ofStage(past, schema.StageRollout)...)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]schema.TrajectoryRow, len(rows))
-	for i, row := range rows {
-		out[i] = schema.TrajectoryRow(row)
-	}
-	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,7 +92,7 @@ func trainInFlight(t *testing.T, objects store.Store, set ...string) {
 		h.inner = e
 		return executor{h}
 	}})
-	b.deps.LookAlways()
+	b.deps.LookEvery = time.Nanosecond
 	trainTiny(t, b, "r", append(append([]string{}, inFlight...), set...)...)
 }
 

@@ -76,10 +76,10 @@ func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench 
 	b := &stepBench{t: t, deps: deps, scope: api.Scope{Run: "r", Step: 1},
 		policy: api.PolicyRef{Digest: strings.Repeat("e", 64)}}
 	published(deps, b.policy.Digest)
-	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", schema.StagePrepare),
+	b.scope.Config, err = commitRecipe(t.Context(), deps, "r", schema.AtInit("r", schema.StagePrepare),
 		resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
-	out, err := do(b, SelectPrompts{deps}.Execute, api.PromptsInput{Scope: b.scope})
+	out, err := do(b, NewSelectPrompts(deps).Execute, api.PromptsInput{Scope: b.scope})
 	require.NoError(t, err)
 	b.prompts = out.Manifest
 	b.policy.Manifest = b.prompts // lineage requires some manifest; any will do here
@@ -93,7 +93,7 @@ func (b *stepBench) playShard(shard int, forget bool) (assembled schema.Ref, tur
 	last := api.Past{}
 	for turn := 0; ; turn++ {
 		if forget {
-			b.deps.held = newHeld(heldBytes)
+			b.deps.Held = newHeld(heldBytes)
 		}
 		out, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Past: last, Shard: shard,
 			Turn: turn, Prompts: b.prompts, Policy: b.policy})
@@ -106,7 +106,7 @@ func (b *stepBench) playShard(shard int, forget bool) (assembled schema.Ref, tur
 			break
 		}
 		if forget {
-			b.deps.held = newHeld(heldBytes)
+			b.deps.Held = newHeld(heldBytes)
 		}
 		done, err := do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Past: last, Shard: shard,
 			Turn: turn, Prompts: b.prompts})

@@ -64,11 +64,9 @@ func (a JudgeAnswers) settle(ctx context.Context, g *grading.Grader, made schema
 	return g.SettleJudgements(rows, trajectories)
 }
 
-// find refuses a replay if the judge was never asked: a replay asks none.
-func (a JudgeAnswers) find(ctx context.Context, r *replayed) error {
-	return PrepareReplay(a).findVerdicts(ctx, r, schema.StageJudge, "reward: step %d of run %s has committed no "+
-		"judgements, which a replay cannot make, for it asks no judge; run the recipe again with --set "+
-		"reward.judge=server and a judge section")
+func (JudgeAnswers) missing() string { // a replay asks no judge
+	return "reward: step %d of run %s has committed no judgements, which a replay cannot make, for it asks no judge; " +
+		"run the recipe again with --set reward.judge=server and a judge section"
 }
 
 // judged asks the judge and fills the rows.
@@ -84,7 +82,7 @@ func (d *Deps) judged(ctx context.Context, w *draft, recipe *recipes.Recipe, run
 	j := w.env.verdicts.asks()
 	if j == nil {
 		var err error
-		if j, err = judge.Open(*recipe.Judge, d.judgements, run); err != nil {
+		if j, err = judge.Open(*recipe.Judge, d.Execution.Judgements, run); err != nil {
 			return classifyJudge(err)
 		}
 		defer j.Close()

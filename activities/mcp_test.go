@@ -93,9 +93,9 @@ func (b *mcpBench) on(objects store.Store) {
 	b.t.Cleanup(func() { require.NoError(b.t, deps.Close()) })
 	published(deps, b.policy.Digest)
 	b.deps = deps
-	recipe, err := deps.recipe(b.t.Context(), b.scope)
+	recipe, err := deps.Recipes.recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
-	b.dialer.tokens, err = deps.tokenizer(recipe)
+	b.dialer.tokens, err = deps.Recipes.tokenizer(recipe)
 	require.NoError(b.t, err)
 }
 
@@ -131,7 +131,7 @@ func TestEpisodesCallAnMCPServer(t *testing.T) {
 		"turn 1 call 1: count_add bad_arguments": n, "turn 1 call 2: count_fail tool_error": n,
 		"turn 2 call 0: count_say_it ok": n, "turn 2 call 1: count_add ok": n,
 	}, statuses)
-	require.Eventually(t, func() bool { return plain.deps.servers.Held() == 0 }, 5*time.Minute, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return plain.deps.Execution.Servers.Held() == 0 }, 5*time.Minute, 10*time.Millisecond,
 		"sessions end with their episodes")
 
 	t.Run("another worker for each turn", func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestPreparingARunWithAnMCPServer(t *testing.T) {
 	second, err := prepare(setting)
 	require.NoError(t, err)
 	require.Equal(t, first.Manifest, second.Manifest, "a prepared run keeps its tools")
-	c, err := b.deps.config(t.Context(), first.Manifest)
+	c, err := b.deps.Recipes.config(t.Context(), first.Manifest)
 	require.NoError(t, err)
 	require.Equal(t, "pokes", c.recipe.Rollout.MCP[0].Pinned[0].Description)
 }

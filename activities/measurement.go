@@ -45,10 +45,10 @@ type pass struct {
 func (d *Deps) newMeasurement(ctx context.Context, w *draft, in api.EvaluateInput, recipe *recipes.Recipe, from,
 	n int) (m *measurement, err error) {
 	m = &measurement{deps: d, w: w, in: in, recipe: recipe, from: from, found: &heldOut{}}
-	if m.world, err = d.world(recipe); err != nil {
+	if m.world, err = d.Recipes.world(recipe); err != nil {
 		return nil, err
 	}
-	if m.tokens, err = d.policyTokenizer(ctx, in.Policy, recipe); err != nil {
+	if m.tokens, err = d.Recipes.policyTokenizer(ctx, in.Policy, recipe); err != nil {
 		return nil, err
 	}
 	first := *recipe
@@ -67,12 +67,12 @@ func (d *Deps) newMeasurement(ctx context.Context, w *draft, in api.EvaluateInpu
 		return nil, err
 	}
 	if recipe.Sandbox.Session {
-		if m.pool, err = d.evaluationNotebooks(recipe); err != nil {
+		if m.pool, err = d.Execution.evaluationNotebooks(recipe); err != nil {
 			return nil, err
 		}
 	}
 	if m.pages, err = w.summariesFor(ctx, recipe, in.Policy, in.Positions); err == nil {
-		m.box, err = d.toolboxFor(recipe, m.pool, m.tokens, m.pages)
+		m.box, err = d.Execution.toolboxFor(recipe, m.pool, m.tokens, m.pages.summariser())
 	}
 	if err != nil {
 		m.close()
@@ -138,7 +138,7 @@ func (m *measurement) run(ctx context.Context, sampler policy.Sampler) error {
 // before.
 func (m *measurement) play(ctx context.Context, sampler policy.Sampler, p pass, number, done int) ([]*rollout.Episode,
 	error) {
-	loop, err := m.deps.loopWith(m.recipe, p.sampling, m.tokens)
+	loop, err := m.deps.Recipes.loopWith(m.recipe, p.sampling, m.tokens)
 	if err != nil {
 		return nil, err
 	}

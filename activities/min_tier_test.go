@@ -24,7 +24,7 @@ func TestWeakIsolationIsRefused(t *testing.T) {
 	}
 	before, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
-	b.deps.Tier = sandbox.TierRlimits
+	b.deps.Execution.Tier = sandbox.TierRlimits
 	prepare := func(set ...string) error {
 		_, err := do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
 			Overrides: set})
@@ -39,17 +39,17 @@ func TestWeakIsolationIsRefused(t *testing.T) {
 	require.Equal(t, before, after)
 
 	for _, tier := range []sandbox.Tier{sandbox.TierFull, sandbox.TierLandlock} {
-		b.deps.Tier = tier
+		b.deps.Execution.Tier = tier
 		resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 		require.NoError(t, err)
-		require.NoError(t, b.deps.isolates(&resolved.Recipe))
+		require.NoError(t, b.deps.Execution.isolates(&resolved.Recipe))
 	}
 }
 
 // Not even the episodes of an interleaved shard that work ahead run a call in a sandbox that is too weak.
 func TestNoCallRunsInAWeakSandbox(t *testing.T) {
 	b := flowsOf(t, 2)
-	b.deps.Tier = sandbox.TierRlimits
+	b.deps.Execution.Tier = sandbox.TierRlimits
 	_, err := b.run()
 	require.ErrorContains(t, err, "sandbox.min_tier: the recipe wants tier landlock")
 	require.Empty(t, b.sandbox.ran)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -28,7 +27,7 @@ func (r *resolver) model(ctx context.Context, recipe *recipes.Recipe) (*pretrain
 	if err != nil {
 		return nil, err
 	}
-	files, err := smallFiles(ctx, r.record, *manifest.Checkpoint)
+	files, err := r.records.smallFiles(ctx, *manifest.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +41,7 @@ func (r *resolver) model(ctx context.Context, recipe *recipes.Recipe) (*pretrain
 
 // pinnedModel finds the manifest that holds a pinned model.
 func (r *resolver) pinnedModel(ctx context.Context, p *recipes.Pinned) (schema.Manifest, schema.Ref, error) {
-	m, ref, found, err := r.record.Lookup(ctx, schema.AtWarmStart(p.Inputs))
+	m, ref, found, err := r.records.Record.Lookup(ctx, schema.AtWarmStart(p.Inputs))
 	if err != nil {
 		return m, ref, err
 	}
@@ -55,10 +54,6 @@ func (r *resolver) pinnedModel(ctx context.Context, p *recipes.Pinned) (schema.M
 
 // smallFiles reads a checkpoint's configuration and tokenizer.
 func (r records) smallFiles(ctx context.Context, c schema.Checkpoint) (map[string][]byte, error) {
-	return smallFiles(ctx, r.Record, c)
-}
-
-func smallFiles(ctx context.Context, record *commit.Writer, c schema.Checkpoint) (map[string][]byte, error) {
 	wanted := map[string]bool{}
 	for _, name := range pretrained.Small() {
 		wanted[name] = true
@@ -68,7 +63,7 @@ func smallFiles(ctx context.Context, record *commit.Writer, c schema.Checkpoint)
 		if !wanted[f.Name] {
 			continue
 		}
-		data, err := record.ReadBlob(ctx, c.Key(f), f.Digest)
+		data, err := r.Record.ReadBlob(ctx, c.Key(f), f.Digest)
 		if err != nil {
 			return nil, fmt.Errorf("checkpoint file %s: %w", f.Name, err)
 		}
@@ -97,4 +92,22 @@ func (r *resolver) tokenizerDigest(ctx context.Context, recipe *recipes.Recipe) 
 		return "", err
 	}
 	return schema.Digest(t.Files()[name]), nil
+}
+
+// smallModel reads a checkpoint's configuration and tokenizer, unless this worker remembers them.
+func (r *resolver) smallModel(ctx context.Context, c schema.Checkpoint) (*pretrained.Model, error) {
+	key := "checkpoint " + c.Digest
+	if m, ok := r.models.find(key); ok {
+		return m, nil
+	}
+	files, err := r.records.smallFiles(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	m, err := pretrained.Read(files)
+	if err != nil {
+		return nil, err
+	}
+	r.models.put(key, &m)
+	return &m, nil
 }

@@ -30,7 +30,7 @@ type scripted struct {
 func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	var g policy.Generated
 	for i, prefix := range req.Prefixes {
-		text := s.deps.tokens.Decode(prefix)
+		text := s.deps.Recipes.Tokens.Decode(prefix)
 		turn := strings.Count(text, protocol.EndOfTurn+"\n<|im_start|>assistant\n") - 1
 		response := protocol.AnswerResponse("7")
 		if turn < len(s.script) && (turn > 0 || s.rows == 0 || i < s.rows) {
@@ -44,7 +44,7 @@ func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (poli
 			}
 			response += protocol.EndOfTurn
 		}
-		ids := s.deps.tokens.Encode(response)
+		ids := s.deps.Recipes.Tokens.Encode(response)
 		g.Tokens = append(g.Tokens, ids)
 		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
 			append(g.Entropies, make([]float32, len(ids)))

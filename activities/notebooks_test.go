@@ -29,8 +29,8 @@ func steadyRun(t *testing.T, sessions sandbox.Sessions) *notebookBench {
 
 func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
 	b := steadyRun(t, zygotetest.Sessions(t))
-	require.Zero(t, b.deps.Notebooks.Counts().Known, "no cell can follow on the last turn but one")
-	require.Zero(t, b.deps.Notebooks.Counts().Replays)
+	require.Zero(t, b.deps.Execution.Notebooks.Counts().Known, "no cell can follow on the last turn but one")
+	require.Zero(t, b.deps.Execution.Notebooks.Counts().Replays)
 	rows := rowsAt[schema.ToolCallRow](b.stepBench, b.tools...)
 	require.Len(t, rows, 2*benchSamples*7)
 	seen := map[string]bool{}
@@ -162,7 +162,7 @@ func TestATrajectoryThatCannotBeMadeAnewIsExcluded(t *testing.T) {
 	b.deps = loser
 	b.tools = other.tools // another worker's attempt was committed
 	b.deps.Store = other.deps.Store
-	b.deps.UseRecord(other.deps.Record)
+	UseRecord(b.deps, other.deps.Record)
 	b.turns = other.turns
 	b.generate()
 	out, err = b.execute()

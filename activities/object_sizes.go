@@ -6,7 +6,6 @@ import (
 	sizes "github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -38,15 +37,15 @@ func (d *Deps) storable(r *recipes.Recipe) error {
 // holdable refuses a recipe whose models the CPU engine cannot hold in the machine's memory, before anything is
 // computed. Devices are looked at when they are leased.
 func (d *Deps) holdable(r *recipes.Recipe, kind string) error {
-	if !(recipes.Engine{Kind: kind}).Declaration().Shared || d.memory == 0 || r.Environment.Imported() {
+	if !(recipes.Engine{Kind: kind}).Declaration().Shared || d.Engines.Memory == 0 || r.Environment.Imported() {
 		return nil
 	}
-	shape, err := d.shape(r)
+	shape, err := d.Recipes.shape(r)
 	if err != nil {
 		return err
 	}
-	trainer, _ := d.engines.CPU()
-	text := planning.Exceeds(r, sizes.Of(shape), trainer.Describe().Threads, d.memory)
+	trainer, _ := d.Engines.Pool.CPU()
+	text := planning.Exceeds(r, sizes.Of(shape), trainer.Describe().Threads, d.Engines.Memory)
 	if text == "" {
 		return nil
 	}
@@ -57,7 +56,7 @@ func (d *Deps) holdable(r *recipes.Recipe, kind string) error {
 // largestObject returns the size of the largest file of a run's checkpoints, without its header, and the recipe field
 // that determines it. A critic has the policy's tensors plus a value head.
 func (d *Deps) largestObject(r *recipes.Recipe) (field string, size int64, err error) {
-	shape, err := d.shape(r)
+	shape, err := d.Recipes.shape(r)
 	if err != nil {
 		return "", 0, err
 	}
@@ -73,18 +72,6 @@ func (d *Deps) largestObject(r *recipes.Recipe) (field string, size int64, err e
 		return "policy", weights, nil
 	}
 	return of, moments, nil
-}
-
-// shape returns the sizes of the model that a recipe trains.
-func (d *Deps) shape(r *recipes.Recipe) (checkpoint.Shape, error) {
-	if shape, known, err := r.Policy.Shape(); known || err != nil {
-		return shape, err
-	}
-	tokens, err := d.tokenizer(r)
-	if err != nil {
-		return checkpoint.Shape{}, err
-	}
-	return PolicyShape(r.Policy, tokens)
 }
 
 func gibibytes(n int64) string {

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/faults"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -24,7 +22,7 @@ func TestModelsTooLargeForTheStoreAreRefused(t *testing.T) {
 	field, size, err := b.deps.largestObject(&resolved.Recipe)
 	require.NoError(t, err)
 	require.Equal(t, "policy", field)
-	shape, err := PolicyShape(resolved.Recipe.Policy, b.deps.tokens)
+	shape, err := PolicyShape(resolved.Recipe.Policy, b.deps.Recipes.Tokens)
 	require.NoError(t, err)
 	require.Equal(t, 8*shape.Params(), size, "the optimiser's state is the largest file")
 
@@ -50,25 +48,14 @@ func TestPrepareRunRefusesWhatTheStoreCannotHold(t *testing.T) {
 	before, err := objects.List(t.Context(), "")
 	require.NoError(t, err)
 	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
-	var failure *temporal.ApplicationError
-	require.ErrorAs(t, err, &failure)
-	require.True(t, failure.NonRetryable())
-	require.Equal(t, api.FailBadInput, failure.Type())
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.True(t, app.NonRetryable())
+	require.Equal(t, api.FailBadInput, app.Type())
 	require.ErrorContains(t, err, "1000 bytes")
 	after, err := objects.List(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-}
-
-// An object that is found to be too large later is not retried either.
-func TestTooLargeIsPermanent(t *testing.T) {
-	objects := faults.New(mem.New()).WithMaxObject(10)
-	err := objects.PutFrom(context.Background(), "a/model.safetensors", nil, 11)
-	require.ErrorIs(t, err, store.ErrTooLarge)
-	var failure *temporal.ApplicationError
-	require.ErrorAs(t, classify(fmt.Errorf("update: %w", err)), &failure)
-	require.True(t, failure.NonRetryable())
-	require.Equal(t, api.FailBadInput, failure.Type())
 }
 
 // A model that the machine's memory cannot hold is refused before anything starts, with the estimate and the remedy.
@@ -77,19 +64,19 @@ func TestModelsTooLargeForTheMachineAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer engine.Close()
 	b := stepOf(t, engine, nil)
-	b.deps.memory = 1 << 20
+	b.deps.Engines.Memory = 1 << 20
 	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
-	var failure *temporal.ApplicationError
-	require.ErrorAs(t, err, &failure)
-	require.True(t, failure.NonRetryable())
-	require.Equal(t, api.FailBadInput, failure.Type())
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.True(t, app.NonRetryable())
+	require.Equal(t, api.FailBadInput, app.Type())
 	require.ErrorContains(t, err, "out of memory, by estimate: the CPU engine takes ")
 	require.ErrorContains(t, err, "the machine has 1.0 MiB: choose a smaller model")
-	b.deps.memory = 1 << 30
+	b.deps.Engines.Memory = 1 << 30
 	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
 	require.NoError(t, err)
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
-	b.deps.memory = 1
+	b.deps.Engines.Memory = 1
 	require.NoError(t, b.deps.holdable(&resolved.Recipe, "torch"), "devices are looked at when leased")
 }

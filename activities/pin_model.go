@@ -41,7 +41,7 @@ func (a PrepareRun) pinModel(ctx context.Context, resolved *recipes.Resolved, re
 		return resolved, nil
 	}
 	if found {
-		c, err := a.config(ctx, ref)
+		c, err := a.Recipes.config(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (a PrepareRun) speaks(r *recipes.Recipe) error {
 	if r.Policy.Checkpoint == "" || r.Environment.Imported() {
 		return nil
 	}
-	if _, err := a.loop(r, rolloutSampling(r)); err != nil {
+	if _, err := a.Recipes.loop(r, rolloutSampling(r)); err != nil {
 		return refuse(api.FailBadInput, "policy.checkpoint: the model at %s does not fit rollout.protocol: %v",
 			r.Policy.Checkpoint, err)
 	}
@@ -104,7 +104,7 @@ func withModel(resolved *recipes.Resolved, before recipes.Policy) (*recipes.Reso
 // takeModel finds the model at policy.checkpoint by the form of its address.
 func (a PrepareRun) takeModel(ctx context.Context, p recipes.Policy, report func(done, total int)) (recipes.Pinned,
 	error) {
-	dir, err := os.MkdirTemp(a.scratch, "model-")
+	dir, err := os.MkdirTemp(a.Engines.Scratch, "model-")
 	if err != nil {
 		return recipes.Pinned{}, fmt.Errorf("make a folder for the model: %w", err)
 	}
@@ -125,11 +125,11 @@ func (a PrepareRun) takeModel(ctx context.Context, p recipes.Policy, report func
 		return t.ofPath(ctx, p.Checkpoint)
 	case !filepath.IsLocal(p.Checkpoint):
 		return recipes.Pinned{}, errors.New("a name does not lead out of the folder of models")
-	case a.modelFolder == "":
+	case a.Recipes.Models == "":
 		return recipes.Pinned{}, errors.New("the worker has no folder of models: it looks for ROPEWALK_MODELS, or " +
 			".tools/models, when it starts; start it again once there is one")
 	}
-	return t.ofPath(ctx, filepath.Join(a.modelFolder, p.Checkpoint))
+	return t.ofPath(ctx, filepath.Join(a.Recipes.Models, p.Checkpoint))
 }
 
 // taking takes one model into the store, by way of a folder of its own.
@@ -266,10 +266,10 @@ func (t taking) ofBucket(ctx context.Context, address string) (recipes.Pinned, e
 	if err != nil {
 		return recipes.Pinned{}, err
 	}
-	if t.bucket == nil {
+	if t.Recipes.Bucket == nil {
 		return recipes.Pinned{}, errors.New("this worker opens no other buckets")
 	}
-	objects, err := t.bucket(name)
+	objects, err := t.Recipes.Bucket(name)
 	if err != nil {
 		return recipes.Pinned{}, err
 	}

@@ -19,7 +19,7 @@ func (a PrepareRun) pinTools(ctx context.Context, resolved *recipes.Resolved, re
 	}
 	var earlier []mcp.Server
 	if found {
-		c, err := a.config(ctx, ref)
+		c, err := a.Recipes.config(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -31,7 +31,7 @@ func (a PrepareRun) pinTools(ctx context.Context, resolved *recipes.Resolved, re
 			continue
 		}
 		var err error
-		if servers[i], err = a.servers.Discover(ctx, s); err != nil && ctx.Err() == nil {
+		if servers[i], err = a.Execution.Servers.Discover(ctx, s); err != nil && ctx.Err() == nil {
 			return nil, refuse(api.FailBadInput, "rollout.mcp: %v", err) // a person is there to correct it
 		}
 		if err != nil {

@@ -76,3 +76,31 @@ func (r records) criticOf(ctx context.Context, ref api.PolicyRef) (api.PolicyRef
 	}
 	return api.PolicyRef{Manifest: ref.Manifest, Digest: m.Critic.Digest, Step: ref.Step}, nil
 }
+
+// lastStep returns a run's last finished step, 0 if it has finished none.
+func (r records) lastStep(ctx context.Context, run string) (last int, err error) {
+	heads, err := r.Store.List(ctx, schema.HeadsPrefix(run))
+	if err != nil {
+		return 0, fmt.Errorf("list heads of run %s: %w", run, err)
+	}
+	for _, o := range heads {
+		_, step, err := schema.ParseHeadKey(o.Key)
+		if err != nil {
+			return 0, err
+		}
+		if n, err := strconv.Atoi(step); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last, nil
+}
+
+// bufferOf returns the stage buffer's manifest that a finished step's head names. It returns the zero ref, which is
+// the empty buffer, if the head names none.
+func (r records) bufferOf(ctx context.Context, run, step string) (schema.Ref, error) {
+	head, _, found, err := r.Record.Head(ctx, run, step)
+	if err != nil || !found || len(head.Stages[schema.StageBuffer]) == 0 {
+		return schema.Ref{}, err
+	}
+	return head.Stages[schema.StageBuffer][0], nil
+}

@@ -25,14 +25,14 @@ func (a PrepareData) Execute(ctx context.Context, e *Env, in api.DataInput) (api
 		s.inputs = []schema.Ref{in.Candidates, in.Answers}
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
 		if in.Candidates != (schema.Ref{}) {
 			return a.byDifficulty(ctx, w, in, recipe, &out)
 		}
-		world, list, err := a.lister(recipe)
+		world, list, err := a.Recipes.lister(recipe)
 		if err != nil {
 			return err
 		}
@@ -53,19 +53,6 @@ func (a PrepareData) Execute(ctx context.Context, e *Env, in api.DataInput) (api
 		return put(ctx, w, rows)
 	})
 	return out, err
-}
-
-// lister returns the recipe's environment, which can list its tasks.
-func (r *resolver) lister(recipe *recipes.Recipe) (env.Environment, env.Lister, error) {
-	world, err := r.world(recipe)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, ok := world.(env.Lister)
-	if !ok {
-		return nil, nil, refuse(api.FailBadInput, "data: environment %s cannot list its tasks", world.Name())
-	}
-	return world, list, nil
 }
 
 // filters reads what the filters compare tasks with.

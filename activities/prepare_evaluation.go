@@ -4,15 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/preflight"
-	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
-	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -28,7 +25,7 @@ func (a PrepareRun) engine(ctx context.Context, in api.PrepareInput, r *recipes.
 	if in.Kind == kindEvaluate {
 		r = evaluating(r)
 	}
-	return a.engines.Choose(ctx, r)
+	return a.Engines.Pool.Choose(ctx, r)
 }
 
 // noteEvaluates notes the measured policy in the manifest that prepares an evaluation of its own, so that a resumed
@@ -68,7 +65,7 @@ func (a PrepareRun) findLatest(ctx context.Context, in *api.PrepareInput, commit
 	if !prepared {
 		return refuse(api.FailBadInput, "latest_of: there is no run %s", in.LatestOf)
 	}
-	c, err := a.config(ctx, ref)
+	c, err := a.Recipes.config(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -120,7 +117,7 @@ func (a PrepareRun) measuresPinned(ctx context.Context, in *api.PrepareInput, re
 		return refuse(api.FailBadInput, "policy.checkpoint: the model at %s has the digest %.16s, and the evaluation "+
 			"of %.16s is asked for", recipe.Policy.Checkpoint, p.Digest, asked.Digest)
 	}
-	_, ref, err := a.pinnedModel(ctx, p)
+	_, ref, err := a.Recipes.pinnedModel(ctx, p)
 	in.Evaluates = &api.PolicyRef{Manifest: ref, Digest: p.Digest}
 	return err
 }
@@ -144,72 +141,18 @@ func (a PrepareRun) reads(ctx context.Context, in api.PrepareInput, recipe *reci
 			preflight.TokenizerFile)
 	}
 	if recipe.Policy.Checkpoint != "" { // speaks has tried the prompt format with that model's tokenizer
-		given, err := a.tokenizerDigest(ctx, recipe)
+		given, err := a.Recipes.tokenizerDigest(ctx, recipe)
 		if err == nil && given != file.Digest {
 			err = refuse(api.FailBadInput, "policy: its tokenizer is another one than that of the model at "+
 				"policy.checkpoint, %s", recipe.Policy.Checkpoint)
 		}
 		return err
 	}
-	tokens, err := a.policyTokenizer(ctx, *in.Evaluates, recipe)
+	tokens, err := a.Recipes.policyTokenizer(ctx, *in.Evaluates, recipe)
 	if err != nil {
 		return err
 	}
 	return preflight.Reads(tokens, recipe)
-}
-
-// policyTokenizer returns the tokenizer of an evaluated policy. It is the recipe's if both have the same file.
-func (d *Deps) policyTokenizer(ctx context.Context, policy api.PolicyRef, recipe *recipes.Recipe) (tokenizer.Codec,
-	error) {
-	m, err := d.Record.Read(ctx, policy.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	file, ok := fileOf(m, preflight.TokenizerFile)
-	if !ok { // prepare refuses such a policy of another run
-		return d.codec(recipe)
-	}
-	switch {
-	case recipe.Policy.Checkpoint != "":
-		given, err := d.tokenizerDigest(ctx, recipe)
-		if err != nil {
-			return nil, err
-		}
-		if given == file.Digest {
-			return d.codec(recipe)
-		}
-	case recipe.Tokenizer == nil: // training one only to compare it would take a second
-		ours, err := d.tokenizer(recipe)
-		if err != nil {
-			return nil, err
-		}
-		if schema.Digest(ours.Files()[preflight.TokenizerFile]) == file.Digest {
-			return ours, nil
-		}
-	}
-	if t, ok := d.theirs.find(file.Digest); ok {
-		return t, nil
-	}
-	t, err := preflight.Tokenizer(m, func(key, digest string) ([]byte, error) {
-		return d.Record.ReadBlob(ctx, key, digest)
-	})
-	if err != nil {
-		return nil, err
-	}
-	d.theirs.put(file.Digest, t)
-	return t, nil
-}
-
-// fileOf returns a file of the checkpoint that a manifest commits.
-func fileOf(m schema.Manifest, name string) (schema.CheckpointFile, bool) {
-	if m.Checkpoint == nil {
-		return schema.CheckpointFile{}, false
-	}
-	i := slices.IndexFunc(m.Checkpoint.Files, func(f schema.CheckpointFile) bool { return f.Name == name })
-	if i < 0 {
-		return schema.CheckpointFile{}, false
-	}
-	return m.Checkpoint.Files[i], true
 }
 
 // planEvaluation says how an evaluation of its own is made. It refuses a recipe with longer sequences than the model
@@ -219,7 +162,7 @@ func (a PrepareRun) planEvaluation(ctx context.Context, policy *api.PolicyRef, r
 	if policy == nil {
 		return nil, nil
 	}
-	problems, err := a.heldOutTasks(ctx, recipe)
+	problems, err := a.Recipes.heldOutTasks(ctx, recipe)
 	if err != nil {
 		return nil, err
 	}
@@ -251,14 +194,4 @@ func (a PrepareRun) planEvaluation(ctx context.Context, policy *api.PolicyRef, r
 	}
 	plan.Positions = recipe.Policy.MaxPositions
 	return plan, nil
-}
-
-// heldOutTasks counts the held-out tasks that an evaluation takes.
-func (r *resolver) heldOutTasks(ctx context.Context, recipe *recipes.Recipe) (int, error) {
-	world, err := r.world(recipe)
-	if err != nil {
-		return 0, err
-	}
-	tasks, err := prompts.HeldOut(ctx, world, recipe)
-	return len(tasks), err
 }

@@ -88,10 +88,16 @@ func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api
 	}
 	r := &replayed{in: in, plan: plan, before: &base.recipe, recipe: recipe, out: out}
 	for _, v := range a.verdicts() {
-		if v.asked(recipe) {
-			if err := v.find(ctx, r); err != nil {
-				return nil, nil, err
-			}
+		if !v.asked(recipe) {
+			continue
+		}
+		if none := v.missing(); none == "" {
+			err = a.findResults(ctx, r)
+		} else {
+			err = a.findVerdicts(ctx, r, v.stage(), none)
+		}
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	return plan, recipe, nil
@@ -125,7 +131,7 @@ func (a PrepareReplay) adoptClaim(ctx context.Context, made *replaying.Made, cla
 }
 
 // findInputs finds what the replayed stages read from stages that are not replayed, and what they have committed
-// before. What the reward reads depends on the replay's recipe too, which is not known yet: see verdict.find.
+// before. What the reward reads depends on the replay's recipe too, which is not known yet: see planned.
 func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
 	for _, stage := range p.Stages {
 		if stage == schema.StageReward {
@@ -203,7 +209,7 @@ func (a PrepareReplay) findTrajectories(ctx context.Context, p *replaying.Plan, 
 		return err
 	}
 	p.Read(schema.Trajectories, ref)
-	c, err := a.config(ctx, p.Made.Recipe)
+	c, err := a.Recipes.config(ctx, p.Made.Recipe)
 	if err == nil && c.recipe.Environment.Declaration().Interactive {
 		p.Read(schema.Transitions, p.Made.Refs[schema.StageSandbox]...)
 	}
@@ -245,7 +251,7 @@ func (a PrepareReplay) shardsOf(ctx context.Context, stage schema.Ref) ([]api.Sh
 // reached that stage.
 func (a PrepareReplay) madeBefore(ctx context.Context, p *replaying.Plan, before []api.StageRef) (*config, error) {
 	if len(before) == 0 {
-		return a.config(ctx, p.Made.Recipe)
+		return a.Recipes.config(ctx, p.Made.Recipe)
 	}
 	m, err := a.Record.Read(ctx, before[0].Ref)
 	if err != nil {
@@ -258,7 +264,7 @@ func (a PrepareReplay) madeBefore(ctx context.Context, p *replaying.Plan, before
 	if recipe != p.Made.Recipe {
 		p.Recipes = append(p.Recipes, recipe)
 	}
-	return a.config(ctx, recipe)
+	return a.Recipes.config(ctx, recipe)
 }
 
 // readInputs reads every shard that the replay will read, so that a damaged or missing shard is found before anything
@@ -331,7 +337,7 @@ func (a PrepareReplay) claimOf(ctx context.Context, in api.ReplayInput, p *repla
 		schema.NoteResult: string(result),
 	}
 	if out.Problems != (schema.Ref{}) { // the stage that calls code compares it with the run's
-		c, err := a.config(ctx, p.Made.Recipe)
+		c, err := a.Recipes.config(ctx, p.Made.Recipe)
 		if err != nil {
 			return m, err
 		}

@@ -73,10 +73,10 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if resolved, err = a.pinTools(ctx, resolved, ref, found); err != nil {
 			return err
 		}
-		if err := a.able(ctx, &resolved.Recipe); err != nil {
+		if err := a.Execution.able(ctx, &resolved.Recipe); err != nil {
 			return err
 		}
-		if err := a.keepsSessions(ctx, &resolved.Recipe); err != nil {
+		if err := a.Execution.keepsSessions(ctx, &resolved.Recipe); err != nil {
 			return err
 		}
 		if resolved, err = a.pinModel(ctx, resolved, ref, found, p.set); err != nil {
@@ -131,17 +131,17 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		return err
 	}
 	out.Manifest = ref
-	c, err := a.config(ctx, ref)
+	c, err := a.Recipes.config(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if err := suits(in, c.recipe); err != nil { // to resume an import, import the file again
 		return err
 	}
-	if err := a.able(ctx, &c.recipe); err != nil { // a run may be resumed on another machine
+	if err := a.Execution.able(ctx, &c.recipe); err != nil { // a run may be resumed on another machine
 		return err
 	}
-	if err := a.keepsSessions(ctx, &c.recipe); err != nil {
+	if err := a.Execution.keepsSessions(ctx, &c.recipe); err != nil {
 		return err
 	}
 	if err := a.storable(&c.recipe); err != nil {
@@ -158,15 +158,15 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	if err := a.holdable(&c.recipe, engine.Kind); err != nil {
 		return err
 	}
-	trainer, _ := a.engines.CPU()
+	trainer, _ := a.Engines.Pool.CPU()
 	out.Machine = machine.Of(trainer.Describe())
 	if kind := (recipes.Engine{Kind: engine.Kind}).Declaration(); kind.Leased {
 		out.Machine.Engine = kind.On + engine.Why
 	}
 	if c.recipe.Environment.CallsTools() {
-		out.Machine.Sandbox = string(a.Tier)
+		out.Machine.Sandbox = string(a.Execution.Tier)
 	}
-	if out.Amendments, out.NextAmendment, err = a.amendments(ctx, in.Run); err != nil {
+	if out.Amendments, out.NextAmendment, err = a.Recipes.amendments(ctx, in.Run); err != nil {
 		return err
 	}
 	return a.whereToGoOn(ctx, in.Run, out)
@@ -177,7 +177,7 @@ func (a PrepareRun) preflight(ctx context.Context, in api.PrepareInput, r *recip
 	if r.Environment.Imported() {
 		return nil, nil
 	}
-	world, err := a.world(r)
+	world, err := a.Recipes.world(r)
 	if err != nil {
 		return nil, err
 	}
@@ -240,13 +240,7 @@ func implemented(name string, missing []string) error {
 	return refuse(api.FailBadInput, "recipe %s cannot run yet:\n%s", name, strings.Join(missing, "\n"))
 }
 
-// commitRecipe is commitPrepared for a run that trains.
-func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved,
-	engine enginepool.Choice) (schema.Ref, error) {
-	_, ref, err := a.commitPrepared(ctx, api.PrepareInput{Run: run}, place, resolved, engine)
-	return ref, err
-}
-
+// commitPrepared commits the resolved recipe of a run, and the run's entry in the catalogue.
 func (a PrepareRun) commitPrepared(ctx context.Context, in api.PrepareInput, place schema.Place,
 	resolved *recipes.Resolved, engine enginepool.Choice) (schema.Manifest, schema.Ref, error) {
 	m := schema.NewManifest(place, a.Code, resolved.Digest)

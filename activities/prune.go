@@ -41,7 +41,7 @@ func (a PruneCheckpoints) Execute(ctx context.Context, e *Env, in api.PruneInput
 	out := api.Pruned{}
 	timing := api.Timing{Stage: stages.Prune, Shard: -1, Turn: -1}
 	err := a.tracked(ctx, e, in.Scope, &timing, func(ctx context.Context, p *progress) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}

@@ -270,3 +270,25 @@ func TestPruningFollowsAChangedRule(t *testing.T) {
 	k.step(t, 7, true, recipes.Checkpoint{KeepLast: 2})
 	require.Equal(t, []int{6, 7}, k.present(t))
 }
+
+// The reference that a changed refresh_every asks for may have been pruned.
+func TestAPrunedReferenceIsRefused(t *testing.T) {
+	k := newKeeper()
+	for step := 1; step <= 4; step++ {
+		k.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
+	}
+	refreshed := &recipes.Recipe{Loss: recipes.Loss{
+		Terms: choice.Params{"reference": &loss.ReferenceSettings{RefreshEvery: 3}},
+	}}
+	_, err := k.deps.reference(t.Context(), api.Scope{Run: "run", Step: 5}, refreshed)
+	require.ErrorContains(t, err, "the reference of step 5 is the policy after step 3, whose checkpoint is pruned")
+
+	held := newKeeper()
+	held.reference = refreshed.Loss.Reference()
+	for step := 1; step <= 4; step++ {
+		held.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
+	}
+	ref, err := held.deps.reference(t.Context(), api.Scope{Run: "run", Step: 5}, refreshed)
+	require.NoError(t, err)
+	require.Equal(t, 3, ref.Step)
+}

@@ -22,7 +22,7 @@ func (a PublishPolicy) Execute(ctx context.Context, e *Env, in api.PublishInput)
 	}
 	s := spec{scope: in.Scope, stage: schema.StagePublish, turn: -1, shard: -1, inputs: inputs}
 	err = execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
-
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/store"
@@ -20,7 +19,7 @@ func NewReader(objects store.Store, code string) (Reader, error) {
 	if err != nil {
 		return Reader{}, err
 	}
-	return Reader{(&Deps{Code: code, tokens: tokens}).over(objects)}, nil
+	return Reader{over(objects, code, tokens)}, nil
 }
 
 // checksAtOnce bounds the memory of a check: each step that is checked has its tables in memory.

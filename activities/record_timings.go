@@ -9,18 +9,9 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
-
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
-)
-
-// Stages of measured times, each with its own place for manifests.
-const (
-	timingsOf    = "timings_" // common prefix; the part follows
-	timingsStep  = "timings_step"
-	timingsRun   = "timings_run"
-	timingsCalls = "timings_calls"
 )
 
 // RecordTimings keeps the measured times of a step's activities in the timings table, which no stage reads. No head
@@ -80,10 +71,10 @@ func (a RecordTimings) Execute(ctx context.Context, e *Env, in api.RecordTimings
 // isSuperseded reports whether another build than this worker's is current. The next step asks again if the server
 // does not answer.
 func (d *Deps) isSuperseded(ctx context.Context) bool {
-	if d.superseded == nil {
+	if d.Superseded == nil {
 		return false
 	}
-	superseded, err := d.superseded(ctx)
+	superseded, err := d.Superseded(ctx)
 	if err != nil {
 		slog.WarnContext(ctx, "look up the current build; the run stays on this one for another step", "error", err)
 	}
@@ -99,8 +90,11 @@ func (a RecordTimings) traceStep(in api.RecordTimingsInput) {
 	for _, t := range in.Timings {
 		begin, end = min(begin, t.Start), max(end, t.End)
 	}
-	a.tracer.Root(in.Run, in.Step, in.Gen, time.UnixMicro(begin), time.UnixMicro(end))
+	a.Tracer.Root(in.Run, in.Step, in.Gen, time.UnixMicro(begin), time.UnixMicro(end))
 }
+
+// readsAtOnce is how many manifests are looked up concurrently.
+const readsAtOnce = 8
 
 // earlier returns the timings manifests that a timings manifest names: those of its calls and shards, and those of
 // the previous step. It leaves out manifests that are not committed yet, or whose recording a person skipped.
@@ -111,7 +105,7 @@ func (a RecordTimings) earlier(ctx context.Context, in api.RecordTimingsInput) (
 	}
 	found := make([]*schema.Ref, len(places))
 	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(shardsAtOnce)
+	g.SetLimit(readsAtOnce)
 	for i, place := range places {
 		g.Go(func() error {
 			_, ref, ok, err := a.Record.Lookup(ctx, place)
@@ -138,8 +132,8 @@ func (a RecordTimings) before(ctx context.Context, in api.RecordTimingsInput) ([
 	if in.Shard != nil {
 		return measuredIn(in, in.Gen), nil
 	}
-	at := func(step int, stage string) schema.Place {
-		return spec{scope: api.Scope{Run: in.Run, Step: step, Gen: in.Gen}, stage: stage, turn: -1, shard: -1}.place()
+	at := func(step int, name string) schema.Place {
+		return spec{scope: api.Scope{Run: in.Run, Step: step, Gen: in.Gen}, stage: name, turn: -1, shard: -1}.place()
 	}
 	switch {
 	case in.Step == api.InitStep:

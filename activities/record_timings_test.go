@@ -19,7 +19,7 @@ func TestCallsTimesAreThereOnceTheirStageIs(t *testing.T) {
 	b, _ := callingBench(t, &printer{})
 	objects := faults.New(b.deps.Store)
 	b.deps.Store = objects
-	b.deps.UseRecord(commit.New(objects))
+	UseRecord(b.deps, commit.New(objects))
 	in := api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
 	first, err := do(b, GenerateRollouts{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -80,10 +80,10 @@ func firstTurn(t *testing.T, b *stepBench) (api.Generated, api.ToolsDone) {
 func TestMeasuredTimesNameTheirTraces(t *testing.T) {
 	b, _ := callingBench(t, &printer{})
 	c := tracetest.New(t)
-	b.deps.tracer = c.Tracer(t)
+	b.deps.Tracer = c.Tracer(t)
 	first, tools := firstTurn(t, b)
-	require.NoError(t, b.deps.tracer.Close())
-	b.deps.tracer = nil
+	require.NoError(t, b.deps.Tracer.Close())
+	b.deps.Tracer = nil
 	untraced, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
 		Policy: b.policy})
 	require.NoError(t, err)

@@ -19,6 +19,9 @@ type records struct {
 	Record *commit.Writer
 }
 
+// statSuccess is the sampled success rate in an evaluation's manifest; keep_best compares it.
+const statSuccess = "success"
+
 // manifests reads manifests by their refs.
 func (r records) manifests(ctx context.Context, refs []schema.Ref) ([]schema.Manifest, error) {
 	out := make([]schema.Manifest, len(refs))
@@ -116,4 +119,16 @@ func readsOnly(inputs []schema.Ref, stages ...string) bool {
 		}
 	}
 	return true
+}
+
+// read returns the rows of a table behind manifests; it follows the parts of stage manifests.
+func read[R schema.Row](ctx context.Context, r records, refs ...schema.Ref) ([]R, error) {
+	manifests := make([]schema.Manifest, len(refs))
+	for i, ref := range refs {
+		var err error
+		if manifests[i], err = r.Record.Read(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	return commit.Rows[R](ctx, r.Record, manifests...)
 }

@@ -26,7 +26,7 @@ func (r *registered) RegisterActivityWithOptions(_ any, o activity.RegisterOptio
 // A worker registers the declared activities and no others.
 func TestEveryDeclaredActivityIsRegistered(t *testing.T) {
 	var r registered
-	(&Deps{}).Register(&r)
+	Register(&r, &Deps{Activities: Stages(&Deps{})})
 	var declared []string
 	for _, a := range stages.Activities() {
 		declared = append(declared, a.Name)
@@ -35,8 +35,8 @@ func TestEveryDeclaredActivityIsRegistered(t *testing.T) {
 	slices.Sort(r.names)
 	require.Equal(t, declared, r.names)
 	for _, name := range stages.Pure()[1:] { // the first is the reward, whose shards have an input of their own
-		stage, _ := stages.Of(name)
-		execute := reflect.TypeOf((&Deps{}).registered()[stage.Activities[0].Name].activity)
+		of, _ := stages.Of(name)
+		execute := reflect.TypeOf(Stages(&Deps{})[of.Activities[0].Name].activity)
 		require.Equal(t, reflect.TypeFor[api.StageInput](), execute.In(1), name)
 	}
 }

@@ -47,7 +47,7 @@ func (a PrepareReplay) findResults(ctx context.Context, r *replayed) (err error)
 // one that checks a replay before it starts, and a worker without the code trust the record.
 func (a PrepareReplay) sameCode(ctx context.Context, results schema.Ref, recipe *recipes.Recipe) (bool, error) {
 	f, ok := recipe.Function()
-	if a.functions == nil || !ok {
+	if a.Execution.Functions == nil || !ok {
 		return true, nil
 	}
 	m, err := a.Record.Read(ctx, results)
@@ -58,7 +58,7 @@ func (a PrepareReplay) sameCode(ctx context.Context, results schema.Ref, recipe 
 	if err != nil || len(parts) == 0 {
 		return true, err
 	}
-	files, err := a.functions.Code(ctx, recipes.FunctionSettings(f))
+	files, err := a.Execution.Functions.Code(ctx, recipes.FunctionSettings(f))
 	if err != nil {
 		return true, ctx.Err()
 	}
@@ -69,7 +69,7 @@ func (a PrepareReplay) sameCode(ctx context.Context, results schema.Ref, recipe 
 // starts a replay leaves a note in the store.
 func (a PrepareReplay) replayConfirmed(ctx context.Context, in api.ReplayInput, before,
 	recipe *recipes.Recipe) error {
-	if !a.confirms || slices.Equal(before.Privileged(), recipe.Privileged()) {
+	if !a.Execution.Confirms || slices.Equal(before.Privileged(), recipe.Privileged()) {
 		return nil
 	}
 	if asked, err := a.commanded(ctx, in.Run, schema.DeedReplay, in.Set); asked || err != nil {

@@ -127,7 +127,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 				Scratch: t.TempDir()})
 			require.NoError(t, err)
 			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-			deps.Register(env)
+			activities.Register(env, deps)
 			value, err := env.ExecuteActivity(api.PrepareReplay,
 				api.ReplayInput{Run: "r", Step: 1, Stages: []string{"reward", "resample", "advantage"}, Claim: name})
 			require.NoError(t, err)

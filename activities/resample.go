@@ -26,7 +26,7 @@ func (a Resample) Execute(ctx context.Context, e *Env, in api.StageInput) (api.R
 		s.inputs = append(s.inputs, in.Made.One(schema.StagePrompts))
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
@@ -27,7 +28,7 @@ import (
 // resolver reads the recipes that runs follow, and makes what depends on a recipe alone: its environment, its
 // tokenizer, its tools and its agent loop.
 type resolver struct {
-	record *commit.Writer
+	records records
 	// declared returns the tools of a recipe.
 	declared func(*recipes.Recipe) ([]tools.Declaration, error)
 	// configs caches resolved recipes by the digest of the manifest that committed them.
@@ -40,16 +41,27 @@ type resolver struct {
 	models recent[string, *pretrained.Model]
 	// worlds are the recipes' environments, by their settings: an environment may have read files of tasks.
 	worlds recent[string, env.Environment]
+	// prepared holds the tasks that runs keep, by the manifests that decided on them.
+	prepared recent[string, *prepared]
+	// Tokens is the tokenizer of calc's policies and of imports.
+	Tokens *tokenizer.Tokenizer
 	// fetch opens the remote files that settings name; nil: this worker opens none.
 	fetch dataset.Fetch
+	// Models is the folder of the models that recipes name without a path; "" if this worker has none.
+	Models string
+	// Bucket opens another bucket of the worker's S3 server; nil: this worker opens none.
+	Bucket func(name string) (store.Store, error)
 }
 
-func newResolver(record *commit.Writer) resolver {
-	return resolver{record: record, declared: declaredTools, configs: recent[string, *config]{most: configsKept},
+func newResolver(r records, tokens *tokenizer.Tokenizer) resolver {
+	declared := func(recipe *recipes.Recipe) ([]tools.Declaration, error) { return recipe.Rollout.Declared() }
+	return resolver{records: r, declared: declared, Tokens: tokens,
+		configs:    recent[string, *config]{most: configsKept},
 		tokenizers: recent[string, *tokenizer.Tokenizer]{most: tokenizersKept},
 		theirs:     recent[string, tokenizer.Codec]{most: tokenizersKept},
 		models:     recent[string, *pretrained.Model]{most: modelsKept},
-		worlds:     recent[string, env.Environment]{most: worldsKept}}
+		worlds:     recent[string, env.Environment]{most: worldsKept},
+		prepared:   recent[string, *prepared]{most: preparedKept}}
 }
 
 // configsKept bounds the recipes that a worker remembers: those of its runs and of their amendments.
@@ -67,7 +79,7 @@ func (r *resolver) config(ctx context.Context, ref schema.Ref) (*config, error) 
 	if c, ok := r.configs.find(ref.Digest); ok {
 		return c, nil
 	}
-	m, err := r.record.Read(ctx, ref)
+	m, err := r.records.Record.Read(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +87,7 @@ func (r *resolver) config(ctx context.Context, ref schema.Ref) (*config, error) 
 	if len(shards) == 0 {
 		return nil, fmt.Errorf("%w: %s commits no recipe", commit.ErrDamaged, ref.Key)
 	}
-	data, err := r.record.ReadShard(ctx, shards[0])
+	data, err := r.records.Record.ReadShard(ctx, shards[0])
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (r *results) name(t reflect.Type) string {
 // another name would be 0, and no error would say so. An embedded struct has no name in this list.
 func TestResultsKeepTheirNames(t *testing.T) {
 	r := &results{of: map[string]string{}, structs: map[string]string{}}
-	(&activities.Deps{}).Register(r)
+	activities.Register(r, &activities.Deps{Activities: activities.Stages(&activities.Deps{})})
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.of)) {
 		fmt.Fprintf(&text, "%s: %s\n", name, r.of[name])

@@ -8,7 +8,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -27,7 +26,7 @@ func (a RunEpisodes) Execute(ctx context.Context, _ *Env, in api.EpisodesInput) 
 	err = a.group(ctx, in.Scope, in.Shard, in.Sent, &out.Spent, func(r *runner) error {
 		s := &shardRun{a.Deps, in}
 		span := s.begin(r)
-		err := s.open(r.ctx, r.env)
+		err := a.openShard(r.ctx, in, r.env)
 		if err == nil {
 			err = step.Shard.Body(r, &in, &out)
 		}
@@ -50,42 +49,36 @@ type shardRun struct {
 // begin begins the span of the activity, under which its stages and its flow have theirs. Lines of the log that
 // belong to none of these are about the rollout.
 func (s *shardRun) begin(r *runner) *trace.Span {
-	ctx := s.deps.tracer.Step(r.ctx, s.in.Run, s.in.Step, s.in.Gen)
+	ctx := s.deps.Tracer.Step(r.ctx, s.in.Run, s.in.Step, s.in.Gen)
 	ctx, span := trace.Start(ctx, "episodes", whereabouts(s.in.Scope, r.own)...)
 	r.ctx = logs.With(ctx, append(trace.IDs(ctx), slog.String("stage", schema.StageRollout))...)
 	return span
 }
 
-// open begins what works ahead of the shard's stages; it closes with the environment.
-func (s *shardRun) open(ctx context.Context, e *Env) error {
-	recipe, err := s.deps.recipe(ctx, s.in.Scope)
+// openShard begins what works ahead of a shard's stages; it closes with the environment.
+func (d *Deps) openShard(ctx context.Context, in api.EpisodesInput, e *Env) error {
+	s := &shardRun{d, in}
+	recipe, err := s.deps.Recipes.recipe(ctx, s.in.Scope)
 	if err != nil {
 		return err
 	}
-	if err := s.deps.runsCalls(recipe); err != nil {
+	if err := s.deps.Execution.runsCalls(recipe); err != nil {
 		return err
 	}
 	if e.verdicts, err = s.verifier(ctx, recipe); err != nil {
 		return err
 	}
 	e.atEnd(e.verdicts.close)
-	if e.flow, err = s.ahead(ctx, recipe, e); err != nil {
+	f, err := s.ahead(ctx, recipe, e)
+	if err != nil {
 		return err
 	}
-	if e.flow != nil {
-		e.atEnd(func() { e.flow.close(ctx, e.done) })
+	if f != nil {
+		e.flow = &Flow{f.Flow, f.segments.committed}
+		e.atEnd(func() { f.close(ctx, e.done) })
 		return nil
 	}
 	e.turnwise = e.progress.byTurns()
 	e.atEnd(func() { e.progress.flow.Store(nil) })
-	return nil
-}
-
-// runsCalls refuses a recipe whose tool calls this worker cannot run itself.
-func (e *execution) runsCalls(r *recipes.Recipe) error {
-	if r.Environment.CallsTools() && e.Sandbox == nil {
-		return refuse(api.FailBadInput, "rollout.mode: interleaved runs tool calls on the workers of queue rollout, "+
-			"and this one has no sandbox; give it one, or set rollout.mode=staged")
-	}
 	return nil
 }

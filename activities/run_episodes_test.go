@@ -173,7 +173,7 @@ func TestAStageWithinEpisodesHasALimit(t *testing.T) {
 // A worker without a sandbox says which setting helps.
 func TestEpisodesNeedASandbox(t *testing.T) {
 	b := episodesOf(t, 1)
-	b.deps.Sandbox = nil
+	b.deps.Execution.Sandbox = nil
 	_, err := b.run()
 	require.ErrorContains(t, err, "rollout.mode: interleaved runs tool calls on the workers of queue rollout")
 }

@@ -47,7 +47,7 @@ func (r *runner) Run(c step.Call, out api.Result) error {
 	limit := r.limit(c.Activity)
 	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
-	stage := r.deps.registered()[c.Activity]
+	stage := r.deps.Activities[c.Activity]
 	end, done := r.env.use(), make(chan ended, 1)
 	go func() {
 		var e ended
@@ -132,28 +132,3 @@ func failed(c step.Call, err error) error {
 
 // attemptOf returns the attempt of the activity that runs under ctx.
 func attemptOf(ctx context.Context) int { return int(activity.GetInfo(ctx).Attempt) }
-
-// MakeBatch runs the short stages between a step's rollout and its update in one activity. Each stage commits what it
-// commits as an activity of its own, so an attempt continues after the last manifest of an earlier one, and a replay
-// makes the stages one by one. Nothing runs between two activities of a step, and these stages take less time than
-// that.
-type MakeBatch struct{ *Deps }
-
-// Execute runs the stages that the input names.
-func (a MakeBatch) Execute(ctx context.Context, _ *Env, in api.BatchInput) (out api.Batch, err error) {
-	err = a.group(ctx, in.Scope, -1, in.Sent, &out.Spent,
-		func(r *runner) error { return step.Batch.Body(r, &in, &out) })
-	return out, err
-}
-
-// UpdateAndPublish runs the last two stages of a step in one activity, because a hop between activities takes as long
-// as the publication. Each commits what it commits as an activity of its own, so an attempt after the update publishes
-// what was committed. The next rollout has its engine load the policy, wherever that engine is.
-type UpdateAndPublish struct{ *Deps }
-
-// Execute updates the policy and commits the step's head.
-func (a UpdateAndPublish) Execute(ctx context.Context, _ *Env, in api.FinishInput) (out api.Finished, err error) {
-	err = a.group(ctx, in.Scope, -1, in.Sent, &out.Spent,
-		func(r *runner) error { return step.Finish.Body(r, &in, &out) })
-	return out, err
-}

@@ -31,7 +31,7 @@ type samplers struct {
 // samplers finds the policies that may write turns of a step now. began is the policy that its rollout begins with.
 func (d *Deps) samplers(ctx context.Context, scope api.Scope, recipe *recipes.Recipe, began api.PolicyRef) (*samplers,
 	error) {
-	s := &samplers{records: d.records, scope: scope, every: cmp.Or(d.lookEvery, lookEvery),
+	s := &samplers{records: d.records, scope: scope, every: cmp.Or(d.LookEvery, lookEvery),
 		known: []api.PolicyRef{began}, next: scope.Step}
 	if recipe.InFlight() {
 		s.next = max(1, scope.Step-recipe.Staleness())

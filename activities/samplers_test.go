@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -37,7 +38,7 @@ func TestSamplersOfAStep(t *testing.T) {
 	scope, began, digest := b.scope, b.policy, func(c string) string { return strings.Repeat(c, 64) }
 	scope.Step = 4
 	one := b.publishAfter(1, digest("1"))
-	b.deps.lookEvery = time.Nanosecond
+	b.deps.LookEvery = time.Nanosecond
 	s, err := b.deps.samplers(t.Context(), scope, recipe, one)
 	require.NoError(t, err)
 	require.Equal(t, one, s.now(t.Context()))
@@ -56,7 +57,7 @@ func TestSamplersOfAStep(t *testing.T) {
 	_, ok := s.of(digest("4"))
 	require.False(t, ok)
 
-	b.deps.lookEvery = time.Hour
+	b.deps.LookEvery = time.Hour
 	scope.Step = 6
 	four := api.PolicyRef{Digest: digest("4"), Step: 4}
 	s, err = b.deps.samplers(t.Context(), scope, &recipes.Recipe{Pipeline: &recipes.Pipeline{MaxStaleness: 1,
@@ -83,10 +84,10 @@ func TestSamplersWithoutTheRecord(t *testing.T) {
 	scope := b.scope
 	scope.Step = 2
 	broken := faults.New(b.deps.Store, faults.Rule{Op: faults.Get, Key: schema.HeadKey(scope.Run, "1")})
-	deps := b.deps.over(broken)
+	deps := &Deps{records: records{broken, commit.New(broken)}}
 	_, err := deps.samplers(t.Context(), scope, recipe, b.policy)
 	require.ErrorIs(t, err, faults.ErrInjected)
-	b.deps.lookEvery = time.Nanosecond
+	b.deps.LookEvery = time.Nanosecond
 	s, err := b.deps.samplers(t.Context(), scope, recipe, b.policy)
 	require.NoError(t, err)
 	s.records = deps.records

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,7 +28,7 @@ func (a ScoreRewards) Execute(ctx context.Context, e *Env, in api.ScoreInput) (a
 	s := spec{scope: in.Scope, stage: schema.StageReward, turn: -1, shard: in.Shard,
 		inputs: append([]schema.Ref{in.Trajectories}, in.Verdicts...)}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -116,6 +117,9 @@ func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 	}
 }
 
+// errOtherInputs: a manifest names inputs that its stage does not read.
+var errOtherInputs = errors.New("the inputs are not what the stage reads")
+
 // again runs the stage on the inputs that the manifest of a shard names, as check.whole does for other stages.
 func (a ScoreRewards) again(ctx context.Context, scope api.Scope, before schema.Manifest) (schema.Ref, error) {
 	inputs := before.Inputs[1:]
@@ -123,7 +127,7 @@ func (a ScoreRewards) again(ctx context.Context, scope api.Scope, before schema.
 		schema.StageSandbox) {
 		return schema.Ref{}, errOtherInputs
 	}
-	recipe, err := a.recipe(ctx, scope)
+	recipe, err := a.Recipes.recipe(ctx, scope)
 	if err != nil {
 		return schema.Ref{}, err
 	}

@@ -71,23 +71,23 @@ func (g *segments) save(ctx context.Context, f *rollout.Flow) error {
 		return err
 	}
 	g.number++ // the keys of a put that failed may be taken
-	if err := putSegment(ctx, g, rows.Branches); err != nil {
+	if err := saveRows(ctx, g, rows.Branches); err != nil {
 		return err
 	}
-	if err := putSegment(ctx, g, rows.Turns); err != nil {
+	if err := saveRows(ctx, g, rows.Turns); err != nil {
 		return err
 	}
-	if err := putSegment(ctx, g, rows.Calls); err != nil {
+	if err := saveRows(ctx, g, rows.Calls); err != nil {
 		return err
 	}
-	if err := putSegment(ctx, g, rows.Transitions); err != nil {
+	if err := saveRows(ctx, g, rows.Transitions); err != nil {
 		return err
 	}
 	g.mark = beyond
 	return nil
 }
 
-func putSegment[R schema.Row](ctx context.Context, g *segments, rows []R) error {
+func saveRows[R schema.Row](ctx context.Context, g *segments, rows []R) error {
 	if len(rows) == 0 {
 		return nil
 	}

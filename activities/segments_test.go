@@ -20,17 +20,23 @@ import (
 
 // kept returns what all attempts have kept, each row once. Objects that cannot be read hold none.
 func (b *flowBench) kept() (rows rollout.Rows) {
-	g := &segments{deps: b.deps, prefix: schema.SegmentsPrefix(b.scope.Run, 1, 0, 0)}
 	turns, calls := map[[2]any]bool{}, map[[3]any]bool{}
-	for _, own := range g.read(b.t.Context()) {
-		for _, r := range own.Turns {
-			if key := [2]any{r.TrajectoryID, r.Turn}; !turns[key] {
-				turns[key], rows.Turns = true, append(rows.Turns, r)
+	for _, key := range b.segments() {
+		data, _ := b.deps.Store.Get(b.t.Context(), key)
+		switch _, _, _, table, _ := schema.ParseSegmentKey(key); table {
+		case schema.Turns:
+			own, _ := schema.Decode[schema.TurnRow](data)
+			for _, r := range own {
+				if key := [2]any{r.TrajectoryID, r.Turn}; !turns[key] {
+					turns[key], rows.Turns = true, append(rows.Turns, r)
+				}
 			}
-		}
-		for _, r := range own.Calls {
-			if key := [3]any{r.TrajectoryID, r.Turn, r.Call}; !calls[key] {
-				calls[key], rows.Calls = true, append(rows.Calls, r)
+		case schema.ToolCalls:
+			own, _ := schema.Decode[schema.ToolCallRow](data)
+			for _, r := range own {
+				if key := [3]any{r.TrajectoryID, r.Turn, r.Call}; !calls[key] {
+					calls[key], rows.Calls = true, append(rows.Calls, r)
+				}
 			}
 		}
 	}
@@ -152,7 +158,6 @@ func TestSegmentsWhosePutFails(t *testing.T) {
 // put keeps the rows of each turn as a segment of an attempt.
 func (b *flowBench) put(attempt string, rows rollout.Rows) {
 	b.t.Helper()
-	g := &segments{deps: b.deps, prefix: schema.SegmentsPrefix(b.scope.Run, 1, 0, 0), attempt: attempt}
 	for turn := range int32(4) {
 		var own rollout.Rows
 		for _, r := range rows.Turns {
@@ -165,10 +170,21 @@ func (b *flowBench) put(attempt string, rows rollout.Rows) {
 				own.Calls = append(own.Calls, r)
 			}
 		}
-		g.number++
-		require.NoError(b.t, putSegment(b.t.Context(), g, own.Turns))
-		require.NoError(b.t, putSegment(b.t.Context(), g, own.Calls))
+		putSegment(b, attempt, int(turn)+1, own.Turns)
+		putSegment(b, attempt, int(turn)+1, own.Calls)
 	}
+}
+
+// putSegment keeps rows of one table, if there are any.
+func putSegment[R schema.Row](b *flowBench, attempt string, number int, rows []R) {
+	b.t.Helper()
+	if len(rows) == 0 {
+		return
+	}
+	data, err := schema.Encode(rows)
+	require.NoError(b.t, err)
+	key := schema.SegmentKey(schema.SegmentsPrefix(b.scope.Run, 1, 0, 0), attempt, number, schema.TableOf[R]())
+	require.NoError(b.t, b.deps.Store.PutIfAbsent(b.t.Context(), key, data))
 }
 
 // Segments that are damaged, or missing because a worker died while it put one, cost what was in them and what came

@@ -22,11 +22,11 @@ func (a SelectCandidates) Execute(ctx context.Context, e *Env, in api.Scope) (ap
 	out := api.Candidates{}
 	s := spec{scope: in, stage: schema.StageCandidates, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in)
+		recipe, err := a.Recipes.recipe(ctx, in)
 		if err != nil {
 			return err
 		}
-		world, list, err := a.lister(recipe)
+		world, list, err := a.Recipes.lister(recipe)
 		if err != nil {
 			return err
 		}

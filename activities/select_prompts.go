@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -14,7 +17,16 @@ import (
 // so the manifest records only the range of indexes: the commit consumes a prompt exactly once, whatever is
 // restarted. Each round of dynamic sampling is a part of the stage and continues the group numbers of the round
 // before. If the schedule asks for unsolved problems, the record of the earlier steps says which problems to skip.
-type SelectPrompts struct{ *Deps }
+type SelectPrompts struct {
+	*Deps
+	// ledgers count, for each run, how the samples of its finished steps fared on each problem.
+	ledgers *recent[string, *ledger]
+}
+
+// NewSelectPrompts makes the stage of one worker.
+func NewSelectPrompts(d *Deps) SelectPrompts {
+	return SelectPrompts{d, &recent[string, *ledger]{most: ledgersKept}}
+}
 
 // Execute commits one row for each group, none of them a held-out problem, in files of whole shards.
 func (a SelectPrompts) Execute(ctx context.Context, e *Env, in api.PromptsInput) (api.Done, error) {
@@ -25,7 +37,7 @@ func (a SelectPrompts) Execute(ctx context.Context, e *Env, in api.PromptsInput)
 		s.shard = round
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -33,7 +45,7 @@ func (a SelectPrompts) Execute(ctx context.Context, e *Env, in api.PromptsInput)
 		if err != nil {
 			return err
 		}
-		loop, err := a.loop(recipe, rolloutSampling(recipe))
+		loop, err := a.Recipes.loop(recipe, rolloutSampling(recipe))
 		if err != nil {
 			return err
 		}
@@ -65,4 +77,19 @@ func (a SelectPrompts) Execute(ctx context.Context, e *Env, in api.PromptsInput)
 		return nil
 	})
 	return out, err
+}
+
+// keptWorld returns the recipe's environment with the training tasks that the run draws. The manifest that decided on
+// them becomes an input of the draft.
+func (d *Deps) keptWorld(ctx context.Context, w *draft, run string, recipe *recipes.Recipe) (env.Environment, error) {
+	world, err := d.Recipes.world(recipe)
+	if err != nil {
+		return nil, err
+	}
+	data, err := d.Recipes.preparedData(ctx, run, recipe)
+	if err != nil || data == nil {
+		return world, err
+	}
+	w.manifest.Inputs = append(w.manifest.Inputs, data.ref)
+	return curation.NewWorld(world, data.kept), nil
 }

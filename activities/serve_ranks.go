@@ -18,8 +18,8 @@ type ServeRanks struct{ *Deps }
 // Execute returns when the engine has ended. If this host's ranks end while the engine still lives, Execute fails, so
 // that another host may take the place.
 func (a ServeRanks) Execute(ctx context.Context, e *Env, in api.RanksInput) (api.RanksServed, error) {
-	out := api.RanksServed{Host: a.Host}
-	if a.Host == "" || !a.engines.RunsTorch() {
+	out := api.RanksServed{Host: a.Engines.Host}
+	if a.Engines.Host == "" || !a.Engines.Pool.RunsTorch() {
 		return out, temporal.NewApplicationError("this worker runs no models, or has no name for its host", "")
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -32,7 +32,7 @@ func (a ServeRanks) Execute(ctx context.Context, e *Env, in api.RanksInput) (api
 		case <-ctx.Done():
 		}
 	}()
-	err := a.engines.Serve(ctx, gang.Invitation{Address: in.Address, ID: in.Gang})
+	err := a.Engines.Pool.Serve(ctx, gang.Invitation{Address: in.Address, ID: in.Gang})
 	switch {
 	case err == nil:
 		out.Why = "the engine has ended"

@@ -73,7 +73,7 @@ func TestServeRanksEnds(t *testing.T) {
 			"gpu_xid_79"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := serveRanks(t, &Deps{Host: "b", engines: poolOf(&ranks{served: c.served})})
+			out, err := serveRanks(t, &Deps{Engines: engines{Host: "b", Pool: poolOf(&ranks{served: c.served})}})
 			if !c.fails {
 				require.NoError(t, err)
 				require.Equal(t, api.RanksServed{Host: "b", Why: c.why}, out)
@@ -85,8 +85,8 @@ func TestServeRanksEnds(t *testing.T) {
 			require.False(t, app.NonRetryable())
 		})
 	}
-	_, err := serveRanks(t, &Deps{Host: "b", engines: poolOf(nil)})
+	_, err := serveRanks(t, &Deps{Engines: engines{Host: "b", Pool: poolOf(nil)}})
 	require.ErrorContains(t, err, "this worker runs no models")
-	_, err = serveRanks(t, &Deps{engines: poolOf(&ranks{})})
+	_, err = serveRanks(t, &Deps{Engines: engines{Pool: poolOf(&ranks{})}})
 	require.ErrorContains(t, err, "no name for its host")
 }

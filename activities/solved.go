@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/ropewalk/ropewalk/internal/rescue"
-
 	"github.com/ropewalk/ropewalk/internal/prompts"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )

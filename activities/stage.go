@@ -113,7 +113,7 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *api.Done,
 		return w.adopt(committed, ref, out, done)
 	}
 	done.Manifest, done.Home = ref, w.home
-	w.deps.stages.Stored(s.stage, bytesOf(committed))
+	w.deps.Counts.Stored(s.stage, bytesOf(committed))
 	return nil
 }
 
@@ -186,23 +186,11 @@ func (w *draft) shard(ctx context.Context, table schema.Table, data []byte, rows
 
 // manifest starts the manifest of a stage: this code makes it from the inputs, under the run's recipe.
 func (d *Deps) manifest(ctx context.Context, s spec) (schema.Manifest, error) {
-	c, err := d.config(ctx, s.scope.Config)
+	c, err := d.Recipes.config(ctx, s.scope.Config)
 	if err != nil {
 		return schema.Manifest{}, err
 	}
 	m := schema.NewManifest(s.place(), d.Code, c.digest)
 	m.Inputs = append([]schema.Ref{s.scope.Config}, s.inputs...)
 	return m, nil
-}
-
-// read returns the rows of a table behind manifests; it follows the parts of stage manifests.
-func read[R schema.Row](ctx context.Context, r records, refs ...schema.Ref) ([]R, error) {
-	manifests := make([]schema.Manifest, len(refs))
-	for i, ref := range refs {
-		var err error
-		if manifests[i], err = r.Record.Read(ctx, ref); err != nil {
-			return nil, err
-		}
-	}
-	return commit.Rows[R](ctx, r.Record, manifests...)
 }

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/ropewalk/ropewalk/env/calc"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -63,10 +64,10 @@ func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set
 	require.NoError(t, err)
 	resolved, err = PrepareRun{deps}.pinTools(t.Context(), resolved, schema.Ref{}, false)
 	require.NoError(t, err)
-	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", schema.StagePrepare),
+	b.scope.Config, err = commitRecipe(t.Context(), deps, "r", schema.AtInit("r", schema.StagePrepare),
 		resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
-	loop, err := deps.loop(&resolved.Recipe, sampling{temperature: 1})
+	loop, err := deps.Recipes.loop(&resolved.Recipe, sampling{temperature: 1})
 	require.NoError(t, err)
 	var rows []schema.PromptRow
 	for g := range benchGroups {
@@ -79,9 +80,19 @@ func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set
 	return b
 }
 
+// commitRecipe prepares a run that trains.
+func commitRecipe(ctx context.Context, d *Deps, run string, place schema.Place, resolved *recipes.Resolved,
+	engine enginepool.Choice) (schema.Ref, error) {
+	_, ref, err := PrepareRun{d}.commitPrepared(ctx, api.PrepareInput{Run: run}, place, resolved, engine)
+	return ref, err
+}
+
+// UseRecord replaces the record that the stages read and commit to.
+func UseRecord(d *Deps, record *commit.Writer) { d.Record, d.Recipes.records.Record = record, record }
+
 // published makes a policy resident in the engine that generates: these tests commit no checkpoint that it could load.
 func published(d *Deps, digest string) {
-	_, sampler := d.engines.CPU()
+	_, sampler := d.Engines.Pool.CPU()
 	sampler.Mark(policy.RolePolicy, digest, false)
 }
 

@@ -75,7 +75,7 @@ func (w *draft) summariesFor(ctx context.Context, recipe *recipes.Recipe, of api
 	if m.Checkpoint == nil {
 		return nil, refuse(api.FailCorrupt, "%s commits no checkpoint, which is to sum up pages", frozen.Manifest.Key)
 	}
-	model, err := w.deps.smallModel(ctx, *m.Checkpoint)
+	model, err := w.deps.Recipes.smallModel(ctx, *m.Checkpoint)
 	if err != nil {
 		return nil, refuse(api.FailBadInput, "environment: summary_tokens: the model of %s cannot sum up pages: %v",
 			frozen.Manifest.Key, err)
@@ -104,24 +104,6 @@ func (r records) frozen(ctx context.Context, of api.PolicyRef) (api.PolicyRef, e
 	}
 	_, first, err := r.policyAfter(ctx, place.Run, 0)
 	return first, err
-}
-
-// smallModel reads a checkpoint's configuration and tokenizer, unless this worker remembers them.
-func (d *Deps) smallModel(ctx context.Context, c schema.Checkpoint) (*pretrained.Model, error) {
-	key := "checkpoint " + c.Digest
-	if m, ok := d.models.find(key); ok {
-		return m, nil
-	}
-	files, err := d.smallFiles(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	m, err := pretrained.Read(files)
-	if err != nil {
-		return nil, err
-	}
-	d.models.put(key, &m)
-	return &m, nil
 }
 
 // writerOf makes what asks a model for summaries of so many tokens. A model without a chat template of its own, as

@@ -59,7 +59,7 @@ func TestActionsWithSummariesGoOnAfterKills(t *testing.T) {
 // over switches to another worker, on a store.
 func (b *stepBench) over(actions []string, objects store.Store) {
 	b.t.Helper()
-	recipe, err := b.deps.recipe(b.t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
 	tok, err := TokenizerOf(recipe)
 	require.NoError(b.t, err)

@@ -39,18 +39,18 @@ func TestATrainedTokenizer(t *testing.T) {
 	for _, name := range []string{"household", "shop", "searchqa"} {
 		t.Run(name, func(t *testing.T) {
 			recipe := trainedRecipe(t, name)
-			first, err := resolverOf(t).tokenizer(recipe)
+			first, err := resolverOf(t).Recipes.tokenizer(recipe)
 			require.NoError(t, err)
-			second, err := resolverOf(t).tokenizer(trainedRecipe(t, name, "seed=5"))
+			second, err := resolverOf(t).Recipes.tokenizer(trainedRecipe(t, name, "seed=5"))
 			require.NoError(t, err)
 			require.Equal(t, first.Files(), second.Files())
 			require.LessOrEqual(t, first.VocabSize(), 1024)
 			require.Greater(t, first.VocabSize(), 300)
 
 			d := resolverOf(t)
-			loop, err := d.loop(recipe, rolloutSampling(recipe))
+			loop, err := d.Recipes.loop(recipe, rolloutSampling(recipe))
 			require.NoError(t, err)
-			world, err := d.world(recipe)
+			world, err := d.Recipes.world(recipe)
 			require.NoError(t, err)
 			texts, err := loop.Texts(t.Context(), world, 5) // of another seed than the tokenizer's
 			require.NoError(t, err)
@@ -80,11 +80,11 @@ func TestAWarmStartWithATrainedTokenizer(t *testing.T) {
 	require.Equal(t, recipe.Tokenizer, in.recipe().Tokenizer)
 
 	d := resolverOf(t)
-	trainer, _ := d.engines.CPU()
+	trainer, _ := d.Engines.Pool.CPU()
 	m := schema.Manifest{}
 	require.NoError(t, WarmStart{d}.make(t.Context(), &draft{deps: d, progress: &progress{}}, trainer, in.recipe(),
 		teaching{}, schema.AtWarmStart(schema.Digest([]byte("trained"))), &m))
-	want, err := d.tokenizer(recipe)
+	want, err := d.Recipes.tokenizer(recipe)
 	require.NoError(t, err)
 	for _, f := range m.Checkpoint.Files {
 		if f.Name != "tokenizer.json" {
@@ -102,10 +102,10 @@ func TestAWarmStartWithATrainedTokenizer(t *testing.T) {
 
 // TestATokenizerWithoutRoom names the field.
 func TestATokenizerWithoutRoom(t *testing.T) {
-	_, err := resolverOf(t).tokenizer(trainedRecipe(t, "household", "tokenizer.vocabulary=512"))
+	_, err := resolverOf(t).Recipes.tokenizer(trainedRecipe(t, "household", "tokenizer.vocabulary=512"))
 	require.NoError(t, err)
 	free := trainedRecipe(t, "household")
 	free.Tokenizer.Vocabulary = 256
-	_, err = resolverOf(t).tokenizer(free)
+	_, err = resolverOf(t).Recipes.tokenizer(free)
 	require.ErrorContains(t, err, "tokenizer.vocabulary: train a tokenizer of 256 ids")
 }

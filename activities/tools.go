@@ -18,57 +18,52 @@ import (
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// declaredTools returns the tools that a recipe names.
-func declaredTools(recipe *recipes.Recipe) ([]tools.Declaration, error) {
-	return recipe.Rollout.Declared()
-}
-
 // toolbox opens the tools of a recipe. pool holds the interpreters of a recipe with sandbox.session. Calls that must
 // not run twice are noted in the run's part of the store.
-func (d *Deps) toolbox(recipe *recipes.Recipe, pool *session.Pool) (tool.Toolbox, error) {
-	return d.toolboxFor(recipe, pool, nil, nil)
+func (e *execution) toolbox(recipe *recipes.Recipe, pool *session.Pool) (tool.Toolbox, error) {
+	return e.toolboxFor(recipe, pool, nil, nil)
 }
 
 // toolboxFor is toolbox for a policy that has another tokenizer than the recipe's; nil is the recipe's. pages sums up
 // documents if the recipe asks for it.
-func (d *Deps) toolboxFor(recipe *recipes.Recipe, pool *session.Pool, tokens tokenizer.Codec,
-	pages *summaries) (tool.Toolbox, error) {
-	host := tools.Host{Sandbox: d.Sandbox, Limits: callLimits(recipe.Sandbox), ExactCarets: recipe.Sandbox.ExactCarets,
-		Summaries: pages.summariser()}
+func (e *execution) toolboxFor(recipe *recipes.Recipe, pool *session.Pool, tokens tokenizer.Codec,
+	pages tools.Summariser) (tool.Toolbox, error) {
+	host := tools.Host{Sandbox: e.Sandbox, Limits: callLimits(recipe.Sandbox), ExactCarets: recipe.Sandbox.ExactCarets,
+		Summaries: pages}
 	if recipe.Sandbox.Session {
-		host.Notebooks, host.AtOnce = pool, d.cellsAtOnce()
+		host.Notebooks, host.AtOnce = pool, e.cellsAtOnce()
 	}
 	if tokens != nil {
 		host.Encode, host.Decode = tokens.Encode, tokens.Decode
 	}
-	return d.openTools(recipe, host)
+	return e.openTools(recipe, host)
 }
 
 // openTools opens the tools of a recipe for a host. It completes the host with the environment's documents.
-func (d *Deps) openTools(recipe *recipes.Recipe, host tools.Host) (tool.Toolbox, error) {
-	declared, err := d.declared(recipe)
+func (e *execution) openTools(recipe *recipes.Recipe, host tools.Host) (tool.Toolbox, error) {
+	declared, err := e.recipes.declared(recipe)
 	if err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(declared, func(t tools.Declaration) bool { return t.Reads }) {
-		if err := d.library(recipe, &host); err != nil {
+		if err := e.library(recipe, &host); err != nil {
 			return nil, err
 		}
 	}
-	host.Servers = d.servers
+	host.Servers = e.Servers
 	box, err := tools.Open(declared, host)
 	if err != nil {
 		return nil, err
 	}
 	for i, t := range box {
-		box[i] = tool.Once(t, callNotes{d.Store})
+		box[i] = tool.Once(t, callNotes{e.store})
 	}
 	return box, nil
 }
 
 // library gives a host the documents of the recipe's environment, and the tokens of the recipe's policy.
-func (d *Deps) library(recipe *recipes.Recipe, host *tools.Host) error {
-	world, err := d.world(recipe)
+func (e *execution) library(recipe *recipes.Recipe, host *tools.Host) error {
+	world, err := e.recipes.world(recipe)
 	if err != nil {
 		return err
 	}
@@ -76,7 +71,7 @@ func (d *Deps) library(recipe *recipes.Recipe, host *tools.Host) error {
 	if host.Encode != nil {
 		return nil
 	}
-	tokens, err := d.tokenizer(recipe)
+	tokens, err := e.recipes.tokenizer(recipe)
 	if err != nil {
 		return err
 	}

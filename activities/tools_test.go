@@ -57,10 +57,10 @@ func (c *clerk) Generate(_ context.Context, req policy.GenerateRequest) (policy.
 	for i, prefix := range req.Prefixes {
 		text := fmt.Sprintf(`</reason><tool_call>{"name": "ledger", "arguments": {"text": "%d"}}</tool_call>`,
 			req.Streams[i]%1000) + protocol.Call("print(7)", "") + protocol.EndOfTurn
-		if strings.Contains(c.deps.tokens.Decode(prefix), "<tool_response>") {
+		if strings.Contains(c.deps.Recipes.Tokens.Decode(prefix), "<tool_response>") {
 			text = protocol.AnswerResponse("7")
 		}
-		ids := c.deps.tokens.Encode(text)
+		ids := c.deps.Recipes.Tokens.Encode(text)
 		g.Tokens = append(g.Tokens, ids)
 		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
 			append(g.Entropies, make([]float32, len(ids)))
@@ -97,7 +97,7 @@ func (b *ledgerBench) on(objects store.Store) {
 		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, deps.Close()) })
-	deps.declared = func(*recipes.Recipe) ([]tools.Declaration, error) {
+	deps.Recipes.declared = func(*recipes.Recipe) ([]tools.Declaration, error) {
 		return []tools.Declaration{tools.Python, {Spec: b.ledger.Spec(),
 			Open: func(tools.Host) (tool.Tool, error) { return b.ledger, nil }}}, nil
 	}

@@ -36,7 +36,7 @@ func TestHeartbeatsTurnByTurn(t *testing.T) {
 		return details[2].(api.ShardState)
 	}
 	var calling, last []api.ShardState
-	b.deps.Sandbox = watching{b.sandbox, func() { calling = append(calling, state()) }}
+	b.deps.Execution.Sandbox = watching{b.sandbox, func() { calling = append(calling, state()) }}
 	b.engine.last = func(context.Context) error {
 		last = append(last, state())
 		return nil
@@ -44,7 +44,7 @@ func TestHeartbeatsTurnByTurn(t *testing.T) {
 	_, err := do(b.stepBench, func(ctx context.Context, _ *Env, in api.EpisodesInput) (out api.Episodes, err error) {
 		r := &runner{ctx: ctx, deps: b.deps, env: &Env{progress: p}, own: &api.Timing{}}
 		defer r.env.use()()
-		if err := (&shardRun{b.deps, in}).open(ctx, r.env); err != nil {
+		if err := b.deps.openShard(ctx, in, r.env); err != nil {
 			return out, err
 		}
 		return out, step.Shard.Body(r, &in, &out)

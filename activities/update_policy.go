@@ -28,7 +28,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *Env, in api.UpdateInput) (
 		s.inputs = append(s.inputs, in.Buffer)
 	}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}

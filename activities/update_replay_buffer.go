@@ -23,7 +23,7 @@ func (a UpdateReplayBuffer) Execute(ctx context.Context, e *Env, in api.StageInp
 	}
 	s.inputs = append(s.inputs, in.Made.One(schema.StageReward), in.Made.One(schema.StageAdvantage))
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.Recipes.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -86,14 +86,4 @@ func (a UpdateReplayBuffer) commit(ctx context.Context, w *draft, b *replaybuffe
 		return err
 	}
 	return w.shard(ctx, schema.ReplayBatch, data, len(rows))
-}
-
-// bufferOf returns the stage buffer's manifest that a finished step's head names. It returns the zero ref, which is
-// the empty buffer, if the head names none.
-func (r records) bufferOf(ctx context.Context, run, step string) (schema.Ref, error) {
-	head, _, found, err := r.Record.Head(ctx, run, step)
-	if err != nil || !found || len(head.Stages[schema.StageBuffer]) == 0 {
-		return schema.Ref{}, err
-	}
-	return head.Stages[schema.StageBuffer][0], nil
 }

@@ -22,7 +22,7 @@ func bufferOf(t *testing.T, replay string) bufferBench {
 	resolved, err := recipes.Resolve("quickstart", "", append([]string{"replay=" + replay}, benchRecipe...), nil, nil)
 	require.NoError(t, err)
 	b.scope.Run = "buffered"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), b.scope.Run,
+	b.scope.Config, err = commitRecipe(t.Context(), b.deps, b.scope.Run,
 		schema.AtInit(b.scope.Run, schema.StagePrepare), resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
 	return b

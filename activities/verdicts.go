@@ -22,8 +22,9 @@ type verdict interface {
 	ask(ctx context.Context, w *draft, q *questions, out *api.Verdicts) error
 	// settle gives the grader the committed verdicts.
 	settle(ctx context.Context, g *grading.Grader, made schema.Ref, trajectories []schema.TrajectoryRow) error
-	// find finds the verdicts of a step that a replay of its reward reads.
-	find(ctx context.Context, r *replayed) error
+	// missing refuses a replay of the reward of a step without such verdicts; it takes the step and the run. "": a
+	// replay can get them itself.
+	missing() string
 }
 
 // verdicts lists the stages that get verdicts, in their order.
@@ -48,7 +49,7 @@ func (d *Deps) answer(ctx context.Context, e *Env, v verdict, in api.VerdictInpu
 	}
 	err := execute(ctx, d, e, s, &out, &out.Done, func(ctx context.Context, w *draft) (err error) {
 		q := &questions{VerdictInput: in}
-		if q.recipe, err = d.recipe(ctx, in.Scope); err != nil {
+		if q.recipe, err = d.Recipes.recipe(ctx, in.Scope); err != nil {
 			return err
 		}
 		if q.trajectories, err = read[schema.TrajectoryRow](ctx, d.records, in.Trajectories); err != nil {

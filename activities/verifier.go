@@ -11,7 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/trace"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/schema"
@@ -67,46 +66,23 @@ func (c *earlyCall) wait(ctx context.Context, began *time.Time) error {
 	return nil
 }
 
-// verifier makes the verifier of the shard; nil if its answers need no verdicts, have them already, or cannot get them
-// from this worker, which the stages say. The caller closes it.
-func (s *shardRun) verifier(ctx context.Context, recipe *recipes.Recipe) (*verifier, error) {
-	v := &verifier{grader: grading.New(recipe, s.in.Step), seen: map[string]bool{},
-		grades: map[symbolic.Pair]*earlyGrade{}}
-	if s.in.Grade && s.deps.Sandbox != nil && s.deps.isolates(recipe) == nil {
-		open, err := s.uncommitted(ctx, schema.StageGrade)
-		if err != nil {
-			return nil, err
-		}
-		if open {
-			v.run, _ = gradeBy(recipe, s.deps.Sandbox, v.grader.Tested())
-			v.slots = make(chan struct{}, s.deps.cellsAtOnce())
-		}
-	}
-	if s.in.Judge && recipe.Judge != nil {
-		open, err := s.uncommitted(ctx, schema.StageJudge)
-		if err != nil {
-			return nil, err
-		}
-		if open {
-			v.judge, _ = judge.Open(*recipe.Judge, s.deps.judgements, s.in.Run) // the stage meets the same error
-		}
-	}
-	var err error
-	if v.scorer, err = s.scorer(ctx, recipe, v.grader); err != nil {
-		return nil, err
-	}
-	if v.run == nil && v.judge == nil && v.scorer == nil {
-		return nil, nil
-	}
-	v.ctx, v.cancel = context.WithCancel(ctx)
-	return v, nil
+// sources are what a shard's verdicts come from.
+type sources struct {
+	Grade    grades // nil: nothing is graded
+	AtOnce   int    // bounds the gradings in flight
+	Judge    *judge.Judge
+	Function *scorer
 }
 
-// uncommitted reports whether a stage of the shard is not committed yet.
-func (s *shardRun) uncommitted(ctx context.Context, stage string) (bool, error) {
-	at := spec{scope: s.in.Scope, stage: stage, turn: -1, shard: s.in.Shard}
-	_, _, committed, err := s.deps.Record.Lookup(ctx, at.place())
-	return !committed, err
+// newVerifier makes a verifier that works until ctx ends; nil if no verdict comes from anywhere.
+func newVerifier(ctx context.Context, g *grading.Grader, from sources) *verifier {
+	if from.Grade == nil && from.Judge == nil && from.Function == nil {
+		return nil
+	}
+	v := &verifier{grader: g, run: from.Grade, slots: make(chan struct{}, from.AtOnce), judge: from.Judge,
+		scorer: from.Function, seen: map[string]bool{}, grades: map[symbolic.Pair]*earlyGrade{}}
+	v.ctx, v.cancel = context.WithCancel(ctx)
+	return v
 }
 
 // close ends what has begun.

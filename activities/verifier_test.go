@@ -354,7 +354,7 @@ func TestAnswersAreGradedAfterKills(t *testing.T) {
 // No answer gets to a sandbox that is too weak for the recipe.
 func TestNoAnswerIsGradedInAWeakSandbox(t *testing.T) {
 	b := verifiers(t, sums(t), true)
-	b.deps.Tier = sandbox.TierRlimits
+	b.deps.Execution.Tier = sandbox.TierRlimits
 	_, err := b.run()
 	require.ErrorContains(t, err, "sandbox.min_tier: the recipe wants tier landlock")
 	require.Empty(t, b.sandbox.asked())

@@ -13,11 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -117,7 +115,7 @@ func makeTinyWarmStart(t *testing.T) (got warmGolden, blas string) {
 	text, err := json.Marshal(demos)
 	require.NoError(t, err)
 	m := schema.Manifest{}
-	trainer, _ := d.engines.CPU()
+	trainer, _ := d.Engines.Pool.CPU()
 	require.NoError(t, a.make(t.Context(), &draft{deps: d, progress: &progress{}}, trainer, in.recipe(), teaching{},
 		schema.AtWarmStart(schema.Digest([]byte("tiny"))), &m))
 	blas = engine.Describe().BLAS
@@ -178,26 +176,4 @@ func TestWarmStartsKeyIsOfItsInputs(t *testing.T) {
 		}
 		require.NotEqual(t, base, key(tinyWarmRecipe(), other), reflect.TypeFor[policy.Description]().Field(i).Name)
 	}
-}
-
-// A worker may end after the shared warm start is committed and before the run's own manifest is. The attempt after it
-// finds a warm start that is there, and commits the same manifest.
-func TestAWarmStartThatIsThereChangesNoManifest(t *testing.T) {
-	tok, err := rollout.NewTokenizer()
-	require.NoError(t, err)
-	b := stepWith(t, cpuEngine(t, tok.VocabSize()), nil, "warm_start.steps=0", "warm_start.optimizer.warmup_steps=0",
-		"policy={layers: 1, hidden: 16, heads: 2, kv_heads: 1, head_dim: 8, ffn: 24, max_positions: 512}")
-	b.scope.Step = api.InitStep
-	key := schema.AtInit("r", schema.StageWarmStart).ManifestKey()
-	var manifests [2]string
-	for i := range manifests {
-		_, err := do(b, WarmStart{b.deps}.Execute, b.scope)
-		require.NoError(t, err)
-		data, err := b.deps.Store.Get(t.Context(), key)
-		require.NoError(t, err)
-		manifests[i] = string(data)
-		require.NoError(t, b.deps.Store.Delete(t.Context(), key))
-		b.deps.Record.Forget("r")
-	}
-	require.Equal(t, manifests[0], manifests[1])
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/learner"
-	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -33,7 +32,7 @@ func (a WarmStart) Execute(ctx context.Context, e *Env, in api.Scope) (api.WarmS
 	out := api.WarmStarted{}
 	s := spec{scope: in, stage: schema.StageWarmStart, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, e, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in)
+		recipe, err := a.Recipes.recipe(ctx, in)
 		if err != nil {
 			return err
 		}
@@ -71,7 +70,7 @@ func (a WarmStart) Execute(ctx context.Context, e *Env, in api.Scope) (api.WarmS
 func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
 ) (schema.Manifest, schema.Ref, error) {
 	if p := recipe.Policy.Pinned; p != nil && !recipe.Clones() {
-		return a.pinnedModel(ctx, p)
+		return a.Recipes.pinnedModel(ctx, p)
 	}
 	trainer, err := w.trainer(ctx, in, recipe)
 	if err != nil {
@@ -85,7 +84,7 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recip
 	if shown != nil {
 		from.Demonstrations = shown.digest
 	}
-	data, err := a.preparedData(ctx, in.Run, recipe)
+	data, err := a.Recipes.preparedData(ctx, in.Run, recipe)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err
 	}
@@ -194,11 +193,11 @@ func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes
 		demos, tokens = from.given.rowsToClone(recipe.Seed, recipe.WarmStart.Steps*recipe.WarmStart.Batch)
 		return demos, tokens, 0, nil
 	}
-	loop, err := a.loop(recipe, rolloutSampling(recipe))
+	loop, err := a.Recipes.loop(recipe, rolloutSampling(recipe))
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	world, err := a.world(recipe)
+	world, err := a.Recipes.world(recipe)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -216,13 +215,13 @@ func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes
 	if recipe.Forms() {
 		script.Teacher = env.FormTeacher{Teacher: script.Teacher}
 	}
-	executor := a.Sandbox
+	executor := a.Execution.Sandbox
 	if own, ok := world.(interface {
 		Executor(next sandbox.Executor) sandbox.Executor
 	}); ok { // the results of the teacher's plain programs are known without running them
 		executor = own.Executor(executor)
 	}
-	box, err := a.openTools(recipe, tools.Host{Sandbox: executor, Limits: callLimits(recipe.Sandbox)})
+	box, err := a.Execution.openTools(recipe, tools.Host{Sandbox: executor, Limits: callLimits(recipe.Sandbox)})
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -260,18 +259,18 @@ const rowsAtLeast = 4
 // starts from, or fresh ones of the recipe's shape.
 func (a WarmStart) initialise(ctx context.Context, trainer *enginepool.Trainer, recipe *recipes.Recipe) error {
 	if p := recipe.Policy.Pinned; p != nil {
-		m, _, err := a.pinnedModel(ctx, p)
+		m, _, err := a.Recipes.pinnedModel(ctx, p)
 		if err != nil {
 			return err
 		}
 		return trainer.Load(ctx, policy.RolePolicy, *m.Checkpoint, true)
 	}
-	dir, err := os.MkdirTemp(a.scratch, "init-")
+	dir, err := os.MkdirTemp(a.Engines.Scratch, "init-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the first weights: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	tokens, err := a.tokenizer(recipe)
+	tokens, err := a.Recipes.tokenizer(recipe)
 	if err != nil {
 		return err
 	}
@@ -284,17 +283,4 @@ func (a WarmStart) initialise(ctx context.Context, trainer *enginepool.Trainer, 
 		return err
 	}
 	return trainer.LoadFolder(ctx, policy.RolePolicy, folder, true)
-}
-
-// PolicyShape is the shape of a recipe's own model, for the tokenizer of rollouts.
-func PolicyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
-	end, ok := tokens.ID(tokenizer.EndOfTurn)
-	if !ok {
-		return checkpoint.Shape{}, fmt.Errorf("tokenizer has no %s", tokenizer.EndOfTurn)
-	}
-	return checkpoint.Shape{
-		Vocab: tokens.VocabSize(), Hidden: p.Hidden, Layers: p.Layers, Heads: p.Heads, KVHeads: p.KVHeads,
-		HeadDim: p.HeadDim,
-		FFN:     p.FFN, Positions: p.MaxPositions, RopeTheta: p.RopeBase, NormEps: 1e-6, EOS: []int32{end}, Pad: -1,
-	}, nil
 }

@@ -273,7 +273,7 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 	}()
 	for _, q := range o.queuesOf(conf, devices) {
 		w := worker.New(c, q.Name, o.tuning(conf, q.Queue, failed))
-		deps.Register(w)
+		activities.Register(w, deps)
 		if q.Queue.WorkflowPollers > 0 {
 			workflows.Register(w)
 		}

@@ -85,7 +85,7 @@ func Environment(deps *activities.Deps) *testsuite.TestWorkflowEnvironment {
 		DeadlockDetectionTimeout: time.Minute,
 	})
 	workflows.Register(env)
-	deps.Register(env)
+	activities.Register(env, deps)
 	return env
 }
 

@@ -15,8 +15,9 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/faults"
+	"github.com/ropewalk/ropewalk/store/mem"
 )
 
 // A stage that runs another stage within itself, as a check does, keeps that stage's classification of errors.
@@ -81,24 +82,6 @@ func TestALimitOfSomebodyElse(t *testing.T) {
 	require.NoError(t, ownLimit(t.Context(), nil))
 }
 
-// sized is a sampler with room.
-type sized struct{ policy.Sampler }
-
-func (sized) Describe() policy.Description { return policy.Description{Device: "servers: a, b"} }
-
-func (sized) Room() policy.Room { return policy.Room{Rows: 12, Tokens: 3000} }
-
-// While a worker generates, its heartbeats say with what, and how much it has room for.
-func TestHeartbeatsReportCapacity(t *testing.T) {
-	p := &progress{}
-	p.set(2, 5)
-	stop := p.samples(sized{})
-	want := api.Capacity{Engine: "servers: a, b", Rows: 12, Tokens: 3000}
-	require.Equal(t, []any{int64(2), int64(5), want}, p.details())
-	stop()
-	require.Equal(t, []any{int64(2), int64(5)}, p.details())
-}
-
 // What may pass is tried again and has a kind of its own: a full disk, and what was lost before it was committed.
 func TestClassifyNamesWhatMayPass(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -119,4 +102,15 @@ func TestClassifyNamesWhatMayPass(t *testing.T) {
 			require.False(t, app.NonRetryable())
 		})
 	}
+}
+
+// An object that is found to be too large later is not retried either.
+func TestTooLargeIsPermanent(t *testing.T) {
+	objects := faults.New(mem.New()).WithMaxObject(10)
+	err := objects.PutFrom(context.Background(), "a/model.safetensors", nil, 11)
+	require.ErrorIs(t, err, store.ErrTooLarge)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, classify(fmt.Errorf("update: %w", err)), &app)
+	require.True(t, app.NonRetryable())
+	require.Equal(t, api.FailBadInput, app.Type())
 }

@@ -1,6 +1,0 @@
-package activities
-
-import "time"
-
-// LookAlways makes every turn look for a newer policy.
-func (d *Deps) LookAlways() { d.lookEvery = time.Nanosecond }

@@ -1,0 +1,35 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// noteDeed writes a note. id and the note's time tell it from all others of the run.
+func (r records) noteDeed(ctx context.Context, run string, deed schema.Deed, id string) error {
+	text, err := schema.Canonical(deed)
+	if err != nil {
+		return err
+	}
+	err = r.Store.PutIfAbsent(ctx, schema.DeedKey(run, deed, id), text)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("note who asks for %s of run %s: %w", deed.Action, run, err)
+	}
+	return nil
+}
+
+func (r records) noteState(ctx context.Context, run string, note schema.StateNote) error {
+	text, err := schema.Canonical(note)
+	if err != nil {
+		return err
+	}
+	err = r.Store.PutIfAbsent(ctx, schema.StateKey(run, note), text)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("note that run %s is %s: %w", run, note.State, err)
+	}
+	return nil
+}
