@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/upkeep"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -20,20 +23,20 @@ import (
 
 func TestAmendmentsFollowOneAnother(t *testing.T) {
 	b := stepOf(t, nil, nil)
-	first, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3,
-		Set: []string{"rollout.temperature=0.5", "steps=7"}})
+	first, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config,
+		From: 3, Set: []string{"rollout.temperature=0.5", "steps=7"}})
 	require.NoError(t, err)
 	require.Equal(t, api.Amendment{Manifest: first.Manifest, Plan: first.Amendment.Plan, From: 3}, first.Amendment)
 	require.Equal(t, 7, first.Amendment.Plan.Steps)
-	second, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: first.Manifest, Number: 1,
-		From: 4, Set: []string{"steps=8"}})
+	second, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: first.Manifest,
+		Number: 1, From: 4, Set: []string{"steps=8"}})
 	require.NoError(t, err)
 
-	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
+	all, next, err := prepare.Amendments(t.Context(), &b.deps.Recipes, "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{first.Amendment, second.Amendment}, all)
 	require.Equal(t, 2, next)
-	recipe, err := b.deps.Recipes.recipe(t.Context(), api.Scope{Run: "r", Step: 4, Config: second.Manifest})
+	recipe, err := b.deps.Recipes.Recipe(t.Context(), api.Scope{Run: "r", Step: 4, Config: second.Manifest})
 	require.NoError(t, err)
 	require.Equal(t, 0.5, recipe.Rollout.Temperature, "the second amends the first")
 	require.Equal(t, 8, recipe.Steps)
@@ -45,13 +48,13 @@ func TestAmendmentsFollowOneAnother(t *testing.T) {
 func TestAnAmendmentIsMadeOnce(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
-	first, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	first, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
-	again, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	again, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, first.Amendment, again.Amendment)
 	in.Set = []string{"steps=9"}
-	other, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	other, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.True(t, other.Taken)
 	require.Zero(t, other.Amendment)
@@ -59,10 +62,10 @@ func TestAnAmendmentIsMadeOnce(t *testing.T) {
 
 func TestABadAmendmentLeavesTheRunAsItIs(t *testing.T) {
 	b := stepOf(t, nil, nil)
-	_, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
-		Set: []string{"rollout.temperature=-1"}})
+	_, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config,
+		From: 2, Set: []string{"rollout.temperature=-1"}})
 	require.ErrorContains(t, err, "rollout.temperature=-1: must be > 0")
-	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
+	all, next, err := prepare.Amendments(t.Context(), &b.deps.Recipes, "r")
 	require.NoError(t, err)
 	require.Empty(t, all)
 	require.Zero(t, next)
@@ -77,7 +80,7 @@ func TestAStepTakenAnewHasAGenerationOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 1, Rerun: true,
 		Set: []string{"rollout.shard_groups=1"}}
-	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, 3, out.Amendment.Gen)
 
@@ -85,7 +88,7 @@ func TestAStepTakenAnewHasAGenerationOfItsOwn(t *testing.T) {
 	replayed.Gen = 5
 	_, _, _, err = b.deps.Record.Commit(t.Context(), replayed)
 	require.NoError(t, err)
-	again, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	again, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, 3, again.Amendment.Gen)
 }
@@ -93,18 +96,18 @@ func TestAStepTakenAnewHasAGenerationOfItsOwn(t *testing.T) {
 // configDigest is the digest of the step's recipe.
 func (b *stepBench) configDigest(t *testing.T) string {
 	t.Helper()
-	c, err := b.deps.Recipes.config(t.Context(), b.scope.Config)
+	c, err := b.deps.Recipes.Config(t.Context(), b.scope.Config)
 	require.NoError(t, err)
-	return c.digest
+	return c.Digest
 }
 
 // amendThrough asks for an amendment of the step's recipe through a store with faults.
 func (b *stepBench) amendThrough(in api.AmendInput, rules ...faults.Rule) (api.Amended, error) {
 	b.t.Helper()
-	deps, err := New(Options{Store: faults.New(b.deps.Store, rules...), Tier: sandbox.TierFull, Code: b.deps.Code,
+	deps, err := New(stage.Options{Store: faults.New(b.deps.Store, rules...), Tier: sandbox.TierFull, Code: b.deps.Code,
 		Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
-	return do(b, AmendRecipe{deps}.Execute, in)
+	return do(b, prepare.AmendRecipe{Worker: deps}.Execute, in)
 }
 
 // amendKey is a part of the key of amendment 0.
@@ -120,11 +123,11 @@ func TestSettlingFindsAnAmendmentThatLanded(t *testing.T) {
 	require.ErrorContains(t, err, "injected fault")
 
 	in.Settle = true
-	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.False(t, out.Void || out.Taken)
 	require.Equal(t, 7, out.Amendment.Plan.Steps)
-	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
+	all, next, err := prepare.Amendments(t.Context(), &b.deps.Recipes, "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{out.Amendment}, all)
 	require.Equal(t, 1, next)
@@ -139,22 +142,22 @@ func TestASettledNumberIsVoidForGood(t *testing.T) {
 	settle := failed
 	settle.Settle = true
 	for range 2 { // the settling attempts may fail and be retried
-		out, err := do(b, AmendRecipe{b.deps}.Execute, settle)
+		out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, settle)
 		require.NoError(t, err)
 		require.True(t, out.Void)
 	}
-	late, err := do(b, AmendRecipe{b.deps}.Execute, failed)
+	late, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, failed)
 	require.NoError(t, err)
 	require.True(t, late.Taken)
-	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
+	all, next, err := prepare.Amendments(t.Context(), &b.deps.Recipes, "r")
 	require.NoError(t, err)
 	require.Empty(t, all)
 	require.Equal(t, 1, next)
 
 	other := api.AmendInput{Run: "r", Config: b.scope.Config, Number: next, From: 2, Set: []string{"steps=9"}}
-	out, err := do(b, AmendRecipe{b.deps}.Execute, other)
+	out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, other)
 	require.NoError(t, err)
-	all, _, err = b.deps.Recipes.amendments(t.Context(), "r")
+	all, _, err = prepare.Amendments(t.Context(), &b.deps.Recipes, "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{out.Amendment}, all)
 }
@@ -164,7 +167,7 @@ func TestAnAmendmentThatNoLaterOneWasMadeFromIsNotInForce(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	amend := func(in api.AmendInput) api.Amendment {
 		in.Run = "r"
-		out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+		out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 		require.NoError(t, err)
 		return out.Amendment
 	}
@@ -172,7 +175,7 @@ func TestAnAmendmentThatNoLaterOneWasMadeFromIsNotInForce(t *testing.T) {
 	amend(api.AmendInput{Config: first.Manifest, Number: 1, From: 3, Set: []string{"steps=70"}})
 	second := amend(api.AmendInput{Config: first.Manifest, Number: 2, From: 3, Set: []string{"steps=9"}})
 	third := amend(api.AmendInput{Config: second.Manifest, Number: 3, From: 4, Set: []string{"steps=10"}})
-	all, next, err := b.deps.Recipes.amendments(t.Context(), "r")
+	all, next, err := prepare.Amendments(t.Context(), &b.deps.Recipes, "r")
 	require.NoError(t, err)
 	require.Equal(t, []api.Amendment{first, second, third}, all)
 	require.Equal(t, 4, next)
@@ -205,7 +208,7 @@ func (b *stepBench) deeds() []schema.Deed {
 func TestTheRecordNamesWhoAskedForAnAmendment(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
-	want, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	want, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Empty(t, b.deeds())
 
@@ -214,12 +217,12 @@ func TestTheRecordNamesWhoAskedForAnAmendment(t *testing.T) {
 	_, err = b.amendThrough(in, faults.Rule{Op: faults.PutIfAbsent, Key: schema.DeedsPrefix})
 	require.ErrorContains(t, err, "note who asks for amend of run r: ")
 	for range 2 { // the second attempt's predecessor has lost its answer
-		out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+		out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 		require.NoError(t, err)
 		require.Equal(t, want.Manifest, out.Manifest, "the manifest does not depend on who asks")
 		require.Equal(t, want.Amendment, out.Amendment)
 	}
-	require.Equal(t, []schema.Deed{{Action: schema.DeedAmend, Actor: "ada", Host: hostname(),
+	require.Equal(t, []schema.Deed{{Action: schema.DeedAmend, Actor: "ada", Host: stage.Hostname(),
 		At: "2026-01-02T03:04:05.000006Z", Detail: `{"amendment":0,"from_step":2,"set":["steps=7"]}`,
 		Manifest: want.Manifest.Key}}, b.deeds())
 	all, err := analysis.New(b.deps.Store).Amendments(t.Context(), "r")
@@ -227,7 +230,7 @@ func TestTheRecordNamesWhoAskedForAnAmendment(t *testing.T) {
 	require.Equal(t, []analysis.Amendment{{From: 2, Set: []string{"steps=7"}, Actor: "ada"}}, all)
 
 	in.Set, in.Actor = []string{"steps=9"}, "grace" // the number is taken: nothing was committed for her
-	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.True(t, out.Taken)
 	require.Len(t, b.deeds(), 1)
@@ -240,7 +243,7 @@ func TestSettlingNotesWhoAsked(t *testing.T) {
 	_, err := b.amendThrough(in, faults.Rule{Op: faults.PutIfAbsent, Key: schema.DeedsPrefix})
 	require.Error(t, err)
 	in.Settle = true
-	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.False(t, out.Void || out.Taken)
 	require.Len(t, b.deeds(), 1)
@@ -261,11 +264,11 @@ func (s noDeeds) PutIfAbsent(ctx context.Context, key string, data []byte) error
 func TestAWorkerThatMayNoteNothing(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	b.deps.Store = noDeeds{b.deps.Store}
-	out, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
-		Set: []string{"steps=7"}, Actor: "ada", At: 1})
+	out, err := do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config,
+		From: 2, Set: []string{"steps=7"}, Actor: "ada", At: 1})
 	require.NoError(t, err)
 	require.Equal(t, 7, out.Amendment.Plan.Steps)
-	_, err = NoteDeed{b.deps}.Execute(t.Context(), &Env{},
+	_, err = upkeep.NoteDeed{Worker: b.deps}.Execute(t.Context(), &stage.Env{},
 		api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly"})
 	var refused *temporal.ApplicationError
 	require.ErrorAs(t, err, &refused)
@@ -278,9 +281,9 @@ func TestADeedIsNotedOnce(t *testing.T) {
 	in := api.DeedInput{Run: "r", Action: "start", Actor: "schedule nightly",
 		With: map[string]string{"recipe": "q"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()}
 	for range 2 { // another attempt, whose predecessor's answer was lost
-		_, err := NoteDeed{b.deps}.Execute(t.Context(), &Env{}, in)
+		_, err := upkeep.NoteDeed{Worker: b.deps}.Execute(t.Context(), &stage.Env{}, in)
 		require.NoError(t, err)
 	}
 	require.Equal(t, []schema.Deed{{Action: "start", Actor: "schedule nightly", Detail: `{"recipe":"q"}`,
-		Host: hostname(), At: "2026-01-02T03:04:05.000000Z"}}, b.deeds())
+		Host: stage.Hostname(), At: "2026-01-02T03:04:05.000000Z"}}, b.deeds())
 }

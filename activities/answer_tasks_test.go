@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/data"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
@@ -27,21 +28,21 @@ func TestTasksAreJudgedByTheirDifficulty(t *testing.T) {
 	_, err = w.train(t, workflows.TrainRunInput{Run: "r", RecipeYAML: recipe(section)})
 	require.NoError(t, err)
 
-	data, _, found, err := w.record.Lookup(t.Context(), schema.AtInit("r", schema.StageData))
+	prepared, _, found, err := w.record.Lookup(t.Context(), schema.AtInit("r", schema.StageData))
 	require.NoError(t, err)
 	require.True(t, found)
 	base, _, _, err := w.record.Lookup(t.Context(), schema.At("base", 1, schema.StageUpdate))
 	require.NoError(t, err)
-	require.Equal(t, base.Checkpoint.Weights, data.Note["model_weights"])
-	require.Equal(t, "base@1", data.Note["model"])
+	require.Equal(t, base.Checkpoint.Weights, prepared.Note["model_weights"])
+	require.Equal(t, "base@1", prepared.Note["model"])
 
 	answers, ref, found, err := w.record.Lookup(t.Context(), schema.AtInit("r", schema.StageAnswers))
 	require.NoError(t, err)
 	require.True(t, found)
-	require.Contains(t, data.Inputs, ref)
+	require.Contains(t, prepared.Inputs, ref)
 	require.Len(t, answers.Parts, 4, "seven tasks, two in a shard")
 	matched, n := answered(t, w, answers)
-	rows := taskRowsOf(t, w, data)
+	rows := taskRowsOf(t, w, prepared)
 	require.Len(t, rows, 9)
 	kept := 0
 	for _, r := range rows {
@@ -65,7 +66,7 @@ func TestTasksAreJudgedByTheirDifficulty(t *testing.T) {
 	part, _, _, err := w.record.Lookup(t.Context(), schema.AtInit("r", schema.StageAnswers).WithShard(1))
 	require.NoError(t, err)
 	candidates := part.Inputs[1]
-	again, err := activities.AnswerTasks{Deps: w.deps}.Execute(t.Context(), &activities.Env{}, api.AnswersInput{
+	again, err := data.AnswerTasks{Worker: w.deps}.Execute(t.Context(), &stage.Env{}, api.AnswersInput{
 		Scope: api.Scope{Run: "r", Step: api.InitStep, Config: part.Inputs[0]}, Candidates: candidates, Shard: 1,
 		Shards: 4})
 	require.NoError(t, err)

@@ -91,8 +91,8 @@ func TestAReplayCallsTheFunctionThatChanged(t *testing.T) {
 	b := scoredWalk(t, "interleaved", `{"scale": 0.5}`)
 	again := func(run string, set ...string) ([]schema.RewardRow, workflows.ReplayStageResult) {
 		t.Helper()
-		out, err := replay(t, b.store, workflows.ReplayStageInput{Run: run, Step: 1, From: "reward", Through: "reward",
-			Set: set})
+		out, err := runReplay(t, b.store, workflows.ReplayStageInput{Run: run, Step: 1, From: "reward",
+			Through: "reward", Set: set})
 		require.NoError(t, err)
 		m, _, found, err := b.record.Lookup(t.Context(), schema.At(run, 1, schema.StageReward).WithGen(out.Gen))
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -142,7 +143,7 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	trainer.Mark(policy.RoleCritic, critic, false)
 	in.Policy.Manifest = b.checkpointAt(schema.At("f", 7, schema.StageUpdate), b.policy.Digest, critic)
 
-	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	out, err := do(b, learn.ComputeTokenOutputs{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, 1, out.Rows)
 	require.Equal(t, int64(2), out.Tokens)
@@ -159,13 +160,13 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	require.Equal(t, [][]int32{{1, 2, 3, 1, 2, 3}}, o.asked[0].Sequences)
 	committed, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
-	turns, err := b.deps.turnRefs(t.Context(), in.Assembled)
+	turns, err := b.deps.TurnRefs(t.Context(), in.Assembled)
 	require.NoError(t, err)
 	require.Len(t, turns, 2)
 	require.Equal(t, append(append([]schema.Ref{in.Config}, turns...), in.Selection, in.Policy.Manifest, warm),
 		committed.Inputs)
 
-	again, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	again, err := do(b, learn.ComputeTokenOutputs{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.True(t, again.Adopted)
 	require.Equal(t, 1, again.Rows)
@@ -179,7 +180,7 @@ func TestTheReferenceIsLoadedOnce(t *testing.T) {
 	b.warmStart(strings.Repeat("a", 64))
 	for shard := range 2 {
 		in.Shard = shard
-		_, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+		_, err := do(b, learn.ComputeTokenOutputs{Worker: b.deps}.Execute, in)
 		require.NoError(t, err)
 	}
 	require.Equal(t, []policy.Role{policy.RoleReference}, o.loaded)
@@ -192,7 +193,7 @@ func TestTokenOutputsOfNothing(t *testing.T) {
 	b, in := logprobsBench(t, o, "loss.old_log_probs=recompute")
 	var none []schema.SelectionRow
 	in.Selection = commitRows(b, schema.At("f", 1, schema.StageResample).WithGen(1), none)
-	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	out, err := do(b, learn.ComputeTokenOutputs{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Zero(t, out.Rows)
 	require.Empty(t, rowsAt[schema.TokenOutputsRow](b, out.Manifest))
@@ -207,18 +208,18 @@ func TestTokenOutputsThatCannotBe(t *testing.T) {
 		return app.Type()
 	}
 	b, in := logprobsBench(t, &oracle{spoil: float32(math.Inf(-1))}, "loss.old_log_probs=recompute")
-	_, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	_, err := do(b, learn.ComputeTokenOutputs{Worker: b.deps}.Execute, in)
 	require.Equal(t, api.FailNonFinite, kind(err))
 	require.ErrorContains(t, err, "output of the policy for token 5 of trajectory 00001/0000/001")
 
 	b, in = logprobsBench(t, &oracle{}, "loss.kl={coefficient: 0.1}")
-	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	_, err = do(b, learn.ComputeTokenOutputs{Worker: b.deps}.Execute, in)
 	require.Equal(t, api.FailCorrupt, kind(err))
 	require.ErrorContains(t, err,
 		"find the reference of step 1: run f commits no checkpoint of the policy after step 0")
 
 	b, in = logprobsBench(t, &oracle{fail: policy.ErrOutOfMemory}, "loss.old_log_probs=recompute")
-	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	_, err = do(b, learn.ComputeTokenOutputs{Worker: b.deps}.Execute, in)
 	var app *temporal.ApplicationError
 	require.True(t, errors.As(err, &app) && !app.NonRetryable(), "what may pass is tried again: %v", err)
 	require.ErrorContains(t, err, policy.ErrOutOfMemory.Error())

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/upkeep"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -33,7 +35,7 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 	scoring, folder := scoringIn(t)
 	b.deps.Execution.Confirms = true
 	prepared := func(run string, set ...string) error {
-		_, err := do(b, PrepareRun{b.deps}.Execute,
+		_, err := do(b, prepare.PrepareRun{Worker: b.deps}.Execute,
 			api.PrepareInput{Run: run, Kind: "train", Recipe: "quickstart", Overrides: set})
 		return err
 	}
@@ -58,7 +60,7 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 	}
 	confirm := func(run, digest string) {
 		deed := schema.NewDeed(schema.DeedConfirm, strconv.Quote(digest), "me", "here", time.Now())
-		require.NoError(t, b.deps.noteDeed(t.Context(), run, deed, digest[:4]))
+		require.NoError(t, b.deps.NoteDeed(t.Context(), run, deed, digest[:4]))
 	}
 	require.NoError(t, prepared("plain"), "a recipe without programs needs no one's word")
 	waits("ui")
@@ -72,7 +74,8 @@ func TestProgramsWaitForTheirUser(t *testing.T) {
 	request("ui2", resolved.Digest)
 	require.NoError(t, prepared("ui2", scoring...))
 	require.NoError(t, prepared("ui2", scoring...), "the run is prepared, and its request is gone")
-	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "ui2", Kind: "train", Resume: true})
+	_, err = do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "ui2", Kind: "train",
+		Resume: true})
 	require.NoError(t, err)
 	waits("nightly-1")
 	confirm(schema.NoRun, resolved.Digest) // as for a schedule
@@ -84,20 +87,23 @@ func TestProgramsAreConfirmedByCommandsAlone(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	scoring, folder := scoringIn(t)
 	b.deps.Execution.Confirms = true
-	_, err := do(b, NoteDeed{b.deps}.Execute, api.DeedInput{Run: "ui", Action: schema.DeedConfirm})
+	_, err := do(b, upkeep.NoteDeed{Worker: b.deps}.Execute, api.DeedInput{Run: "ui", Action: schema.DeedConfirm})
 	require.ErrorContains(t, err, "only commands confirm runs")
-	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	_, err = do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config,
+		From: 3, Set: scoring})
 	require.ErrorContains(t, err,
 		"the programs and secrets of a run cannot be changed (reward: Python mine:score "+folder+")")
-	_, err = do(b, NoteDeed{b.deps}.Execute, api.DeedInput{Run: "r", Action: schema.DeedRetry})
+	_, err = do(b, upkeep.NoteDeed{Worker: b.deps}.Execute, api.DeedInput{Run: "r", Action: schema.DeedRetry})
 	require.ErrorContains(t, err, "only commands retry runs")
 	text, err := json.Marshal(map[string]any{"set": scoring})
 	require.NoError(t, err)
 	deed := schema.NewDeed(schema.DeedRetry, string(text), "me", "here", time.Now())
-	require.NoError(t, b.deps.noteDeed(t.Context(), "other", deed, "x"))
-	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	require.NoError(t, b.deps.NoteDeed(t.Context(), "other", deed, "x"))
+	_, err = do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config,
+		From: 3, Set: scoring})
 	require.ErrorContains(t, err, "cannot be changed")
-	require.NoError(t, b.deps.noteDeed(t.Context(), "r", deed, "x"))
-	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: scoring})
+	require.NoError(t, b.deps.NoteDeed(t.Context(), "r", deed, "x"))
+	_, err = do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config,
+		From: 3, Set: scoring})
 	require.NoError(t, err, "a command has asked for it")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/evaluate"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/rl/debate"
 	"github.com/ropewalk/ropewalk/schema"
@@ -20,7 +21,8 @@ func TestAgentsDebateEachAction(t *testing.T) {
 	b := movedBench(t, "shop", mover{actions: actions}, "evaluation.problems=4", "evaluation.samples=2",
 		"evaluation.greedy=false", "evaluation.debate={agents: 3, rounds: 2, aggressive: true}",
 		"policy.max_positions=4096", "rollout.max_tokens=4096", "rollout.max_turns=4")
-	out, err := do(b, Evaluate{b.deps}.Execute, api.EvaluateInput{Scope: b.scope, Tag: "step", Policy: b.policy})
+	out, err := do(b, evaluate.Evaluate{Worker: b.deps}.Execute, api.EvaluateInput{Scope: b.scope, Tag: "step",
+		Policy: b.policy})
 	require.NoError(t, err)
 	require.Equal(t, 8, out.Summary.Trajectories)
 	chosen := map[string]map[int32]string{} // by episode and turn

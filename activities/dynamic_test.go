@@ -7,6 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/data"
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -24,7 +28,7 @@ func dynamicBench(t *testing.T, set ...string) *stepBench {
 
 func (b *stepBench) round(round int) (schema.Ref, []schema.PromptRow) {
 	b.t.Helper()
-	out, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope, Round: &round})
+	out, err := do(b, data.NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope, Round: &round})
 	require.NoError(b.t, err)
 	return out.Manifest, rowsAt[schema.PromptRow](b, out.Manifest)
 }
@@ -71,18 +75,18 @@ func TestRoundsOfTheSamePrompts(t *testing.T) {
 func TestPromptsWithoutRounds(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	b.scope.Step = 2
-	out, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
+	out, err := do(b, data.NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
 	require.NoError(t, err)
 	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
 	require.Equal(t, schema.At("r", 2, schema.StagePrompts), m.Place)
 	require.Equal(t, map[string]string{"ledger_from": "4", "ledger_to": "8", schema.NoteResult: "{}"}, m.Note)
-	require.Nil(t, plan(recipeOf(b)).Dynamic)
-	require.NotContains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
+	require.Nil(t, prepare.PlanOf(recipeOf(b)).Dynamic)
+	require.NotContains(t, prepare.PlanOf(recipeOf(b)).Chain, "dynamic sampling")
 }
 
 func recipeOf(b *stepBench) recipes.Recipe {
-	recipe, err := b.deps.Recipes.recipe(b.t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.Recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
 	return *recipe
 }
@@ -91,25 +95,25 @@ func recipeOf(b *stepBench) recipes.Recipe {
 // they depend on the steps before.
 func TestPlanOfWhatRunsAlongside(t *testing.T) {
 	r := recipeOf(stepOf(t, nil, nil))
-	require.Equal(t, api.EvaluateAlongside, plan(r).Evaluations)
-	require.True(t, plan(r).PromptsAhead)
+	require.Equal(t, api.EvaluateAlongside, prepare.PlanOf(r).Evaluations)
+	require.True(t, prepare.PlanOf(r).PromptsAhead)
 	pipelined := r
 	pipelined.Pipeline = &recipes.Pipeline{MaxStaleness: 1}
-	require.True(t, plan(pipelined).PromptsAhead)
+	require.True(t, prepare.PlanOf(pipelined).PromptsAhead)
 	torch := r
 	torch.Engine.Kind = "torch"
-	require.Equal(t, api.EvaluateBetween, plan(torch).Evaluations)
+	require.Equal(t, api.EvaluateBetween, prepare.PlanOf(torch).Evaluations)
 	torch.Engine.Servers = []servers.Server{{}}
-	require.Equal(t, api.EvaluateAlongside, plan(torch).Evaluations)
-	require.False(t, plan(recipeOf(dynamicBench(t))).PromptsAhead)
+	require.Equal(t, api.EvaluateAlongside, prepare.PlanOf(torch).Evaluations)
+	require.False(t, prepare.PlanOf(recipeOf(dynamicBench(t))).PromptsAhead)
 	unsolved := recipeOf(stepWith(t, nil, nil, "schedule.stages=[{from_step: 3, problems: unsolved, samples: 2}]"))
-	require.False(t, plan(unsolved).PromptsAhead)
+	require.False(t, prepare.PlanOf(unsolved).PromptsAhead)
 }
 
 func TestPlanOfRounds(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=7")
-	require.Equal(t, &api.Dynamic{Target: benchGroups, Tries: 3, ColdStart: 7}, plan(recipeOf(b)).Dynamic)
-	require.Contains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
+	require.Equal(t, &api.Dynamic{Target: benchGroups, Tries: 3, ColdStart: 7}, prepare.PlanOf(recipeOf(b)).Dynamic)
+	require.Contains(t, prepare.PlanOf(recipeOf(b)).Chain, "dynamic sampling")
 }
 
 // reward commits the reward stage of a shard of two groups: the named groups are informative, and all trajectories of
@@ -146,7 +150,7 @@ func TestResampleOverRounds(t *testing.T) {
 	b := dynamicBench(t)
 	rewards := b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2, 4), b.reward(3), b.reward(4, 8),
 		b.reward(5, 11))
-	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
+	out, err := do(b, learn.Resample{Worker: b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
 	require.Equal(t, []string{zero, "", zero, zero, "", zero, zero, zero, "", zero, zero, ""},
@@ -158,7 +162,7 @@ func TestResampleOverRounds(t *testing.T) {
 func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.tries=2")
 	rewards := b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2), b.reward(3, 7))
-	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
+	out, err := do(b, learn.Resample{Worker: b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
 	require.Equal(t, []string{zero, "", zero, zero, "", "", zero, ""},
@@ -166,7 +170,7 @@ func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 
 	b = dynamicBench(t)
 	rewards = b.stage(schema.StageReward, -1, b.reward(0, 0, 1), b.reward(1, 2), b.reward(2, 5), b.reward(3, 6))
-	out, err = do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
+	out, err = do(b, learn.Resample{Worker: b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	surplus := string(resample.DynamicSurplus)
 	require.Equal(t, []string{"", "", "", zero, zero, "", surplus, zero},
@@ -185,7 +189,7 @@ func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := stepWith(t, nil, nil, c.set...)
-			out, err := do(b, Resample{b.deps}.Execute,
+			out, err := do(b, learn.Resample{Worker: b.deps}.Execute,
 				b.rewarded(b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1))))
 			require.NoError(t, err)
 			kept := make([]int, benchGroups)
@@ -207,7 +211,7 @@ func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 
 func TestResampleOfAColdStartKeepsEveryGroup(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=1")
-	out, err := do(b, Resample{b.deps}.Execute,
+	out, err := do(b, learn.Resample{Worker: b.deps}.Execute,
 		b.rewarded(b.stage(schema.StageReward, -1, b.reward(0), b.reward(1, 3))))
 	require.NoError(t, err)
 	require.Equal(t, benchGroups, out.KeptGroups)
@@ -224,7 +228,7 @@ func TestResampleWithoutAShardOfALaterRound(t *testing.T) {
 	in := b.rewarded(b.stage(schema.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)),
 		api.StageRef{Stage: schema.StagePrompts, Ref: prompts})
 	in.Excluded = []api.ExcludedShard{{Shard: 3, Stage: schema.StageRollout, Reason: "lost"}}
-	out, err := do(b, Resample{b.deps}.Execute, in)
+	out, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
 	rows := rowsAt[schema.SelectionRow](b, out.Manifest)
@@ -250,7 +254,7 @@ func TestScoredCountsInformativeGroupsWhereItMatters(t *testing.T) {
 				rows = append(rows, row)
 			}
 		}
-		out, err := do(b, ScoreRewards{b.deps}.Execute,
+		out, err := do(b, verdict.ScoreRewards{Worker: b.deps}.Execute,
 			api.ScoreInput{Scope: b.scope,
 				Trajectories: commitRows(b, schema.At("r", 1, schema.StageAssemble).WithShard(0), rows)})
 		require.NoError(t, err)

@@ -12,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -64,7 +67,7 @@ func (b *scorerBench) asked() []string {
 }
 
 func (b *scorerBench) run() (api.Episodes, error) {
-	return do(b.stepBench, RunEpisodes{b.deps}.Execute,
+	return do(b.stepBench, episodes.RunEpisodes{Worker: b.deps}.Execute,
 		api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20,
 			Needs: stages.Needs{Function: true}})
 }
@@ -74,13 +77,13 @@ func (b *scorerBench) staged() (called, scored schema.Ref, err error) {
 	b.t.Helper()
 	turns := &turnsBench{stepBench: b.stepBench}
 	assembled := turns.shard(0, func() {})
-	c, err := do(b.stepBench, CallFunction{b.deps}.Execute, api.VerdictInput{Scope: b.scope, Trajectories: assembled,
-		Prompts: b.prompts})
+	c, err := do(b.stepBench, verdict.CallFunction{Worker: b.deps}.Execute, api.VerdictInput{Scope: b.scope,
+		Trajectories: assembled, Prompts: b.prompts})
 	if err != nil {
 		return called, scored, err
 	}
-	s, err := do(b.stepBench, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled,
-		Verdicts: []schema.Ref{c.Manifest}})
+	s, err := do(b.stepBench, verdict.ScoreRewards{Worker: b.deps}.Execute, api.ScoreInput{Scope: b.scope,
+		Trajectories: assembled, Verdicts: []schema.Ref{c.Manifest}})
 	return c.Manifest, s.Manifest, err
 }
 
@@ -165,7 +168,7 @@ func TestAFunctionIsCalledAfterKills(t *testing.T) {
 	b := scorers(t, questions, folder)
 	objects := b.deps.Store
 	on := func(rules ...faults.Rule) {
-		deps, err := New(Options{Store: faults.New(objects, rules...), Trainer: b.engine, Rollout: b.engine,
+		deps, err := New(stage.Options{Store: faults.New(objects, rules...), Trainer: b.engine, Rollout: b.engine,
 			Sandbox: &printer{nth: -1}, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: t.TempDir()})
 		require.NoError(t, err)
 		published(deps, b.policy.Digest)

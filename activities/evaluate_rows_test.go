@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/evaluate"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -16,7 +17,7 @@ import (
 // An evaluation records its problems, turns and calls as a step's rollout does, each episode under the id in its row.
 func TestAnEvaluationRecordsItsEpisodes(t *testing.T) {
 	b := ledgerOf(t)
-	out, err := do(b.stepBench, Evaluate{b.deps}.Execute,
+	out, err := do(b.stepBench, evaluate.Evaluate{Worker: b.deps}.Execute,
 		api.EvaluateInput{Scope: b.scope, Tag: "step", Policy: b.policy})
 	require.NoError(t, err)
 	recipe := recipeOf(b.stepBench)
@@ -87,7 +88,8 @@ func TestAnEvaluationGradesItsEpisodes(t *testing.T) {
 	require.NoError(t, err)
 	actions := append(slices.Clone(step.Observation.Admissible[1:]), search, search, "click[buy now]")
 	b := worldBench(t, "shop", actions)
-	out, err := do(b, Evaluate{b.deps}.Execute, api.EvaluateInput{Scope: b.scope, Tag: "step", Policy: b.policy})
+	out, err := do(b, evaluate.Evaluate{Worker: b.deps}.Execute, api.EvaluateInput{Scope: b.scope, Tag: "step",
+		Policy: b.policy})
 	require.NoError(t, err)
 	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)

@@ -9,6 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/replay"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -67,7 +72,7 @@ func TestAnEngineThatPanicsOnOneRowOfTheCPU(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			generate := func(engine policy.Engine) (api.Generated, []schema.TurnRow) {
 				b := stepOf(t, engine, nil)
-				out, err := do(b, GenerateRollouts{b.deps}.Execute,
+				out, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute,
 					api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy})
 				require.NoError(t, err)
 				return out, rowsAt[schema.TurnRow](b, out.Manifest)
@@ -93,7 +98,7 @@ func TestAnEngineThatPanicsOnOneRowOfTheCPU(t *testing.T) {
 // caller is an engine whose policy calls the tool with its row's own program, reads the output and answers with it.
 type caller struct {
 	fakeEngine
-	deps *Deps
+	deps *stage.Worker
 	fail error
 }
 
@@ -158,17 +163,17 @@ func callingBench(t *testing.T, executor sandbox.Executor) (*stepBench, *caller)
 func (b *stepBench) shard() (api.ToolsDone, schema.Ref) {
 	b.t.Helper()
 	in := api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
-	first, err := do(b, GenerateRollouts{b.deps}.Execute, in)
+	first, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, in)
 	require.NoError(b.t, err)
 	require.Equal(b.t, 2*benchSamples, first.Calls)
-	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute,
+	tools, err := do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute,
 		api.ToolsInput{Scope: b.scope, Past: api.Past{Last: first.Manifest}, Prompts: b.prompts})
 	require.NoError(b.t, err)
 	in.Turn, in.Last = 1, tools.Manifest
-	second, err := do(b, GenerateRollouts{b.deps}.Execute, in)
+	second, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, in)
 	require.NoError(b.t, err)
 	require.Zero(b.t, second.Calls)
-	assembled, err := do(b, AssembleTrajectories{b.deps}.Execute, api.AssembleInput{
+	assembled, err := do(b, episodes.AssembleTrajectories{Worker: b.deps}.Execute, api.AssembleInput{
 		Scope: b.scope, Past: api.Past{Last: second.Manifest}, Prompts: b.prompts,
 	})
 	require.NoError(b.t, err)
@@ -196,20 +201,21 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 		require.EqualValues(t, 2, r.Turns)
 	}
 
-	scored, err := do(b, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled})
+	scored, err := do(b, verdict.ScoreRewards{Worker: b.deps}.Execute, api.ScoreInput{Scope: b.scope,
+		Trajectories: assembled})
 	require.NoError(t, err)
 	require.Equal(t, 1, scored.Excluded)
 	require.Equal(t, 2*benchSamples-1, scored.Trajectories)
 	for _, r := range rowsAt[schema.RewardRow](b, scored.Manifest) {
 		require.NotEqual(t, id, r.TrajectoryID, "it is worth nothing, not 0")
 	}
-	selection, err := do(b, Resample{b.deps}.Execute,
+	selection, err := do(b, learn.Resample{Worker: b.deps}.Execute,
 		b.rewarded(b.stage(schema.StageReward, -1, scored.Manifest)))
 	require.NoError(t, err)
 	require.Equal(t, 1, selection.Reasons[schema.ReasonExcluded])
 	require.Equal(t, "sandbox: zygote is gone", *rowsAt[schema.SelectionRow](b, selection.Manifest)[3].Excluded)
 
-	again, err := do(b, CheckReplay{b.deps}.Execute, api.CheckInput{Run: "r", Step: 1})
+	again, err := do(b, replay.CheckReplay{Worker: b.deps}.Execute, api.CheckInput{Run: "r", Step: 1})
 	require.NoError(t, err)
 	require.Equal(t, 3, again.Shards, "rewards, what has none, and the selection")
 	require.Empty(t, again.Differs)
@@ -218,7 +224,8 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 func TestWithoutBreakageNothingIsSaidOfIt(t *testing.T) {
 	b, _ := callingBench(t, &printer{nth: -1})
 	tools, assembled := b.shard()
-	scored, err := do(b, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled})
+	scored, err := do(b, verdict.ScoreRewards{Worker: b.deps}.Execute, api.ScoreInput{Scope: b.scope,
+		Trajectories: assembled})
 	require.NoError(t, err)
 	require.Zero(t, tools.Excluded+scored.Excluded)
 	m, err := b.deps.Record.Read(t.Context(), scored.Manifest)
@@ -232,7 +239,7 @@ func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 	in := api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
 	for _, fail := range []error{errors.New("no token for anyone"), policy.ErrLost, policy.ErrOutOfMemory} {
 		engine.fail = fail
-		_, err := do(b, GenerateRollouts{b.deps}.Execute, in)
+		_, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, in)
 		require.ErrorContains(t, err, fail.Error())
 		_, sampler := b.deps.Engines.Pool.CPU()
 		require.Equal(t, errors.Is(fail, policy.ErrLost), !sampler.Holds(policy.RolePolicy, b.policy.Digest),
@@ -244,9 +251,9 @@ func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 		require.False(t, found)
 	}
 	engine.fail = nil
-	first, err := do(b, GenerateRollouts{b.deps}.Execute, in)
+	first, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, in)
 	require.NoError(t, err, "and a retry goes on")
-	_, err = do(b, ExecuteToolCalls{b.deps}.Execute,
+	_, err = do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute,
 		api.ToolsInput{Scope: b.scope, Past: api.Past{Last: first.Manifest}, Prompts: b.prompts})
 	require.ErrorContains(t, err, "none of 12 calls got a verdict: zygote is gone")
 }
@@ -264,7 +271,8 @@ func TestImportedTrajectoriesCountFailedCalls(t *testing.T) {
 	}
 	turns := commitRows(b, schema.At("r", 1, schema.StageRollout).WithTurn(0).WithShard(0), trajectories)
 	tools := commitRows(b, schema.At("r", 1, schema.StageSandbox).WithTurn(0).WithShard(0), calls, turns)
-	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(), api.AssembleInput{Past: api.Past{Last: tools}}, nil)
+	rows, err := episodes.AssembleTrajectories{Worker: b.deps}.Imported(t.Context(),
+		api.AssembleInput{Past: api.Past{Last: tools}}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 1}, []int32{rows[0].ToolErrors, rows[1].ToolErrors})
 	require.NoError(t, schema.Audit(rows))

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -93,7 +95,7 @@ func TestFiltersMask(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, in := filterBench(t, c.set...)
-			out, err := do(b, Resample{b.deps}.Execute, in)
+			out, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 			require.NoError(t, err)
 			require.Equal(t, 8, out.Kept)
 			masked := 0
@@ -115,7 +117,7 @@ func TestFiltersMask(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, m.Inputs, 2+len(c.inputs))
 			for i, stage := range c.inputs {
-				require.True(t, isOfStage(m.Inputs[2+i], stage), m.Inputs)
+				require.True(t, record.IsOfStage(m.Inputs[2+i], stage), m.Inputs)
 			}
 		})
 	}
@@ -124,7 +126,7 @@ func TestFiltersMask(t *testing.T) {
 func TestChainDropsGroups(t *testing.T) {
 	dropped := func(set ...string) map[string]int {
 		b, in := filterBench(t, set...)
-		out, err := do(b, Resample{b.deps}.Execute, in)
+		out, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 		require.NoError(t, err)
 		return out.Reasons
 	}
@@ -134,7 +136,7 @@ func TestChainDropsGroups(t *testing.T) {
 		dropped("resample.low_variance={keep: 0.5, reverse: true, std: population}"))
 	// A row may be dropped before the masks are applied.
 	b, in := filterBench(t, "resample.reject_equal=true", "filters.overlong=true")
-	out, err := do(b, Resample{b.deps}.Execute, in)
+	out, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"overlong": 1}, out.Masked)
 }
@@ -149,6 +151,6 @@ func TestFiltersNeedFacts(t *testing.T) {
 	b.scope.Step = 2
 	in.Made[0].Ref = b.stage(schema.StageReward, -1, commitRows(b, schema.At("f", 2, schema.StageReward).WithShard(0),
 		[]schema.RewardRow{reward}, assembled))
-	_, err := do(b, Resample{b.deps}.Execute, in)
+	_, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 	require.ErrorContains(t, err, "filters.void_turns needs to know what the turns of trajectory 00001/0000/000 did")
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -57,7 +59,7 @@ func flowsOf(t *testing.T, turns int, settings ...string) *flowBench {
 func (b *flowBench) at(objects store.Store, box sandbox.Executor) {
 	b.t.Helper()
 	b.invariant = &invariant{scripted: &scripted{script: b.engine.script}}
-	deps, err := New(Options{Store: objects, Trainer: b.invariant, Rollout: b.invariant, Sandbox: box,
+	deps, err := New(stage.Options{Store: objects, Trainer: b.invariant, Rollout: b.invariant, Sandbox: box,
 		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	published(deps, b.policy.Digest)
@@ -174,7 +176,7 @@ func TestAFrozenWorkersSegmentsServeTheNext(t *testing.T) {
 	}
 	woken := make(chan ended, 1)
 	go func() {
-		out, err := do(first.stepBench, RunEpisodes{first.deps}.Execute, first.input())
+		out, err := do(first.stepBench, episodes.RunEpisodes{Worker: first.deps}.Execute, first.input())
 		woken <- ended{out, err}
 	}()
 	kept := func() (finished int) {
@@ -251,7 +253,7 @@ func (b *flowBench) calls(turns int) (rows []schema.ToolCallRow) {
 // trajectories counts the shard's trajectories.
 func (b *flowBench) trajectories() int {
 	b.t.Helper()
-	recipe, err := b.deps.Recipes.recipe(b.t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.Recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
 	return min(recipe.Rollout.ShardGroups, recipe.Rollout.Prompts) * recipe.Rollout.SamplesPerPrompt
 }
@@ -273,12 +275,12 @@ func TestDamagedSegmentsAreLeft(t *testing.T) {
 // While a flow works, heartbeats say how far its episodes are, and how much room the sampler has.
 func TestHeartbeatsOfAFlow(t *testing.T) {
 	b := flowsOf(t, 1)
-	p := &progress{}
-	e := &Env{progress: p}
-	end := e.use()
-	require.NoError(t, b.deps.openShard(t.Context(), b.input(), e))
-	e.flow.Wait()
-	details := p.details()
+	p := &stage.Progress{}
+	e := &stage.Env{Progress: p}
+	end := e.Use()
+	require.NoError(t, episodes.Open(t.Context(), b.deps, b.input(), e))
+	e.Flow.Wait()
+	details := p.Details()
 	require.Len(t, details, 4)
 	require.Equal(t, []any{b.trajectories(), b.trajectories()}, details[:2])
 	state := details[2].(api.ShardState)
@@ -288,7 +290,7 @@ func TestHeartbeatsOfAFlow(t *testing.T) {
 	require.Zero(t, state.Calls)
 	require.Equal(t, api.Capacity{Engine: "a fake"}, details[3])
 	end()
-	require.Len(t, p.details(), 2)
+	require.Len(t, p.Details(), 2)
 	require.NotEmpty(t, b.segments(), "an attempt that fails keeps what it has")
 }
 

@@ -8,6 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/data"
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/resource"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -41,8 +47,8 @@ func scriptedTurns(t *testing.T, turns int, settings ...string) *turnsBench {
 // worker switches to another worker.
 func (b *turnsBench) worker() {
 	b.t.Helper()
-	deps, err := New(Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine, Sandbox: &printer{nth: -1},
-		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
+	deps, err := New(stage.Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine,
+		Sandbox: &printer{nth: -1}, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	published(deps, b.policy.Digest)
 	b.deps, b.engine.deps = deps, deps
@@ -55,22 +61,22 @@ func (b *turnsBench) shard(shard int, between func()) (assembled schema.Ref) {
 	commit := func(ref schema.Ref) { b.past.Last, b.refs = ref, append(b.refs, ref) }
 	for turn := 0; ; turn++ {
 		between()
-		out, err := do(b.stepBench, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Past: b.past,
-			Shard: shard, Turn: turn, Prompts: b.prompts, Policy: b.policy})
+		out, err := do(b.stepBench, episodes.GenerateRollouts{Worker: b.deps}.Execute, api.GenerateInput{Scope: b.scope,
+			Past: b.past, Shard: shard, Turn: turn, Prompts: b.prompts, Policy: b.policy})
 		require.NoError(b.t, err)
 		commit(out.Manifest)
 		if out.Calls == 0 {
 			break
 		}
 		between()
-		tools, err := do(b.stepBench, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Past: b.past,
-			Shard: shard, Turn: turn, Prompts: b.prompts})
+		tools, err := do(b.stepBench, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, api.ToolsInput{Scope: b.scope,
+			Past: b.past, Shard: shard, Turn: turn, Prompts: b.prompts})
 		require.NoError(b.t, err)
 		commit(tools.Manifest)
 	}
 	between()
-	out, err := do(b.stepBench, AssembleTrajectories{b.deps}.Execute, api.AssembleInput{Scope: b.scope, Past: b.past,
-		Shard: shard, Prompts: b.prompts})
+	out, err := do(b.stepBench, episodes.AssembleTrajectories{Worker: b.deps}.Execute, api.AssembleInput{Scope: b.scope,
+		Past: b.past, Shard: shard, Prompts: b.prompts})
 	require.NoError(b.t, err)
 	b.refs = append(b.refs, out.Manifest)
 	return out.Manifest
@@ -84,7 +90,9 @@ func TestSameBytesWhateverIsHeld(t *testing.T) {
 	for name, between := range map[string]func(b *turnsBench) func(){
 		"a worker for each activity": func(b *turnsBench) func() { return b.worker },
 		"nothing is held":            func(b *turnsBench) func() { return func() { b.deps.Held = nil } },
-		"no room":                    func(b *turnsBench) func() { return func() { b.deps.Held = newHeld(1) } },
+		"no room": func(b *turnsBench) func() {
+			return func() { b.deps.Held = resource.NewEpisodes(1) }
+		},
 		"one worker generates and another runs the calls": func(b *turnsBench) func() {
 			other := b.deps
 			b.worker()
@@ -104,22 +112,22 @@ func TestHeldEpisodesAreThoseOfTheRecord(t *testing.T) {
 	b := scriptedTurns(t, 3)
 	compared := 0
 	b.shard(0, func() {
-		recipe, err := b.deps.Recipes.recipe(t.Context(), b.scope)
+		recipe, err := b.deps.Recipes.Recipe(t.Context(), b.scope)
 		require.NoError(t, err)
-		heldNow := b.deps.Held.take(b.past.Last.Digest)
+		heldNow := b.deps.Held.Take(b.past.Last.Digest)
 		if b.past.Last == (schema.Ref{}) {
 			require.Nil(t, heldNow)
 			return
 		}
 		require.Len(t, heldNow, 2*benchSamples)
-		_, rebuilt, err := b.deps.episodes(t.Context(), recipe, 0, b.prompts, b.past)
+		_, rebuilt, err := episodes.AsOf(t.Context(), b.deps, recipe, 0, b.prompts, b.past)
 		require.NoError(t, err)
 		require.Equal(t, rebuilt, heldNow)
-		b.deps.Held.put(b.past.Last.Digest, heldNow)
+		b.deps.Held.Put(b.past.Last.Digest, heldNow)
 		compared++
 	})
 	require.Equal(t, 3+4, compared)
-	require.Nil(t, b.deps.Held.take(b.past.Last.Digest), "assembled episodes are not held")
+	require.Nil(t, b.deps.Held.Take(b.past.Last.Digest), "assembled episodes are not held")
 }
 
 // countingStore counts reads.
@@ -153,14 +161,15 @@ func TestStagesAreCommittedFromTheRewards(t *testing.T) {
 	var rewards []schema.Ref
 	for shard := range benchShards {
 		assembled := b.shard(shard, func() {})
-		scored, err := do(b.stepBench, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Shard: shard,
-			Trajectories: assembled})
+		scored, err := do(b.stepBench, verdict.ScoreRewards{Worker: b.deps}.Execute, api.ScoreInput{Scope: b.scope,
+			Shard: shard, Trajectories: assembled})
 		require.NoError(t, err)
 		b.refs = append(b.refs, scored.Manifest)
 		rewards = append(rewards, scored.Manifest)
 		b.engine.script = b.engine.script[:1] // the second shard ends a turn earlier
 	}
-	out, err := do(b.stepBench, CommitStages{b.deps}.Execute, api.CommitInput{Scope: b.scope, Rewards: rewards})
+	out, err := do(b.stepBench, learn.CommitStages{Worker: b.deps}.Execute, api.CommitInput{Scope: b.scope,
+		Rewards: rewards})
 	require.NoError(t, err)
 	var got []string
 	var parts []schema.Ref
@@ -178,7 +187,7 @@ func TestStagesAreCommittedFromTheRewards(t *testing.T) {
 func TestAChainWithoutItsBeginningIsDamaged(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	turn := commitRows(b, schema.At("r", 1, schema.StageRollout).WithTurn(1).WithShard(0), []schema.TurnRow{})
-	_, err := b.deps.behind(t.Context(), api.Past{Last: turn}, nil)
+	_, err := b.deps.Behind(t.Context(), api.Past{Last: turn}, nil)
 	require.ErrorContains(t, err, "names no earlier turn of its shard")
 }
 
@@ -186,18 +195,18 @@ func TestAChainWithoutItsBeginningIsDamaged(t *testing.T) {
 func TestAShardReadsItsOwnPrompts(t *testing.T) {
 	b := stepWith(t, nil, nil, "rollout.prompts=1100", "rollout.shard_groups=32", "resample.dynamic={tries: 2}",
 		"steps=3")
-	recipe, err := b.deps.Recipes.recipe(t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.Recipe(t.Context(), b.scope)
 	require.NoError(t, err)
 	scope := b.scope
 	scope.Step = 2
 	const shards = 35
 	for round := range 2 {
-		out, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: scope, Round: &round})
+		out, err := do(b, data.NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: scope, Round: &round})
 		require.NoError(t, err)
 		all := rowsAt[schema.PromptRow](b, out.Manifest)
 		require.Len(t, all, 1100)
 		c := &countingStore{Store: b.deps.Store}
-		d, err := New(Options{Store: c, Code: b.deps.Code})
+		d, err := New(stage.Options{Store: c, Code: b.deps.Code})
 		require.NoError(t, err)
 		for _, shard := range []int{0, 15, 16, 34} {
 			shard += round * shards
@@ -205,7 +214,7 @@ func TestAShardReadsItsOwnPrompts(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEmpty(t, want)
 			before := c.gets.Load()
-			rows, err := d.promptsOf(t.Context(), out.Manifest, shard, recipe.Rollout)
+			rows, err := d.PromptsOf(t.Context(), out.Manifest, shard, recipe.Rollout)
 			require.NoError(t, err)
 			require.Equal(t, want, rows, "shard %d", shard)
 			require.EqualValues(t, 2, c.gets.Load()-before, "the manifest and one file")

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/evaluate"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/env/sokoban"
@@ -89,7 +91,7 @@ func TestHostileEnvironmentsInBothModes(t *testing.T) {
 			staged := worldBench(t, "sokoban", hostileMoves)
 			assembled, _ := staged.playShard(0, false)
 			b := worldBench(t, "sokoban", hostileMoves)
-			out, err := do(b, RunEpisodes{b.deps}.Execute,
+			out, err := do(b, episodes.RunEpisodes{Worker: b.deps}.Execute,
 				api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20})
 			require.NoError(t, err)
 			require.Equal(t, assembled, out.Assembled, "the modes commit the same bytes")
@@ -119,7 +121,7 @@ func TestHostileEnvironmentsInEvaluations(t *testing.T) {
 			playing(t, hostile{step: c.step})
 			b := worldBench(t, "sokoban", hostileMoves)
 			in := api.EvaluateInput{Scope: b.scope, Tag: "step", Policy: b.policy}
-			out, err := do(b, Evaluate{b.deps}.Execute, in)
+			out, err := do(b, evaluate.Evaluate{Worker: b.deps}.Execute, in)
 			require.NoError(t, err)
 			counted := map[string]bool{}
 			for _, r := range rowsAt[schema.EvaluationRow](b, out.Manifest) {
@@ -146,6 +148,7 @@ func TestHostileEnvironmentsInEvaluations(t *testing.T) {
 func TestAnEvaluationOfNothingFails(t *testing.T) {
 	playing(t, hostile{step: misdeeds["panics"].step})
 	b := worldBench(t, "sokoban", []string{"down"})
-	_, err := do(b, Evaluate{b.deps}.Execute, api.EvaluateInput{Scope: b.scope, Tag: "step", Policy: b.policy})
+	_, err := do(b, evaluate.Evaluate{Worker: b.deps}.Execute, api.EvaluateInput{Scope: b.scope, Tag: "step",
+		Policy: b.policy})
 	require.ErrorContains(t, err, "no such cell")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/data"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -29,7 +30,7 @@ func imports(b *stepBench, file string) (api.Imported, error) {
 	in := api.ImportInput{Scope: b.scope, Format: api.FormatOpenAI, Digest: schema.Digest([]byte(file))}
 	in.Source = "imports/" + in.Digest + ".json"
 	require.NoError(b.t, b.deps.Store.Put(b.t.Context(), in.Source, []byte(file)))
-	return do(b, ImportTrajectories{b.deps}.Execute, in)
+	return do(b, data.ImportTrajectories{Worker: b.deps}.Execute, in)
 }
 
 func TestAnImportNearTheMostGroupsIsWhole(t *testing.T) {

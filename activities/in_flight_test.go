@@ -152,7 +152,7 @@ func TestAnInFlightRun(t *testing.T) {
 	requireSound(t, objects, "r")
 	t.Run("replay", func(t *testing.T) {
 		for _, from := range []string{"reward", "resample", "advantage"} {
-			out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Step: 2, From: from})
+			out, err := runReplay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Step: 2, From: from})
 			require.NoError(t, err)
 			for _, s := range out.Stages {
 				require.True(t, s.Same, s.Stage)
@@ -313,7 +313,7 @@ func TestAnInFlightRunThatDropsMixedGroups(t *testing.T) {
 	}
 	require.Positive(t, dropped)
 	requireSound(t, objects, "r")
-	out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample",
+	out, err := runReplay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample",
 		Through: "resample", Set: []string{"pipeline.mixed_groups=keep"}})
 	require.NoError(t, err)
 	require.False(t, out.Stages[0].Same)

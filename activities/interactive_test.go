@@ -8,6 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/data"
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/resolver"
+	"github.com/ropewalk/ropewalk/activities/resource"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -66,11 +73,11 @@ func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench 
 	resolved, err := recipes.Resolve(recipe, "", append([]string{"rollout.prompts=4", "rollout.samples_per_prompt=6",
 		"rollout.shard_groups=2"}, set...), nil, nil)
 	require.NoError(t, err)
-	tok, err := TokenizerOf(&resolved.Recipe)
+	tok, err := resolver.TokenizerOf(&resolved.Recipe)
 	require.NoError(t, err)
 	engine := &m
 	engine.tok = tok
-	deps, err := New(Options{Store: mem.New(), Trainer: engine, Rollout: engine, Tier: sandbox.TierFull,
+	deps, err := New(stage.Options{Store: mem.New(), Trainer: engine, Rollout: engine, Tier: sandbox.TierFull,
 		Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
 	require.NoError(t, err)
 	b := &stepBench{t: t, deps: deps, scope: api.Scope{Run: "r", Step: 1},
@@ -79,7 +86,7 @@ func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench 
 	b.scope.Config, err = commitRecipe(t.Context(), deps, "r", schema.AtInit("r", schema.StagePrepare),
 		resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
-	out, err := do(b, NewSelectPrompts(deps).Execute, api.PromptsInput{Scope: b.scope})
+	out, err := do(b, data.NewSelectPrompts(deps).Execute, api.PromptsInput{Scope: b.scope})
 	require.NoError(t, err)
 	b.prompts = out.Manifest
 	b.policy.Manifest = b.prompts // lineage requires some manifest; any will do here
@@ -93,10 +100,10 @@ func (b *stepBench) playShard(shard int, forget bool) (assembled schema.Ref, tur
 	last := api.Past{}
 	for turn := 0; ; turn++ {
 		if forget {
-			b.deps.Held = newHeld(heldBytes)
+			b.deps.Held = resource.NewEpisodes(resource.EpisodeBytes)
 		}
-		out, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Past: last, Shard: shard,
-			Turn: turn, Prompts: b.prompts, Policy: b.policy})
+		out, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, api.GenerateInput{Scope: b.scope,
+			Past: last, Shard: shard, Turn: turn, Prompts: b.prompts, Policy: b.policy})
 		require.NoError(b.t, err)
 		turns, last = append(turns, out.Manifest), api.Past{Last: out.Manifest}
 		if out.Open > 0 { // a summary
@@ -106,16 +113,16 @@ func (b *stepBench) playShard(shard int, forget bool) (assembled schema.Ref, tur
 			break
 		}
 		if forget {
-			b.deps.Held = newHeld(heldBytes)
+			b.deps.Held = resource.NewEpisodes(resource.EpisodeBytes)
 		}
-		done, err := do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Past: last, Shard: shard,
-			Turn: turn, Prompts: b.prompts})
+		done, err := do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, api.ToolsInput{Scope: b.scope, Past: last,
+			Shard: shard, Turn: turn, Prompts: b.prompts})
 		require.NoError(b.t, err)
 		require.Equal(b.t, out.Calls, done.Calls)
 		last = api.Past{Last: done.Manifest}
 	}
-	out, err := do(b, AssembleTrajectories{b.deps}.Execute, api.AssembleInput{Scope: b.scope, Past: last, Shard: shard,
-		Prompts: b.prompts})
+	out, err := do(b, episodes.AssembleTrajectories{Worker: b.deps}.Execute, api.AssembleInput{Scope: b.scope,
+		Past: last, Shard: shard, Prompts: b.prompts})
 	require.NoError(b.t, err)
 	return out.Manifest, turns
 }
@@ -138,12 +145,12 @@ func interactiveStep(t *testing.T, b, forgetful *stepBench, shared bool) {
 		again, _ := forgetful.playShard(shard, true)
 		trajectories := rowsAt[schema.TrajectoryRow](b, assembled)
 		require.Equal(t, trajectories, rowsAt[schema.TrajectoryRow](forgetful, again))
-		steps, made, err := b.deps.transitions(t.Context(), assembled)
+		steps, made, err := b.deps.Transitions(t.Context(), assembled)
 		require.NoError(t, err)
-		same, _, err := forgetful.deps.transitions(t.Context(), again)
+		same, _, err := forgetful.deps.Transitions(t.Context(), again)
 		require.NoError(t, err)
 		require.Equal(t, steps, same)
-		scored, err := do(b, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Shard: shard,
+		scored, err := do(b, verdict.ScoreRewards{Worker: b.deps}.Execute, api.ScoreInput{Scope: b.scope, Shard: shard,
 			Trajectories: assembled})
 		require.NoError(t, err)
 		m, err := b.deps.Record.Read(t.Context(), scored.Manifest)
@@ -167,13 +174,13 @@ func interactiveStep(t *testing.T, b, forgetful *stepBench, shared bool) {
 	for turn := range len(byTurn) {
 		turnStages = append(turnStages, b.stage(schema.StageRollout, turn, byTurn[turn]...))
 	}
-	selected, err := do(b, Resample{b.deps}.Execute, b.rewarded(reward))
+	selected, err := do(b, learn.Resample{Worker: b.deps}.Execute, b.rewarded(reward))
 	require.NoError(t, err)
 	in := b.rewarded(reward, api.StageRef{Stage: schema.StageResample, Ref: selected.Manifest})
 	for _, ref := range turnStages {
 		in.Made = append(in.Made, api.StageRef{Stage: schema.StageRollout, Ref: ref})
 	}
-	out, err := do(b, ComputeAdvantages{b.deps}.Execute, in)
+	out, err := do(b, learn.ComputeAdvantages{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	turns := rowsAt[schema.TurnRow](b, turnStages...)
 	require.Equal(t, len(turns), out.Rows, "a row for each turn")
@@ -183,7 +190,7 @@ func interactiveStep(t *testing.T, b, forgetful *stepBench, shared bool) {
 	if !shared {
 		require.Zero(t, m.Stats[batch.StatShared], "a room shows all of its state")
 	}
-	rows, _, err := b.deps.batchOf(t.Context(), m, schema.Batch, schema.DecodeBatch)
+	rows, _, err := b.deps.BatchOf(t.Context(), m, schema.Batch, schema.DecodeBatch)
 	require.NoError(t, err)
 	tokens := map[string][]int32{}
 	for _, turn := range turns {

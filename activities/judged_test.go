@@ -187,16 +187,16 @@ func TestAnswersAreJudged(t *testing.T) {
 		server.Close()
 		noFaults(t, b)
 		checked(t, b.store, "r")
-		again, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
+		again, err := runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
 		require.NoError(t, err)
 		for _, s := range again.Stages {
 			require.True(t, s.Same, s.Stage)
 		}
-		exact, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+		exact, err := runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 			Set: []string{"reward.judge=exact"}})
 		require.NoError(t, err)
 		require.False(t, exact.Stages[0].Same, "exact match takes the judge's place")
-		_, err = replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+		_, err = runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 			Set: []string{"reward={name: prs_general, judge: server, process_gate: -1000}"}})
 		require.NoError(t, err, "a general form that asks about the same answers reads the same judgements")
 		noFaults(t, b)

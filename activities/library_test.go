@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool"
@@ -38,7 +39,7 @@ func TestAStepThatSearches(t *testing.T) {
 				}
 			}
 		}
-		scored, err := do(b, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Shard: shard,
+		scored, err := do(b, verdict.ScoreRewards{Worker: b.deps}.Execute, api.ScoreInput{Scope: b.scope, Shard: shard,
 			Trajectories: assembled})
 		require.NoError(t, err)
 		for i, r := range rowsAt[schema.RewardRow](b, scored.Manifest) {
@@ -52,11 +53,11 @@ func TestAStepThatSearches(t *testing.T) {
 // The tools of search_qa and of deep_research read the environment's documents by the recipe's settings.
 func TestToolsReadTheLibrary(t *testing.T) {
 	b := movedBench(t, "searchqa", mover{})
-	c, err := b.deps.Recipes.config(t.Context(), b.scope.Config)
+	c, err := b.deps.Recipes.Config(t.Context(), b.scope.Config)
 	require.NoError(t, err)
-	recipe := c.recipe
+	recipe := c.Recipe
 	recipe.Rollout.Tools = []string{"search", "browse"}
-	box, err := b.deps.Execution.toolbox(&recipe, nil)
+	box, err := b.deps.Execution.Toolbox(&recipe, nil)
 	require.NoError(t, err)
 	got, err := box.RunEach(t.Context(), []tool.Call{
 		{Tool: "search", Arguments: []byte(`{"query": "index of names"}`)},
@@ -65,14 +66,14 @@ func TestToolsReadTheLibrary(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, strings.Split(got[0].Stdout, "\n"), 2, "environment.settings.results is 2")
 	require.Equal(t, "Index of names: city\nA register.", got[1].Stdout)
-	world, err := b.deps.Recipes.world(&recipe)
+	world, err := b.deps.Recipes.World(&recipe)
 	require.NoError(t, err)
 	host := tools.Host{}
-	require.NoError(t, b.deps.Execution.library(&recipe, &host))
+	require.NoError(t, b.deps.Execution.Library(&recipe, &host))
 	require.Same(t, world, host.Library, "a world is opened once, and not for each batch of calls")
 	recipe.Environment.Name = "calc"
 	recipe.Environment.Settings = nil
-	box, err = b.deps.Execution.toolbox(&recipe, nil)
+	box, err = b.deps.Execution.Toolbox(&recipe, nil)
 	require.NoError(t, err)
 	_, err = box.RunEach(t.Context(), []tool.Call{{Tool: "search", Arguments: []byte(`{"query": "x"}`)}}, nil)
 	require.ErrorContains(t, err, "the environment has no documents")

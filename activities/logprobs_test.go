@@ -189,7 +189,7 @@ func checkOutputs(t *testing.T, objects store.Store, step int, before, reference
 func replaysOfOutputs(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("unchanged inputs give the same digests", func(t *testing.T) {
 		objects := copyRecord()
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"})
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"})
 		require.NoError(t, err)
 		for _, s := range out.Stages {
 			require.True(t, s.Same, s.Stage)
@@ -198,23 +198,23 @@ func replaysOfOutputs(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("a trajectory that only the replay keeps has no outputs", func(t *testing.T) {
 		objects := copyRecord()
 		in := workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample", Set: []string{"resample.roc=null"}}
-		_, err := replay(t, objects, in)
+		_, err := runReplay(t, objects, in)
 		require.ErrorContains(t, err, "was not kept when the step's forward pass ran")
 		require.ErrorContains(t, err, "replay through resample alone")
 		in.Through = "resample"
-		out, err := replay(t, objects, in)
+		out, err := runReplay(t, objects, in)
 		require.NoError(t, err)
 		require.False(t, out.Stages[0].Same)
 	})
 	t.Run("logprobs itself needs the engine", func(t *testing.T) {
-		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "logprobs"})
+		_, err := runReplay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "logprobs"})
 		require.ErrorContains(t, err, "logprobs cannot be replayed: it needs the engine")
-		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage",
+		_, err = runReplay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage",
 			Set: []string{"loss.old_log_probs=rollout"}})
 		require.ErrorContains(t, err, "no replayed stage reads it")
 	})
 	t.Run("check", func(t *testing.T) {
-		out, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Check: true})
+		out, err := runReplay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Check: true})
 		require.NoError(t, err)
 		require.Equal(t, 8, out.Check.Shards, "of two steps")
 		require.Empty(t, out.Check.Differs)

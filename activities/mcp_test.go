@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -87,15 +89,15 @@ func mcpOf(t *testing.T, setting string, script ...[]string) *mcpBench {
 // on switches to another worker on a store. The worker before is not closed: it may be frozen or dead.
 func (b *mcpBench) on(objects store.Store) {
 	b.t.Helper()
-	deps, err := New(Options{Store: objects, Trainer: b.dialer, Rollout: b.dialer, Sandbox: &printer{nth: -1},
+	deps, err := New(stage.Options{Store: objects, Trainer: b.dialer, Rollout: b.dialer, Sandbox: &printer{nth: -1},
 		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, deps.Close()) })
 	published(deps, b.policy.Digest)
 	b.deps = deps
-	recipe, err := deps.Recipes.recipe(b.t.Context(), b.scope)
+	recipe, err := deps.Recipes.Recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
-	b.dialer.tokens, err = deps.Recipes.tokenizer(recipe)
+	b.dialer.tokens, err = deps.Recipes.Tokenizer(recipe)
 	require.NoError(b.t, err)
 }
 
@@ -131,8 +133,8 @@ func TestEpisodesCallAnMCPServer(t *testing.T) {
 		"turn 1 call 1: count_add bad_arguments": n, "turn 1 call 2: count_fail tool_error": n,
 		"turn 2 call 0: count_say_it ok": n, "turn 2 call 1: count_add ok": n,
 	}, statuses)
-	require.Eventually(t, func() bool { return plain.deps.Execution.Servers.Held() == 0 }, 5*time.Minute, 10*time.Millisecond,
-		"sessions end with their episodes")
+	require.Eventually(t, func() bool { return plain.deps.Execution.Servers.Held() == 0 }, 5*time.Minute,
+		10*time.Millisecond, "sessions end with their episodes")
 
 	t.Run("another worker for each turn", func(t *testing.T) {
 		b := mcpOf(t, setting, countScript...)
@@ -234,8 +236,8 @@ func TestPreparingARunWithAnMCPServer(t *testing.T) {
 	b := stepOf(t, fakeEngine{}, nil)
 	t.Cleanup(func() { require.NoError(t, b.deps.Close()) })
 	prepare := func(setting string) (api.Prepared, error) {
-		return do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
-			Overrides: []string{setting, "rollout.protocol=hermes", "rollout.prompts=8",
+		return do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+			Recipe: "quickstart", Overrides: []string{setting, "rollout.protocol=hermes", "rollout.prompts=8",
 				"rollout.samples_per_prompt=16", "rollout.shard_groups=8"}})
 	}
 	before, err := b.deps.Store.List(t.Context(), "")
@@ -263,7 +265,7 @@ func TestPreparingARunWithAnMCPServer(t *testing.T) {
 	second, err := prepare(setting)
 	require.NoError(t, err)
 	require.Equal(t, first.Manifest, second.Manifest, "a prepared run keeps its tools")
-	c, err := b.deps.Recipes.config(t.Context(), first.Manifest)
+	c, err := b.deps.Recipes.Config(t.Context(), first.Manifest)
 	require.NoError(t, err)
-	require.Equal(t, "pokes", c.recipe.Rollout.MCP[0].Pinned[0].Description)
+	require.Equal(t, "pokes", c.Recipe.Rollout.MCP[0].Pinned[0].Description)
 }

@@ -28,7 +28,7 @@ func manifestAt(t *testing.T, objects store.Store, place schema.Place) schema.Ma
 // checked recomputes every pure stage of a run and compares.
 func checked(t *testing.T, objects store.Store, run string) {
 	t.Helper()
-	out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: run, Check: true})
+	out, err := runReplay(t, copied(t, objects), workflows.ReplayStageInput{Run: run, Check: true})
 	require.NoError(t, err)
 	require.Positive(t, out.Check.Shards)
 	require.Empty(t, out.Check.Differs)

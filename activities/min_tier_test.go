@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/prepare"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -26,13 +28,13 @@ func TestWeakIsolationIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	b.deps.Execution.Tier = sandbox.TierRlimits
 	prepare := func(set ...string) error {
-		_, err := do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
-			Overrides: set})
+		_, err := do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+			Recipe: "quickstart", Overrides: set})
 		return err
 	}
 	refused(prepare(), "landlock, and the worker's machine grants rlimits")
 	refused(prepare("sandbox={}"), "full, and the worker's machine grants rlimits")
-	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope})
+	_, err = do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, api.ToolsInput{Scope: b.scope})
 	refused(err, "landlock")
 	after, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
@@ -42,7 +44,7 @@ func TestWeakIsolationIsRefused(t *testing.T) {
 		b.deps.Execution.Tier = tier
 		resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 		require.NoError(t, err)
-		require.NoError(t, b.deps.Execution.isolates(&resolved.Recipe))
+		require.NoError(t, b.deps.Execution.Isolates(&resolved.Recipe))
 	}
 }
 

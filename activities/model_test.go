@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/warmstart"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/hub/hubtest"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
@@ -51,15 +53,15 @@ func from(address string) []string {
 }
 
 // firstPolicy prepares a run and makes its first policy.
-func firstPolicy(t *testing.T, deps *activities.Deps, run, address string, more ...string) (schema.Manifest, error) {
+func firstPolicy(t *testing.T, deps *stage.Worker, run, address string, more ...string) (schema.Manifest, error) {
 	t.Helper()
-	prepared, err := activities.PrepareRun{Deps: deps}.Execute(t.Context(), &activities.Env{}, api.PrepareInput{
+	prepared, err := prepare.PrepareRun{Worker: deps}.Execute(t.Context(), &stage.Env{}, api.PrepareInput{
 		Run: run, Kind: "train",
 		Recipe: "quickstart", Overrides: append(from(address), more...)})
 	if err != nil {
 		return schema.Manifest{}, err
 	}
-	made, err := activities.WarmStart{Deps: deps}.Execute(t.Context(), &activities.Env{}, api.Scope{
+	made, err := warmstart.WarmStart{Worker: deps}.Execute(t.Context(), &stage.Env{}, api.Scope{
 		Run: run, Step: api.InitStep,
 		Config: prepared.Manifest})
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
@@ -22,7 +24,7 @@ import (
 // programs, ROW is replaced by a number of the trajectory.
 type scripted struct {
 	fakeEngine
-	deps   *Deps
+	deps   *stage.Worker
 	script [][]string // calls of each turn; a call that begins with "{" is a block that cannot be read
 	rows   int        // number of trajectories that follow the script; the others answer at once; 0 = all follow it
 }
@@ -78,7 +80,7 @@ func notebooksOf(t *testing.T, sessions sandbox.Sessions, script ...[]string) *n
 // on switches to another worker with its own sessions.
 func (b *notebookBench) on(sessions sandbox.Sessions, most int) {
 	b.t.Helper()
-	deps, err := New(Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine, Tier: sandbox.TierFull,
+	deps, err := New(stage.Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine, Tier: sandbox.TierFull,
 		Code: b.deps.Code, Scratch: b.t.TempDir(),
 		Sessions: sessions, MostSessions: most})
 	require.NoError(b.t, err)
@@ -99,7 +101,7 @@ func (b *notebookBench) past() (past api.Past) {
 
 func (b *notebookBench) generate() {
 	b.t.Helper()
-	out, err := do(b.stepBench, GenerateRollouts{b.deps}.Execute, api.GenerateInput{
+	out, err := do(b.stepBench, episodes.GenerateRollouts{Worker: b.deps}.Execute, api.GenerateInput{
 		Scope: b.scope, Past: b.past(), Prompts: b.prompts, Policy: b.policy, Turn: len(b.turns)})
 	require.NoError(b.t, err)
 	b.turns = append(b.turns, out.Manifest)
@@ -107,7 +109,7 @@ func (b *notebookBench) generate() {
 
 func (b *notebookBench) execute() (api.ToolsDone, error) {
 	b.t.Helper()
-	out, err := do(b.stepBench, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{
+	out, err := do(b.stepBench, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, api.ToolsInput{
 		Scope: b.scope, Past: b.past(), Prompts: b.prompts, Turn: len(b.tools)})
 	if err == nil {
 		b.tools = append(b.tools, out.Manifest)

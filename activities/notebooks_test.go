@@ -5,6 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
@@ -222,17 +225,17 @@ func TestACellThatEndsItsInterpreter(t *testing.T) {
 }
 
 func TestAWorkerWithoutSessionsRefusesTheRecipe(t *testing.T) {
-	prepare := func(sessions sandbox.Sessions) (*Deps, error) {
+	prepare := func(sessions sandbox.Sessions) (*stage.Worker, error) {
 		b := stepOf(t, nil, nil)
-		deps, err := New(Options{Store: b.deps.Store, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: t.TempDir(),
-			Sessions: sessions})
+		deps, err := New(stage.Options{Store: b.deps.Store, Tier: sandbox.TierFull, Code: b.deps.Code,
+			Scratch: t.TempDir(), Sessions: sessions})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, deps.Close()) })
 		before, err := deps.Store.List(t.Context(), "")
 		require.NoError(t, err)
 		b.deps = deps
-		_, err = do(b, PrepareRun{deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
-			Overrides: []string{"sandbox.session=true"}})
+		_, err = do(b, prepare.PrepareRun{Worker: deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+			Recipe: "quickstart", Overrides: []string{"sandbox.session=true"}})
 		require.Error(t, err)
 		after, listing := deps.Store.List(t.Context(), "")
 		require.NoError(t, listing)
@@ -247,6 +250,6 @@ func TestAWorkerWithoutSessionsRefusesTheRecipe(t *testing.T) {
 	require.ErrorContains(t, err, "this service makes no sessions")
 
 	b := stepWith(t, nil, nil, "sandbox.session=true")
-	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope})
+	_, err = do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, api.ToolsInput{Scope: b.scope})
 	require.ErrorContains(t, err, "sandbox.session: ")
 }

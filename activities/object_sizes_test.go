@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -19,23 +21,23 @@ func TestModelsTooLargeForTheStoreAreRefused(t *testing.T) {
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
 	b := stepOf(t, nil, nil)
-	field, size, err := b.deps.largestObject(&resolved.Recipe)
+	field, size, err := prepare.LargestObject(b.deps, &resolved.Recipe)
 	require.NoError(t, err)
 	require.Equal(t, "policy", field)
-	shape, err := PolicyShape(resolved.Recipe.Policy, b.deps.Recipes.Tokens)
+	shape, err := resolver.PolicyShape(resolved.Recipe.Policy, b.deps.Recipes.Tokens)
 	require.NoError(t, err)
 	require.Equal(t, 8*shape.Params(), size, "the optimiser's state is the largest file")
 
 	b.deps.Store = faults.New(mem.New()).WithMaxObject(size - 1)
-	err = b.deps.storable(&resolved.Recipe)
+	err = prepare.Storable(b.deps, &resolved.Recipe)
 	require.ErrorContains(t, err, fmt.Sprintf("(%d bytes)", size))
 	require.ErrorContains(t, err, fmt.Sprintf("(%d bytes)", size-1))
 	b.deps.Store = faults.New(mem.New()).WithMaxObject(size)
-	require.NoError(t, b.deps.storable(&resolved.Recipe))
+	require.NoError(t, prepare.Storable(b.deps, &resolved.Recipe))
 
 	lora, err := recipes.Resolve("quickstart", "", []string{"engine.kind=torch", "engine.lora={rank: 4}"}, nil, nil)
 	require.NoError(t, err)
-	field, adapted, err := b.deps.largestObject(&lora.Recipe)
+	field, adapted, err := prepare.LargestObject(b.deps, &lora.Recipe)
 	require.NoError(t, err)
 	require.Equal(t, "policy", field)
 	require.Equal(t, 4*shape.Params(), adapted, "an adapter's state is small, and the base's weights are not")
@@ -47,7 +49,8 @@ func TestPrepareRunRefusesWhatTheStoreCannotHold(t *testing.T) {
 	b.deps.Store = objects
 	before, err := objects.List(t.Context(), "")
 	require.NoError(t, err)
-	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	_, err = do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+		Recipe: "quickstart"})
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	require.True(t, app.NonRetryable())
@@ -65,7 +68,8 @@ func TestModelsTooLargeForTheMachineAreRefused(t *testing.T) {
 	defer engine.Close()
 	b := stepOf(t, engine, nil)
 	b.deps.Engines.Memory = 1 << 20
-	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	_, err = do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+		Recipe: "quickstart"})
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	require.True(t, app.NonRetryable())
@@ -73,10 +77,11 @@ func TestModelsTooLargeForTheMachineAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "out of memory, by estimate: the CPU engine takes ")
 	require.ErrorContains(t, err, "the machine has 1.0 MiB: choose a smaller model")
 	b.deps.Engines.Memory = 1 << 30
-	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	_, err = do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+		Recipe: "quickstart"})
 	require.NoError(t, err)
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
 	b.deps.Engines.Memory = 1
-	require.NoError(t, b.deps.holdable(&resolved.Recipe, "torch"), "devices are looked at when leased")
+	require.NoError(t, prepare.Holdable(b.deps, &resolved.Recipe, "torch"), "devices are looked at when leased")
 }

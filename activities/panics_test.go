@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -50,12 +51,12 @@ func TestAPanicIsTriedTwiceMore(t *testing.T) {
 	tried := 0
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
-	env.RegisterActivityWithOptions(stageOf(func(context.Context, *Env, api.Scope) (api.Done, error) {
+	env.RegisterActivityWithOptions(stage.Of(func(context.Context, *stage.Env, api.Scope) (api.Done, error) {
 		tried++
 		none := []int{}
 		none[0]++
 		return api.Done{}, nil
-	}).activity, activity.RegisterOptions{Name: "explode"})
+	}).Activity, activity.RegisterOptions{Name: "explode"})
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute,
 			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 6}})
@@ -65,5 +66,5 @@ func TestAPanicIsTriedTwiceMore(t *testing.T) {
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	require.Equal(t, api.FailPanic, app.Type())
 	require.Equal(t, "panicked: runtime error: index out of range [0] with length 0", app.Message())
-	require.Equal(t, panicAttempts, tried)
+	require.Equal(t, stage.PanicAttempts, tried)
 }

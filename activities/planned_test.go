@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/prepare"
 	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -27,17 +29,17 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 		require.True(t, failure.NonRetryable())
 		require.ErrorContains(t, err, "cannot run yet:\n")
 	}
-	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+	_, err = do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
 		Recipe: "presets/grpo-tir-math"})
 	refused(err)
 	require.ErrorContains(t, err, "environment.settings.train: names no file of questions")
 
-	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
-		Overrides: []string{"judge={url: http://127.0.0.1:1/v1, model: m}"}})
+	_, err = do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+		Recipe: "quickstart", Overrides: []string{"judge={url: http://127.0.0.1:1/v1, model: m}"}})
 	require.ErrorContains(t, err, "judge: nothing asks it")
 
-	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
-		Set: []string{"reward={name: prs_long, judge: server}"}})
+	_, err = do(b, prepare.AmendRecipe{Worker: b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config,
+		From: 2, Set: []string{"reward={name: prs_long, judge: server}"}})
 	refused(err)
 	after, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
@@ -48,7 +50,7 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 	judged, err := replaying.Recipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"},
 		[]string{schema.StageReward})
 	require.NoError(t, err)
-	require.ErrorContains(t, built(judged), "judge: is required, for the reward prs_long asks a judge")
+	require.ErrorContains(t, prepare.Built(judged), "judge: is required, for the reward prs_long asks a judge")
 }
 
 // incapable is a sampler that cannot draw at a temperature.
@@ -75,9 +77,10 @@ func TestTheSamplerMustBeCapable(t *testing.T) {
 		require.ErrorContains(t, err, "evaluation.greedy: the sampler cannot do what the recipe needs: a fake does "+
 			"not offer temperature 0 (it is 0 there)")
 	}
-	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	_, err = do(b, prepare.PrepareRun{Worker: b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+		Recipe: "quickstart"})
 	refused(err)
-	_, err = do(b, GenerateRollouts{b.deps}.Execute,
+	_, err = do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute,
 		api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy})
 	refused(err)
 	after, err := b.deps.Store.List(t.Context(), "")

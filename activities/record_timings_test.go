@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/upkeep"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
@@ -21,10 +24,10 @@ func TestCallsTimesAreThereOnceTheirStageIs(t *testing.T) {
 	b.deps.Store = objects
 	UseRecord(b.deps, commit.New(objects))
 	in := api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
-	first, err := do(b, GenerateRollouts{b.deps}.Execute, in)
+	first, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	tools := api.ToolsInput{Scope: b.scope, Prompts: b.prompts, Past: api.Past{Last: first.Manifest}}
-	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, tools)
+	_, err = do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, tools)
 	require.NoError(t, err)
 	var committed []string
 	for _, call := range objects.Log() {
@@ -42,16 +45,16 @@ func TestCallsTimesAreThereOnceTheirStageIs(t *testing.T) {
 func TestAnAdoptedStagesTimesAreMarked(t *testing.T) {
 	b, _ := callingBench(t, &printer{})
 	in := api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
-	first, err := do(b, GenerateRollouts{b.deps}.Execute, in)
+	first, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.False(t, first.Timing.Adopted)
-	again, err := do(b, GenerateRollouts{b.deps}.Execute, in)
+	again, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.True(t, again.Timing.Adopted)
 	require.Equal(t, first.Manifest, again.Manifest)
 
 	first.Timing.Stage = "a" // separate rows
-	_, err = do(b, RecordTimings{b.deps}.Execute, api.RecordTimingsInput{Scope: b.scope, Part: "step",
+	_, err = do(b, upkeep.RecordTimings{Worker: b.deps}.Execute, api.RecordTimingsInput{Scope: b.scope, Part: "step",
 		Timings: []api.Timing{first.Timing, again.Timing}})
 	require.NoError(t, err)
 	_, ref, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, "timings_step"))
@@ -66,11 +69,11 @@ func TestAnAdoptedStagesTimesAreMarked(t *testing.T) {
 // firstTurn generates the first turn of the first shard and runs its calls.
 func firstTurn(t *testing.T, b *stepBench) (api.Generated, api.ToolsDone) {
 	t.Helper()
-	first, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
-		Policy: b.policy})
+	first, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, api.GenerateInput{Scope: b.scope,
+		Prompts: b.prompts, Policy: b.policy})
 	require.NoError(t, err)
-	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope, Prompts: b.prompts,
-		Past: api.Past{Last: first.Manifest}})
+	tools, err := do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, api.ToolsInput{Scope: b.scope,
+		Prompts: b.prompts, Past: api.Past{Last: first.Manifest}})
 	require.NoError(t, err)
 	return first, tools
 }
@@ -84,10 +87,10 @@ func TestMeasuredTimesNameTheirTraces(t *testing.T) {
 	first, tools := firstTurn(t, b)
 	require.NoError(t, b.deps.Tracer.Close())
 	b.deps.Tracer = nil
-	untraced, err := do(b, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope, Prompts: b.prompts,
-		Policy: b.policy})
+	untraced, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, api.GenerateInput{Scope: b.scope,
+		Prompts: b.prompts, Policy: b.policy})
 	require.NoError(t, err)
-	_, err = do(b, RecordTimings{b.deps}.Execute, api.RecordTimingsInput{Scope: b.scope, Part: "step",
+	_, err = do(b, upkeep.RecordTimings{Worker: b.deps}.Execute, api.RecordTimingsInput{Scope: b.scope, Part: "step",
 		Timings: []api.Timing{first.Timing, tools.Timing, untraced.Timing}})
 	require.NoError(t, err)
 
@@ -96,8 +99,8 @@ func TestMeasuredTimesNameTheirTraces(t *testing.T) {
 		spans[s.Name] = s
 	}
 	var rows []schema.TimingRow
-	for _, place := range []schema.Place{schema.At("r", 1, timingsStep),
-		schema.At("r", 1, timingsCalls).WithTurn(0).WithShard(0)} {
+	for _, place := range []schema.Place{schema.At("r", 1, stage.TimingsStep),
+		schema.At("r", 1, stage.TimingsCalls).WithTurn(0).WithShard(0)} {
 		_, ref, found, err := b.deps.Record.Lookup(t.Context(), place)
 		require.NoError(t, err)
 		require.True(t, found)
@@ -130,7 +133,7 @@ func TestMeasuredTimesNameTheEarlierOnes(t *testing.T) {
 		t.Helper()
 		in := api.RecordTimingsInput{Scope: b.scope, Part: part, Shard: shard, Timings: timings}
 		in.Step = step
-		_, err := do(b, RecordTimings{b.deps}.Execute, in)
+		_, err := do(b, upkeep.RecordTimings{Worker: b.deps}.Execute, in)
 		require.NoError(t, err)
 	}
 	ofRun, ofStep, ofCalls := schema.AtInit("r", "timings_run"), schema.At("r", 1, "timings_step"),
@@ -157,7 +160,7 @@ func TestMeasuredTimesNameThoseOfShards(t *testing.T) {
 	first, tools := firstTurn(t, b)
 	in := api.RecordTimingsInput{Scope: b.scope, Part: "step", Shard: new(int),
 		Timings: []api.Timing{first.Timing, tools.Timing}}
-	_, err := do(b, RecordTimings{b.deps}.Execute, in)
+	_, err := do(b, upkeep.RecordTimings{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	at := schema.At("r", 1, "timings_step").WithShard(0).WithGen(1)
 	require.Equal(t, []schema.Ref{b.there(schema.At("r", 1, "timings_calls").WithTurn(0).WithShard(0).WithGen(1))},
@@ -172,7 +175,7 @@ func TestMeasuredTimesNameThoseOfShards(t *testing.T) {
 	_, _, _, err = b.deps.Record.CommitHead(t.Context(), head)
 	require.NoError(t, err)
 	in.Shard, in.Gen, in.Timings = nil, 0, []api.Timing{{Stage: schema.StageReward, Turn: -1}}
-	_, err = do(b, RecordTimings{b.deps}.Execute, in)
+	_, err = do(b, upkeep.RecordTimings{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, []schema.Ref{b.there(at)}, b.named(schema.At("r", 1, "timings_step")))
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema/stages"
 )
@@ -26,7 +27,7 @@ func (r *registered) RegisterActivityWithOptions(_ any, o activity.RegisterOptio
 // A worker registers the declared activities and no others.
 func TestEveryDeclaredActivityIsRegistered(t *testing.T) {
 	var r registered
-	Register(&r, &Deps{Activities: Stages(&Deps{})})
+	Register(&r, &stage.Worker{Activities: Stages(&stage.Worker{})})
 	var declared []string
 	for _, a := range stages.Activities() {
 		declared = append(declared, a.Name)
@@ -36,7 +37,7 @@ func TestEveryDeclaredActivityIsRegistered(t *testing.T) {
 	require.Equal(t, declared, r.names)
 	for _, name := range stages.Pure()[1:] { // the first is the reward, whose shards have an input of their own
 		of, _ := stages.Of(name)
-		execute := reflect.TypeOf(Stages(&Deps{})[of.Activities[0].Name].activity)
+		execute := reflect.TypeOf(Stages(&stage.Worker{})[of.Activities[0].Name].Activity)
 		require.Equal(t, reflect.TypeFor[api.StageInput](), execute.In(1), name)
 	}
 }

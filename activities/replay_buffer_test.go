@@ -189,7 +189,7 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 	t.Run("unchanged inputs give the same digests", func(t *testing.T) {
 		objects := copyRecord()
 		for _, from := range []string{"reward", "resample", "advantage", "buffer"} {
-			out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: from})
+			out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: from})
 			require.NoError(t, err)
 			require.Equal(t, schema.StageBuffer, out.Stages[len(out.Stages)-1].Stage)
 			require.Equal(t, 3, out.Stages[len(out.Stages)-1].Shards)
@@ -204,14 +204,14 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 		require.Empty(t, out.Faults)
 	})
 	t.Run("through advantage alone", func(t *testing.T) {
-		out, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward",
+		out, err := runReplay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward",
 			Through: "advantage"})
 		require.NoError(t, err)
 		require.Len(t, out.Stages, 3)
 	})
 	t.Run("another capacity", func(t *testing.T) {
 		objects := copyRecord()
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: "advantage",
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: "advantage",
 			Set: []string{"replay.size=1000"}})
 		require.NoError(t, err)
 		require.True(t, out.Stages[0].Same)
@@ -222,17 +222,17 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 		require.Empty(t, verified.Faults)
 	})
 	t.Run("refusals", func(t *testing.T) {
-		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "buffer",
+		_, err := runReplay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "buffer",
 			Set: []string{"replay=null"}})
 		require.ErrorContains(t, err, "schedules the weight of a replay loss, and there is no replay")
-		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward",
+		_, err = runReplay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward",
 			Through: "advantage", Set: []string{"replay.size=2"}})
 		require.ErrorContains(t, err, "no replayed stage reads it")
 	})
 	t.Run("check", func(t *testing.T) {
 		objects := copyRecord()
 		before := keys(t, objects)
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
 		require.NoError(t, err)
 		require.Empty(t, out.Check.Differs)
 		require.GreaterOrEqual(t, out.Check.Shards, 4*(2+1+1+2)+1)

@@ -12,6 +12,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/replay"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
@@ -20,11 +22,11 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// replay runs ReplayStage with the real activities of a worker that has neither engine nor sandbox: a machine that
+// runReplay runs ReplayStage with the real activities of a worker that has neither engine nor sandbox: a machine that
 // never saw the run.
-func replay(t *testing.T, objects store.Store, in workflows.ReplayStageInput) (workflows.ReplayStageResult, error) {
+func runReplay(t *testing.T, objects store.Store, in workflows.ReplayStageInput) (workflows.ReplayStageResult, error) {
 	t.Helper()
-	deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
+	deps, err := activities.New(stage.Options{Store: objects, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
 	require.NoError(t, err)
 	env := pipelinetest.Environment(deps)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: rand.Text()}) // each replay is another workflow
@@ -72,7 +74,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("unchanged inputs give the same digests", func(t *testing.T) {
 		objects := copyRecord()
 		before := keys(t, objects)
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
 		require.NoError(t, err)
 		require.Equal(t, 1, out.Gen)
 		require.Len(t, out.Stages, 3)
@@ -93,7 +95,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		// The claim and its recipe; rewards of 2 shards, their stage, selection and batch.
 		require.Equal(t, 2+2*2+1+2+2, added)
 
-		again, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "resample",
+		again, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "resample",
 			Through: "resample"})
 		require.NoError(t, err)
 		require.Equal(t, 2, again.Gen, "each replay has a generation of its own")
@@ -102,7 +104,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 	})
 	t.Run("another setting changes what follows from it", func(t *testing.T) {
 		objects := copyRecord()
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward",
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward",
 			Set: []string{"resample.roc=null", "resample.vspo=null"}})
 		require.NoError(t, err)
 		require.True(t, out.Stages[0].Same, "rewards do not follow from the selection")
@@ -123,7 +125,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("a retried claim is adopted", func(t *testing.T) {
 		objects := copyRecord()
 		claim := func(name string) api.ReplayPrepared {
-			deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64),
+			deps, err := activities.New(stage.Options{Store: objects, Code: strings.Repeat("c", 64),
 				Scratch: t.TempDir()})
 			require.NoError(t, err)
 			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
@@ -149,11 +151,11 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		for _, key := range []string{schema.HeadKey("r", "2"), schema.At("r", 2, schema.StageAdvantage).ManifestKey()} {
 			require.NoError(t, objects.Delete(context.Background(), key))
 		}
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample"})
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample"})
 		require.NoError(t, err)
 		require.True(t, out.Stages[0].Same)
 		require.Empty(t, out.Stages[1].Old, "the step had made no batch")
-		out, err = replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage"})
+		out, err = runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage"})
 		require.NoError(t, err)
 		require.Equal(t, 2, out.Gen)
 		require.Empty(t, out.Stages[0].Old, "another replay's batch is not the step's")
@@ -207,7 +209,7 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 				c.damage(t, objects)
 			}
 			before := keys(t, objects)
-			_, err := replay(t, objects, c.in)
+			_, err := runReplay(t, objects, c.in)
 			var failure *temporal.ApplicationError
 			require.ErrorAs(t, err, &failure)
 			require.Equal(t, c.kind, failure.Type(), failure.Message())
@@ -235,9 +237,9 @@ func askedBefore(t *testing.T, objects store.Store, in workflows.ReplayStageInpu
 		Set: in.Set, Follow: in.Through == ""})
 }
 
-func readerOf(t *testing.T, objects store.Store) activities.Reader {
+func readerOf(t *testing.T, objects store.Store) replay.Reader {
 	t.Helper()
-	reader, err := activities.NewReader(objects, strings.Repeat("c", 64))
+	reader, err := replay.NewReader(objects, strings.Repeat("c", 64))
 	require.NoError(t, err)
 	return reader
 }
@@ -254,7 +256,7 @@ func check(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("finds everything the same and writes nothing", func(t *testing.T) {
 		objects := copyRecord()
 		before := keys(t, objects)
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
 		require.NoError(t, err)
 		require.Equal(t, []int{1, 2}, out.Check.Steps)
 		require.Equal(t, 2*(2+1+1), out.Check.Shards)
@@ -265,7 +267,7 @@ func check(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("names the shard that differs", func(t *testing.T) {
 		objects := copyRecord()
 		forgeBatch(t, objects)
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
+		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
 		require.NoError(t, err)
 		require.Len(t, out.Check.Differs, 1)
 		require.Equal(t, "advantage", out.Check.Differs[0].Stage)
@@ -274,7 +276,7 @@ func check(t *testing.T, copyRecord func() *mem.Store) {
 	})
 	t.Run("refuses an unknown run", func(t *testing.T) {
 		objects := copyRecord()
-		_, err := replay(t, objects, workflows.ReplayStageInput{Run: "x", Check: true})
+		_, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "x", Check: true})
 		require.ErrorContains(t, err, "no such run in the record: x")
 		_, _, err = readerOf(t, objects).CheckRun(t.Context(), "x", nil)
 		require.ErrorContains(t, err, "no such run in the record: x")
@@ -284,7 +286,7 @@ func check(t *testing.T, copyRecord func() *mem.Store) {
 			objects := copyRecord()
 			change(t, objects)
 			before := keys(t, objects)
-			want, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
+			want, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
 			require.NoError(t, err)
 			var reported []int
 			plan, checked, err := readerOf(t, objects).CheckRun(t.Context(), "r", func(done, total int) {

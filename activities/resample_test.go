@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
@@ -40,12 +42,13 @@ func (b *stepBench) rewardShard(shard int, excluded map[string]string) schema.Re
 		}
 	}
 	place := schema.At("r", 1, schema.StageReward).WithShard(shard)
-	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
-	require.NoError(b.t, put(b.t.Context(), w, rows))
+	w := &stage.Draft{Worker: b.deps, Place: place, Manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d",
+		64))}
+	require.NoError(b.t, stage.Put(b.t.Context(), w, rows))
 	if len(gone) > 0 {
-		require.NoError(b.t, put(b.t.Context(), w, gone))
+		require.NoError(b.t, stage.Put(b.t.Context(), w, gone))
 	}
-	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.manifest)
+	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.Manifest)
 	require.NoError(b.t, err)
 	return ref
 }
@@ -56,7 +59,7 @@ func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
 	whole := b.rewardShard(1, nil)
 	rewards := b.stage(schema.StageReward, -1,
 		b.rewardShard(0, map[string]string{first: "engine: panicked: x", second: "sandbox: y"}), whole)
-	out, err := do(b, Resample{b.deps}.Execute, b.rewarded(rewards))
+	out, err := do(b, learn.Resample{Worker: b.deps}.Execute, b.rewarded(rewards))
 	require.NoError(t, err)
 	require.Equal(t, 2, out.Reasons[schema.ReasonExcluded])
 	require.Equal(t, 4, out.KeptGroups)
@@ -87,7 +90,7 @@ func TestResampleWithoutASkippedShard(t *testing.T) {
 	in := b.rewarded(rewards, api.StageRef{Stage: schema.StagePrompts, Ref: b.prompts})
 	in.Excluded = []api.ExcludedShard{{Shard: 0, Stage: schema.StageSandbox,
 		Reason: "no usable python interpreter\ntried: a, b"}}
-	out, err := do(b, Resample{b.deps}.Execute, in)
+	out, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, 2*benchSamples, out.Reasons[schema.ReasonExcluded])
 	require.Equal(t, 2, out.KeptGroups)
@@ -110,7 +113,7 @@ func TestResampleWithoutASkippedShard(t *testing.T) {
 		m.Note[schema.NoteExcludedShards])
 
 	turns := b.stage(schema.StageRollout, 0, b.turnShard(1))
-	batch, err := do(b, ComputeAdvantages{b.deps}.Execute,
+	batch, err := do(b, learn.ComputeAdvantages{Worker: b.deps}.Execute,
 		b.rewarded(rewards, api.StageRef{Stage: schema.StageRollout, Ref: turns},
 			api.StageRef{Stage: schema.StageResample, Ref: out.Manifest}))
 	require.NoError(t, err)
@@ -145,7 +148,7 @@ func TestResampleOfTheOthersIsTheSame(t *testing.T) {
 		in := b.rewarded(b.stage(schema.StageReward, -1, parts...),
 			api.StageRef{Stage: schema.StagePrompts, Ref: b.prompts})
 		in.Excluded = skip
-		out, err := do(b, Resample{b.deps}.Execute, in)
+		out, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 		require.NoError(t, err)
 		byID := map[string]schema.SelectionRow{}
 		for _, r := range rowsAt[schema.SelectionRow](b, out.Manifest) {
@@ -208,7 +211,7 @@ func TestResampleRefuses(t *testing.T) {
 				in.Made = append(in.Made, api.StageRef{Stage: schema.StageReward,
 					Ref: b.stage(schema.StageReward, -1, parts...)})
 			}
-			_, err := do(b, Resample{b.deps}.Execute, in)
+			_, err := do(b, learn.Resample{Worker: b.deps}.Execute, in)
 			require.ErrorContains(t, err, tt.text)
 			require.ErrorContains(t, err, "type: "+api.FailRefused)
 			_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, schema.StageResample))

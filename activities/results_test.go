@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/golden"
 )
 
@@ -57,7 +58,7 @@ func (r *results) name(t reflect.Type) string {
 // another name would be 0, and no error would say so. An embedded struct has no name in this list.
 func TestResultsKeepTheirNames(t *testing.T) {
 	r := &results{of: map[string]string{}, structs: map[string]string{}}
-	activities.Register(r, &activities.Deps{Activities: activities.Stages(&activities.Deps{})})
+	activities.Register(r, &stage.Worker{Activities: activities.Stages(&stage.Worker{})})
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.of)) {
 		fmt.Fprintf(&text, "%s: %s\n", name, r.of[name])

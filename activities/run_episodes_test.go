@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -51,7 +53,7 @@ func episodesOf(t *testing.T, turns int, settings ...string) *episodesBench {
 // on switches to another worker on a store.
 func (b *episodesBench) on(objects store.Store) {
 	b.t.Helper()
-	deps, err := New(Options{Store: objects, Trainer: b.engine, Rollout: b.engine, Sandbox: b.sandbox,
+	deps, err := New(stage.Options{Store: objects, Trainer: b.engine, Rollout: b.engine, Sandbox: b.sandbox,
 		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	published(deps, b.policy.Digest)
@@ -63,7 +65,7 @@ func (b *episodesBench) input() api.EpisodesInput {
 }
 
 func (b *episodesBench) run() (api.Episodes, error) {
-	return do(b.stepBench, RunEpisodes{b.deps}.Execute, b.input())
+	return do(b.stepBench, episodes.RunEpisodes{Worker: b.deps}.Execute, b.input())
 }
 
 // A worker dies before each of the shard's commits in turn. The last attempt ends with the manifests of an undisturbed
@@ -104,13 +106,13 @@ func TestEpisodesRecordTheirTimes(t *testing.T) {
 	b := episodesOf(t, 2)
 	in := b.input()
 	in.Record = true
-	out, err := do(b.stepBench, RunEpisodes{b.deps}.Execute, in)
+	out, err := do(b.stepBench, episodes.RunEpisodes{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Empty(t, out.Timings)
 	require.Equal(t, []string{schema.StageRollout, schema.StageSandbox, schema.StageAssemble, schema.StageReward},
 		[]string{out.Busy[0].Stage, out.Busy[1].Stage, out.Busy[2].Stage, out.Busy[3].Stage})
 	require.Len(t, out.Busy[0].Times, 3)
-	place := schema.At(b.scope.Run, 1, timingsStep).WithShard(0)
+	place := schema.At(b.scope.Run, 1, stage.TimingsStep).WithShard(0)
 	m, _, ok, err := b.deps.Record.Lookup(t.Context(), place)
 	require.NoError(t, err)
 	require.True(t, ok)
@@ -161,7 +163,7 @@ func TestAStageWithinEpisodesHasALimit(t *testing.T) {
 	b := stepOf(t, engine, &printer{nth: -1})
 	in := api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 3,
 		Sent: api.Sent{Timeouts: map[string]float64{api.GenerateRollouts: 0.2}}}
-	_, err := do(b, RunEpisodes{b.deps}.Execute, in)
+	_, err := do(b, episodes.RunEpisodes{Worker: b.deps}.Execute, in)
 	<-engine.entered
 	require.ErrorContains(t, err, "no result in 200ms")
 	require.Equal(t, api.FailedPart{Stage: schema.StageRollout, Turn: 0, Activity: api.GenerateRollouts}, partOf(t,

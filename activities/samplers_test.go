@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -27,7 +30,7 @@ func (b *stepBench) publishAfter(step int, digest string) api.PolicyRef {
 	require.NoError(b.t, err)
 	scope := b.scope
 	scope.Step = step
-	require.NoError(b.t, b.deps.commitHead(b.t.Context(), scope, []api.StageRef{{Stage: schema.StageUpdate, Ref: ref}}))
+	require.NoError(b.t, b.deps.CommitHead(b.t.Context(), scope, []api.StageRef{{Stage: schema.StageUpdate, Ref: ref}}))
 	return api.PolicyRef{Manifest: ref, Digest: digest, Step: step}
 }
 
@@ -39,42 +42,42 @@ func TestSamplersOfAStep(t *testing.T) {
 	scope.Step = 4
 	one := b.publishAfter(1, digest("1"))
 	b.deps.LookEvery = time.Nanosecond
-	s, err := b.deps.samplers(t.Context(), scope, recipe, one)
+	s, err := episodes.NewSamplers(t.Context(), b.deps, scope, recipe, one)
 	require.NoError(t, err)
-	require.Equal(t, one, s.now(t.Context()))
+	require.Equal(t, one, s.Now(t.Context()))
 	two := b.publishAfter(2, digest("2"))
-	require.Equal(t, two, s.now(t.Context()))
-	require.Equal(t, two, s.newest())
+	require.Equal(t, two, s.Now(t.Context()))
+	require.Equal(t, two, s.Newest())
 	three := b.publishAfter(3, digest("3"))
 	b.publishAfter(4, digest("4"))
-	require.Equal(t, three, s.now(t.Context()))
-	require.Equal(t, three, s.now(t.Context()), "the policy that the step makes does not write its turns")
+	require.Equal(t, three, s.Now(t.Context()))
+	require.Equal(t, three, s.Now(t.Context()), "the policy that the step makes does not write its turns")
 	for _, want := range []api.PolicyRef{one, two, three} {
-		got, ok := s.of(want.Digest)
+		got, ok := s.Of(want.Digest)
 		require.True(t, ok)
 		require.Equal(t, want, got)
 	}
-	_, ok := s.of(digest("4"))
+	_, ok := s.Of(digest("4"))
 	require.False(t, ok)
 
 	b.deps.LookEvery = time.Hour
 	scope.Step = 6
 	four := api.PolicyRef{Digest: digest("4"), Step: 4}
-	s, err = b.deps.samplers(t.Context(), scope, &recipes.Recipe{Pipeline: &recipes.Pipeline{MaxStaleness: 1,
-		InFlight: true}}, four)
+	s, err = episodes.NewSamplers(t.Context(), b.deps, scope,
+		&recipes.Recipe{Pipeline: &recipes.Pipeline{MaxStaleness: 1, InFlight: true}}, four)
 	require.NoError(t, err)
 	b.publishAfter(5, digest("5"))
-	require.Equal(t, four, s.now(t.Context()), "it has just looked")
+	require.Equal(t, four, s.Now(t.Context()), "it has just looked")
 
 	scope.Step = 2 // before as many updates as may lie between
-	s, err = b.deps.samplers(t.Context(), scope, recipe, began)
+	s, err = episodes.NewSamplers(t.Context(), b.deps, scope, recipe, began)
 	require.NoError(t, err)
-	require.Equal(t, one, s.newest())
+	require.Equal(t, one, s.Newest())
 
 	recipe.Pipeline.InFlight = false
-	s, err = b.deps.samplers(t.Context(), scope, recipe, began)
+	s, err = episodes.NewSamplers(t.Context(), b.deps, scope, recipe, began)
 	require.NoError(t, err)
-	require.Equal(t, began, s.now(t.Context()))
+	require.Equal(t, began, s.Now(t.Context()))
 }
 
 // While the record cannot be read, turns are written by the newest policy that is known.
@@ -84,15 +87,15 @@ func TestSamplersWithoutTheRecord(t *testing.T) {
 	scope := b.scope
 	scope.Step = 2
 	broken := faults.New(b.deps.Store, faults.Rule{Op: faults.Get, Key: schema.HeadKey(scope.Run, "1")})
-	deps := &Deps{records: records{broken, commit.New(broken)}}
-	_, err := deps.samplers(t.Context(), scope, recipe, b.policy)
+	deps := &stage.Worker{Records: record.Records{Store: broken, Record: commit.New(broken)}}
+	_, err := episodes.NewSamplers(t.Context(), deps, scope, recipe, b.policy)
 	require.ErrorIs(t, err, faults.ErrInjected)
 	b.deps.LookEvery = time.Nanosecond
-	s, err := b.deps.samplers(t.Context(), scope, recipe, b.policy)
+	s, err := episodes.NewSamplers(t.Context(), b.deps, scope, recipe, b.policy)
 	require.NoError(t, err)
-	s.records = deps.records
+	s.Records = deps.Records
 	one := b.publishAfter(1, strings.Repeat("1", 64))
-	require.Equal(t, b.policy, s.now(t.Context()))
-	s.records = b.deps.records
-	require.Equal(t, one, s.now(t.Context()))
+	require.Equal(t, b.policy, s.Now(t.Context()))
+	s.Records = b.deps.Records
+	require.Equal(t, one, s.Now(t.Context()))
 }

@@ -7,6 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/data"
+	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/activities/resolver"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/calc"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -21,7 +25,7 @@ func solvedBench(t *testing.T, stage string, solved ...int) (b *stepBench, promp
 	t.Helper()
 	b = stepWith(t, nil, nil, "schedule={stages: ["+stage+"]}")
 	b.scope.Run, b.scope.Step = "s", 2
-	loop, err := b.deps.Recipes.loop(new(recipeOf(b)), sampling{temperature: 1})
+	loop, err := b.deps.Recipes.Loop(new(recipeOf(b)), resolver.Sampling{Temperature: 1})
 	require.NoError(t, err)
 	var rows []schema.PromptRow
 	var outcomes []schema.RewardRow
@@ -75,7 +79,7 @@ func TestUnsolvedProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, prompts, rewards := solvedBench(t, c.stage, c.solved...)
 			b.head(1, prompts, rewards)
-			out, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
+			out, err := do(b, data.NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
 			require.NoError(t, err)
 			rows := rowsAt[schema.PromptRow](b, out.Manifest)
 			require.Len(t, rows, benchGroups)
@@ -97,10 +101,10 @@ func TestUnsolvedProblems(t *testing.T) {
 
 func TestUnsolvedProblemsWantEveryEarlierStep(t *testing.T) {
 	b, prompts, _ := solvedBench(t, "{from_step: 2, problems: unsolved}", 0, 0, 0, 0)
-	_, err := do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
+	_, err := do(b, data.NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
 	require.ErrorContains(t, err, "step 1 of run s has committed no rewards, by which step 2 tells what is solved")
 	b.head(1, prompts)
-	_, err = do(b, NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
+	_, err = do(b, data.NewSelectPrompts(b.deps).Execute, api.PromptsInput{Scope: b.scope})
 	require.ErrorContains(t, err, "has committed no rewards")
 }
 
@@ -109,16 +113,17 @@ func TestUnsolvedProblemsWantEveryEarlierStep(t *testing.T) {
 func TestSolvedProblemsReadEachStepOnce(t *testing.T) {
 	b, _, _ := solvedBench(t, "{from_step: 2, problems: unsolved, samples: 2}", 0, 0, 0, 0)
 	objects := faults.New(b.deps.Store)
-	worker := func() SelectPrompts {
-		return NewSelectPrompts(&Deps{records: records{Store: objects, Record: commit.New(objects)}})
+	worker := func() data.SelectPrompts {
+		return data.NewSelectPrompts(&stage.Worker{Records: record.Records{Store: objects,
+			Record: commit.New(objects)}})
 	}
 	one := worker()
 	calls, last := map[int]int{}, map[string]bool{}
-	of := func(a SelectPrompts, step int) (map[string]bool, []schema.Ref) {
-		w := &draft{progress: &progress{}}
-		solved, err := a.solvedProblems(t.Context(), w, api.Scope{Run: "s", Step: step}, 2)
+	of := func(a data.SelectPrompts, step int) (map[string]bool, []schema.Ref) {
+		w := &stage.Draft{Progress: &stage.Progress{}}
+		solved, err := a.SolvedProblems(t.Context(), w, api.Scope{Run: "s", Step: step}, 2)
 		require.NoError(t, err)
-		return solved, w.manifest.Inputs
+		return solved, w.Manifest.Inputs
 	}
 	var inputs []schema.Ref
 	for step := 1; step <= 60; step++ {
@@ -142,7 +147,7 @@ func TestSolvedProblemsReadEachStepOnce(t *testing.T) {
 func (b *stepBench) solvedStep(step int, right bool) {
 	prompts := schema.At("s", step, schema.StagePrompts)
 	if step > 1 { // the bench has made those of step 1
-		loop, err := b.deps.Recipes.loop(new(recipeOf(b)), sampling{temperature: 1})
+		loop, err := b.deps.Recipes.Loop(new(recipeOf(b)), resolver.Sampling{Temperature: 1})
 		require.NoError(b.t, err)
 		problem := problemOf(b, 0)
 		problem.ID = fmt.Sprint("p", step)

@@ -114,7 +114,7 @@ func requireSound(t *testing.T, objects store.Store, run string) {
 		require.Empty(t, out.Faults)
 	})
 	t.Run("check", func(t *testing.T) {
-		out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: run, Check: true})
+		out, err := runReplay(t, copied(t, objects), workflows.ReplayStageInput{Run: run, Check: true})
 		require.NoError(t, err)
 		require.Positive(t, out.Check.Shards)
 		require.Empty(t, out.Check.Differs)

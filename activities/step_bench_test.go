@@ -12,6 +12,11 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/activities/resolver"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/env/calc"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
@@ -40,7 +45,7 @@ var benchRecipe = []string{
 // are committed.
 type stepBench struct {
 	t       testing.TB
-	deps    *Deps
+	deps    *stage.Worker
 	scope   api.Scope
 	prompts schema.Ref
 	policy  api.PolicyRef
@@ -54,7 +59,7 @@ func stepOf(t *testing.T, engine policy.Engine, executor sandbox.Executor) *step
 // stepWith is stepOf with more recipe overrides.
 func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set ...string) *stepBench {
 	t.Helper()
-	deps, err := New(Options{Store: mem.New(), Trainer: engine, Rollout: engine, Sandbox: executor,
+	deps, err := New(stage.Options{Store: mem.New(), Trainer: engine, Rollout: engine, Sandbox: executor,
 		Tier: sandbox.TierFull, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
 	require.NoError(t, err)
 	b := &stepBench{t: t, deps: deps, scope: api.Scope{Run: "r", Step: 1},
@@ -62,12 +67,12 @@ func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set
 	published(deps, b.policy.Digest)
 	resolved, err := recipes.Resolve("quickstart", "", slices.Concat(benchRecipe, set), nil, nil)
 	require.NoError(t, err)
-	resolved, err = PrepareRun{deps}.pinTools(t.Context(), resolved, schema.Ref{}, false)
+	resolved, err = prepare.PrepareRun{Worker: deps}.PinTools(t.Context(), resolved, schema.Ref{}, false)
 	require.NoError(t, err)
 	b.scope.Config, err = commitRecipe(t.Context(), deps, "r", schema.AtInit("r", schema.StagePrepare),
 		resolved, enginepool.Choice{Kind: "cpu"})
 	require.NoError(t, err)
-	loop, err := deps.Recipes.loop(&resolved.Recipe, sampling{temperature: 1})
+	loop, err := deps.Recipes.Loop(&resolved.Recipe, resolver.Sampling{Temperature: 1})
 	require.NoError(t, err)
 	var rows []schema.PromptRow
 	for g := range benchGroups {
@@ -81,17 +86,20 @@ func stepWith(t testing.TB, engine policy.Engine, executor sandbox.Executor, set
 }
 
 // commitRecipe prepares a run that trains.
-func commitRecipe(ctx context.Context, d *Deps, run string, place schema.Place, resolved *recipes.Resolved,
+func commitRecipe(ctx context.Context, d *stage.Worker, run string, place schema.Place, resolved *recipes.Resolved,
 	engine enginepool.Choice) (schema.Ref, error) {
-	_, ref, err := PrepareRun{d}.commitPrepared(ctx, api.PrepareInput{Run: run}, place, resolved, engine)
+	_, ref, err := prepare.PrepareRun{Worker: d}.CommitPrepared(ctx, api.PrepareInput{Run: run}, place, resolved,
+		engine)
 	return ref, err
 }
 
 // UseRecord replaces the record that the stages read and commit to.
-func UseRecord(d *Deps, record *commit.Writer) { d.Record, d.Recipes.records.Record = record, record }
+func UseRecord(d *stage.Worker, record *commit.Writer) {
+	d.Record, d.Recipes.Records.Record = record, record
+}
 
 // published makes a policy resident in the engine that generates: these tests commit no checkpoint that it could load.
-func published(d *Deps, digest string) {
+func published(d *stage.Worker, digest string) {
 	_, sampler := d.Engines.Pool.CPU()
 	sampler.Mark(policy.RolePolicy, digest, false)
 }
@@ -109,21 +117,22 @@ func (fakeEngine) Describe() policy.Description { return policy.Description{Devi
 // commitRows commits rows as the only shard of a place, made from inputs.
 func commitRows[R schema.Row](b *stepBench, place schema.Place, rows []R, inputs ...schema.Ref) schema.Ref {
 	b.t.Helper()
-	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
-	w.manifest.Inputs = append(w.manifest.Inputs, inputs...)
-	require.NoError(b.t, put(b.t.Context(), w, rows))
-	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.manifest)
+	w := &stage.Draft{Worker: b.deps, Place: place, Manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d",
+		64))}
+	w.Manifest.Inputs = append(w.Manifest.Inputs, inputs...)
+	require.NoError(b.t, stage.Put(b.t.Context(), w, rows))
+	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.Manifest)
 	require.NoError(b.t, err)
 	return ref
 }
 
 // do executes one activity as a worker would.
-func do[I, O any](b *stepBench, execute func(context.Context, *Env, I) (O, error), in I) (O, error) {
+func do[I, O any](b *stepBench, execute func(context.Context, *stage.Env, I) (O, error), in I) (O, error) {
 	b.t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivityWithOptions(stageOf(execute).activity, activity.RegisterOptions{Name: "stage"})
+	env.RegisterActivityWithOptions(stage.Of(execute).Activity, activity.RegisterOptions{Name: "stage"})
 	var out O
 	value, err := env.ExecuteActivity("stage", in)
 	if err != nil {
@@ -141,7 +150,7 @@ func (b *stepBench) rewarded(rewards schema.Ref, more ...api.StageRef) api.Stage
 // rowsAt reads a table's rows behind manifests.
 func rowsAt[R schema.Row](b *stepBench, refs ...schema.Ref) []R {
 	b.t.Helper()
-	rows, err := read[R](b.t.Context(), b.deps.records, refs...)
+	rows, err := record.Read[R](b.t.Context(), b.deps.Records, refs...)
 	require.NoError(b.t, err)
 	return rows
 }
@@ -149,7 +158,7 @@ func rowsAt[R schema.Row](b *stepBench, refs ...schema.Ref) []R {
 // stage commits the stage manifest over shard manifests.
 func (b *stepBench) stage(stage string, turn int, parts ...schema.Ref) schema.Ref {
 	b.t.Helper()
-	out, err := do(b, CommitStages{b.deps}.Execute,
+	out, err := do(b, learn.CommitStages{Worker: b.deps}.Execute,
 		api.CommitInput{Scope: b.scope, Stages: []api.StageParts{{Stage: stage, Turn: turn, Parts: parts}}})
 	require.NoError(b.t, err)
 	return out.Stages[0].Ref

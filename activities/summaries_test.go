@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/replay"
+	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
@@ -68,7 +69,7 @@ func summaryBench(t *testing.T, objects store.Store) (*bench, *atomic.Int64) {
 	t.Helper()
 	resolved, err := recipes.Resolve("searchqa", "", summarising, nil, nil)
 	require.NoError(t, err)
-	tok, err := activities.TokenizerOf(&resolved.Recipe)
+	tok, err := resolver.TokenizerOf(&resolved.Recipe)
 	require.NoError(t, err)
 	n := &atomic.Int64{}
 	deps := pipelinetest.Deps(t, objects, pipelinetest.Wrap{
@@ -142,7 +143,7 @@ func TestSummariesOfPages(t *testing.T) {
 	require.True(t, found)
 	require.Equal(t, warm.Checkpoint.Digest, m.Note["summary_model"], "the first policy of the measured one's run")
 	require.Contains(t, m.Inputs, ref)
-	reader, err := activities.NewReader(staged.store, unknown)
+	reader, err := replay.NewReader(staged.store, unknown)
 	require.NoError(t, err)
 	before := n.Load()
 	_, checked, err := reader.CheckRun(ctx, "r", func(int, int) {})

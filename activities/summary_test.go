@@ -5,6 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/resolver"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/offers"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -42,11 +45,11 @@ func TestActionsWithSummariesGoOnAfterKills(t *testing.T) {
 	for _, place := range []string{"rollout/turn=0", "sandbox/turn=1", "rollout/turn=2", "rollout/turn=3",
 		"rollout/turn=8", "sandbox/turn=9", "assemble"} {
 		b.over(w.actions, faults.New(objects, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=1/" + place}))
-		_, err := do(b, RunEpisodes{b.deps}.Execute, in)
+		_, err := do(b, episodes.RunEpisodes{Worker: b.deps}.Execute, in)
 		require.ErrorContains(t, err, faults.ErrInjected.Error(), place)
 	}
 	b.over(w.actions, objects)
-	out, err := do(b, RunEpisodes{b.deps}.Execute, in)
+	out, err := do(b, episodes.RunEpisodes{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, assembled, out.Assembled)
 	rows := rowsAt[schema.TurnRow](b, turns...)
@@ -59,12 +62,12 @@ func TestActionsWithSummariesGoOnAfterKills(t *testing.T) {
 // over switches to another worker, on a store.
 func (b *stepBench) over(actions []string, objects store.Store) {
 	b.t.Helper()
-	recipe, err := b.deps.Recipes.recipe(b.t.Context(), b.scope)
+	recipe, err := b.deps.Recipes.Recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
-	tok, err := TokenizerOf(recipe)
+	tok, err := resolver.TokenizerOf(recipe)
 	require.NoError(b.t, err)
 	engine := &mover{tok: tok, actions: actions}
-	b.deps, err = New(Options{Store: objects, Trainer: engine, Rollout: engine, Sandbox: &printer{nth: -1},
+	b.deps, err = New(stage.Options{Store: objects, Trainer: engine, Rollout: engine, Sandbox: &printer{nth: -1},
 		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	published(b.deps, b.policy.Digest)

@@ -161,19 +161,19 @@ func TestAnswersAreGradedInTheSandbox(t *testing.T) {
 	noFaults(t, b)
 
 	// The reward is a function of the record: a machine without a sandbox computes the same bytes.
-	again, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
+	again, err := runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
 	require.NoError(t, err)
 	for _, s := range again.Stages {
 		require.True(t, s.Same, s.Stage)
 	}
-	checked, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Check: true})
+	checked, err := runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Check: true})
 	require.NoError(t, err)
 	require.Empty(t, checked.Check.Differs)
 	require.Positive(t, checked.Check.Shards)
 	noFaults(t, b)
 
 	// Without its gradings the reward differs, and the record is still consistent.
-	off, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+	off, err := runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 		Set: []string{"reward.symbolic=false"}})
 	require.NoError(t, err)
 	require.False(t, off.Stages[0].Same)
@@ -207,7 +207,7 @@ func TestATimeOutOfTheComparisonIsUnreadable(t *testing.T) {
 			require.False(t, graded[r.TrajectoryID] == "x+2" && r.Success, "%+v", r)
 		}
 		noFaults(t, b)
-		again, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+		again, err := runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 			Through: "reward"})
 		require.NoError(t, err)
 		require.True(t, again.Stages[0].Same)
@@ -231,13 +231,13 @@ func TestSymbolicGradingIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, head.Stages, schema.StageGrade)
 	before := keys(t, b.store)
-	_, err = replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+	_, err = runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 		Set: []string{"reward.symbolic=true"}})
 	require.ErrorContains(t, err,
 		"reward.symbolic: step 1 of run r has committed no gradings, which a replay cannot make, for it needs the "+
 			"sandbox; run the recipe again")
 	require.Equal(t, before, keys(t, b.store))
-	_, err = replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "grade"})
+	_, err = runReplay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "grade"})
 	require.ErrorContains(t, err,
 		"from: grade cannot be replayed: it asks the sandbox; replay from reward")
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/evaluate"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -49,7 +52,7 @@ func (l *elsewhere) Run(ctx context.Context, calls []tool.Call) ([]tool.Result, 
 // clerk is an engine whose policy adds a line of its row and runs a program in turn 0, and then answers.
 type clerk struct {
 	fakeEngine
-	deps *Deps
+	deps *stage.Worker
 }
 
 func (c *clerk) Generate(_ context.Context, req policy.GenerateRequest) (policy.Generated, error) {
@@ -83,7 +86,7 @@ func ledgerOf(t *testing.T) *ledgerBench {
 		stepBench: stepWith(t, engine, nil, "rollout.max_tokens=2000", "rollout.max_turn_tokens=400",
 			"policy.max_positions=2048", "rollout.max_tool_text_bytes=200")}
 	b.on(b.deps.Store)
-	turn, err := do(b.stepBench, GenerateRollouts{b.deps}.Execute,
+	turn, err := do(b.stepBench, episodes.GenerateRollouts{Worker: b.deps}.Execute,
 		api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy})
 	require.NoError(t, err)
 	b.input = api.ToolsInput{Scope: b.scope, Past: api.Past{Last: turn.Manifest}, Prompts: b.prompts}
@@ -93,11 +96,11 @@ func ledgerOf(t *testing.T) *ledgerBench {
 // on switches to another worker on a store.
 func (b *ledgerBench) on(objects store.Store) {
 	b.t.Helper()
-	deps, err := New(Options{Store: objects, Trainer: b.engine, Rollout: b.engine, Sandbox: &printer{nth: -1},
+	deps, err := New(stage.Options{Store: objects, Trainer: b.engine, Rollout: b.engine, Sandbox: &printer{nth: -1},
 		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, deps.Close()) })
-	deps.Recipes.declared = func(*recipes.Recipe) ([]tools.Declaration, error) {
+	deps.Recipes.Declared = func(*recipes.Recipe) ([]tools.Declaration, error) {
 		return []tools.Declaration{tools.Python, {Spec: b.ledger.Spec(),
 			Open: func(tools.Host) (tool.Tool, error) { return b.ledger, nil }}}, nil
 	}
@@ -111,7 +114,7 @@ func (b *ledgerBench) execute(rules ...faults.Rule) (api.ToolsDone, error) {
 	objects := b.deps.Store
 	b.on(faults.New(objects, rules...))
 	defer b.on(objects)
-	return do(b.stepBench, ExecuteToolCalls{b.deps}.Execute, b.input)
+	return do(b.stepBench, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, b.input)
 }
 
 // once requires that every line was added exactly once.
@@ -185,11 +188,11 @@ func TestAnAttemptThatWakesUpLate(t *testing.T) {
 		once.Do(func() {
 			frozen := b.deps
 			b.on(objects)
-			first, other = do(b.stepBench, ExecuteToolCalls{b.deps}.Execute, b.input)
+			first, other = do(b.stepBench, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, b.input)
 			b.deps, b.engine.deps = frozen, frozen
 		})
 	}}))
-	late, err := do(b.stepBench, ExecuteToolCalls{b.deps}.Execute, b.input)
+	late, err := do(b.stepBench, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, b.input)
 	require.NoError(t, err)
 	require.NoError(t, other)
 	require.Zero(t, first.Excluded)
@@ -203,13 +206,13 @@ func TestAnEvaluationThatIsRunAgainRepeatsNoCall(t *testing.T) {
 	objects := b.deps.Store
 	in := api.EvaluateInput{Scope: b.scope, Tag: "step", Policy: b.policy}
 	b.on(faults.New(objects, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=1/evaluate/"}))
-	_, err := do(b.stepBench, Evaluate{b.deps}.Execute, in)
+	_, err := do(b.stepBench, evaluate.Evaluate{Worker: b.deps}.Execute, in)
 	require.ErrorContains(t, err, faults.ErrInjected.Error())
 	ran := len(b.ledger.lines)
 	require.Positive(t, ran)
 	b.once(ran)
 	b.on(objects)
-	out, err := do(b.stepBench, Evaluate{b.deps}.Execute, in)
+	out, err := do(b.stepBench, evaluate.Evaluate{Worker: b.deps}.Execute, in)
 	require.NoError(t, err)
 	b.once(ran)
 	require.EqualValues(t, ran, len(rowsAt[schema.EvaluationRow](b.stepBench, out.Manifest)))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -31,7 +31,7 @@ var small = []string{
 type bench struct {
 	store  store.Store
 	record *commit.Writer
-	deps   *activities.Deps
+	deps   *stage.Worker
 }
 
 func newBench(t *testing.T, objects store.Store) *bench {

@@ -21,7 +21,7 @@ func TestTreeFlowsGoOnAfterKills(t *testing.T) {
 	require.Equal(t, want.Assembled, got.Assembled)
 	require.Equal(t, want.Scored.Manifest, got.Scored.Manifest)
 	asked := int(plain.invariant.rows.Load())
-	chain, err := plain.deps.shardChain(t.Context(), got.Assembled)
+	chain, err := plain.deps.ShardChain(t.Context(), got.Assembled)
 	require.NoError(t, err)
 	require.Len(t, rowsAt[schema.TurnRow](plain.stepBench, chain...), asked,
 		"shared turns are generated once")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -23,21 +24,21 @@ func branchedNotebooks(t *testing.T, script ...[]string) (branches []schema.Bran
 	var last schema.Ref
 	for open := true; open; {
 		turn := len(b.turns)
-		out, err := do(b.stepBench, GenerateRollouts{b.deps}.Execute, api.GenerateInput{Scope: b.scope,
+		out, err := do(b.stepBench, episodes.GenerateRollouts{Worker: b.deps}.Execute, api.GenerateInput{Scope: b.scope,
 			Past: api.Past{Last: last}, Prompts: b.prompts, Policy: b.policy, Turn: turn})
 		require.NoError(t, err)
 		last, b.turns = out.Manifest, append(b.turns, out.Manifest)
 		if out.Calls > 0 {
-			done, err := do(b.stepBench, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope,
-				Past: api.Past{Last: last}, Prompts: b.prompts, Turn: turn})
+			done, err := do(b.stepBench, episodes.ExecuteToolCalls{Worker: b.deps}.Execute,
+				api.ToolsInput{Scope: b.scope, Past: api.Past{Last: last}, Prompts: b.prompts, Turn: turn})
 			require.NoError(t, err)
 			last, b.tools = done.Manifest, append(b.tools, done.Manifest)
 		}
 		require.Less(t, turn, 10)
 		open = out.Calls > 0 || out.Open > 0
 	}
-	done, err := do(b.stepBench, AssembleTrajectories{b.deps}.Execute, api.AssembleInput{Scope: b.scope,
-		Past: api.Past{Last: last}, Prompts: b.prompts})
+	done, err := do(b.stepBench, episodes.AssembleTrajectories{Worker: b.deps}.Execute,
+		api.AssembleInput{Scope: b.scope, Past: api.Past{Last: last}, Prompts: b.prompts})
 	require.NoError(t, err)
 	return rowsAt[schema.BranchRow](b.stepBench, b.turns...), rowsAt[schema.ToolCallRow](b.stepBench, b.tools...),
 		rowsAt[schema.TrajectoryRow](b.stepBench, done.Manifest)

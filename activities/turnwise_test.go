@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -29,9 +31,9 @@ func (w watching) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Resu
 // flight.
 func TestHeartbeatsTurnByTurn(t *testing.T) {
 	b := verifiers(t, sums(t), false)
-	p := &progress{}
+	p := &stage.Progress{}
 	state := func() api.ShardState {
-		details := p.details()
+		details := p.Details()
 		require.Greater(t, len(details), 2)
 		return details[2].(api.ShardState)
 	}
@@ -41,10 +43,11 @@ func TestHeartbeatsTurnByTurn(t *testing.T) {
 		last = append(last, state())
 		return nil
 	}
-	_, err := do(b.stepBench, func(ctx context.Context, _ *Env, in api.EpisodesInput) (out api.Episodes, err error) {
-		r := &runner{ctx: ctx, deps: b.deps, env: &Env{progress: p}, own: &api.Timing{}}
-		defer r.env.use()()
-		if err := b.deps.openShard(ctx, in, r.env); err != nil {
+	_, err := do(b.stepBench, func(ctx context.Context, _ *stage.Env, in api.EpisodesInput) (out api.Episodes,
+		err error) {
+		r := &stage.Runner{Context: ctx, Worker: b.deps, Env: &stage.Env{Progress: p}, Own: &api.Timing{}}
+		defer r.Env.Use()()
+		if err := episodes.Open(ctx, b.deps, in, r.Env); err != nil {
 			return out, err
 		}
 		return out, step.Shard.Body(r, &in, &out)
@@ -61,5 +64,5 @@ func TestHeartbeatsTurnByTurn(t *testing.T) {
 	end := last[len(last)-1]
 	require.Equal(t, []any{all, first.Finished, int64(0)}, []any{end.Episodes, end.Finished, end.Calls})
 	require.EqualValues(t, all+(all-first.Finished), end.Turns)
-	require.Len(t, p.details(), 2)
+	require.Len(t, p.Details(), 2)
 }

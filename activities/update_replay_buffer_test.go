@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/learn"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/replaybuffer"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -59,9 +61,10 @@ func (b bufferBench) step(step int, best ...float64) api.StageInput {
 	place := schema.At(b.scope.Run, step, schema.StageAdvantage)
 	data, err := schema.EncodeBatch(batch)
 	require.NoError(b.t, err)
-	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
-	require.NoError(b.t, w.shard(b.t.Context(), schema.Batch, data, len(batch)))
-	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.manifest)
+	w := &stage.Draft{Worker: b.deps, Place: place, Manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d",
+		64))}
+	require.NoError(b.t, w.Shard(b.t.Context(), schema.Batch, data, len(batch)))
+	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.Manifest)
 	require.NoError(b.t, err)
 	in.Made = append(in.Made, api.StageRef{Stage: schema.StageAdvantage, Ref: ref})
 	return in
@@ -69,7 +72,7 @@ func (b bufferBench) step(step int, best ...float64) api.StageInput {
 
 func (b bufferBench) update(in api.StageInput) api.Buffered {
 	b.t.Helper()
-	out, err := do(b.stepBench, UpdateReplayBuffer{b.deps}.Execute, in)
+	out, err := do(b.stepBench, learn.UpdateReplayBuffer{Worker: b.deps}.Execute, in)
 	require.NoError(b.t, err)
 	return out
 }
@@ -127,7 +130,7 @@ func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 	require.InDelta(t, 1, third.P50, 1e-15)
 	require.Empty(t, b.held(third.Manifest))
 	m := b.manifest(third.Manifest)
-	again, err := b.deps.readReplayBatch(t.Context(), m)
+	again, err := b.deps.ReadReplayBatch(t.Context(), m)
 	require.NoError(t, err)
 	require.Len(t, again, 3, "0.9 is below the median")
 	require.Equal(t, schema.BatchRow{
@@ -198,7 +201,7 @@ func TestReplayBufferRules(t *testing.T) {
 		out := b.update(in)
 		require.True(t, out.Consumed)
 		require.Zero(t, out.Imitated)
-		again, err := b.deps.readReplayBatch(t.Context(), b.manifest(out.Manifest))
+		again, err := b.deps.ReadReplayBatch(t.Context(), b.manifest(out.Manifest))
 		require.NoError(t, err)
 		require.Empty(t, again)
 		require.Len(t, b.manifest(out.Manifest).Shards, 3)
@@ -211,7 +214,7 @@ func TestReplayBufferRules(t *testing.T) {
 	})
 	t.Run("no section, no buffer", func(t *testing.T) {
 		b := bufferOf(t, "null")
-		_, err := do(b.stepBench, UpdateReplayBuffer{b.deps}.Execute, b.step(1, 1))
+		_, err := do(b.stepBench, learn.UpdateReplayBuffer{Worker: b.deps}.Execute, b.step(1, 1))
 		require.ErrorContains(t, err, "no section replay")
 	})
 }

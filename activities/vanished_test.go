@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -91,8 +93,8 @@ func (b *flowBench) hasResults(turn int) bool {
 			trajectories[c.TrajectoryID] = true
 		}
 	}
-	at := spec{scope: b.scope, stage: schema.StageSandbox, turn: turn, shard: 0}
-	_, _, committed, err := b.deps.Record.Lookup(b.t.Context(), at.place())
+	at := stage.Spec{Scope: b.scope, Stage: schema.StageSandbox, Turn: turn, Shard: 0}
+	_, _, committed, err := b.deps.Record.Lookup(b.t.Context(), at.Place())
 	return err == nil && (committed || len(trajectories) == b.trajectories())
 }
 
@@ -115,7 +117,7 @@ func TestSegmentsOfAWorkerThatVanishes(t *testing.T) {
 		first := *b
 		ended := make(chan error, 1)
 		go func() {
-			_, err := do(first.stepBench, RunEpisodes{first.deps}.Execute, first.input())
+			_, err := do(first.stepBench, episodes.RunEpisodes{Worker: first.deps}.Execute, first.input())
 			ended <- err
 		}()
 		release := sync.OnceFunc(func() { close(lost.dead) })

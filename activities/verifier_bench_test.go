@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -105,7 +106,7 @@ func BenchmarkGradingAlongside(b *testing.B) {
 			step := mathStep(b, engine, box, questions, fmt.Sprintf("rollout.samples_per_prompt=%d", pacedSamples),
 				fmt.Sprintf("rollout.shard_groups=%d", pacedGroups))
 			began := time.Now()
-			out, err := do(step, RunEpisodes{step.deps}.Execute, api.EpisodesInput{Scope: step.scope,
+			out, err := do(step, episodes.RunEpisodes{Worker: step.deps}.Execute, api.EpisodesInput{Scope: step.scope,
 				Prompts: step.prompts, Policy: step.policy, MaxTurns: pacedTurns, Needs: stages.Needs{Grade: true}})
 			total[way] += time.Since(began).Seconds()
 			tail[way] += time.Since(engine.last).Seconds()

@@ -16,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/ropewalk/ropewalk/activities/episodes"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -201,7 +204,7 @@ func mathStep(t testing.TB, engine policy.Engine, executor sandbox.Executor, que
 // on switches to another worker on a store.
 func (b *verifierBench) on(objects store.Store) {
 	b.t.Helper()
-	deps, err := New(Options{Store: objects, Trainer: b.engine, Rollout: b.engine, Sandbox: b.sandbox,
+	deps, err := New(stage.Options{Store: objects, Trainer: b.engine, Rollout: b.engine, Sandbox: b.sandbox,
 		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
 	require.NoError(b.t, err)
 	published(deps, b.policy.Digest)
@@ -209,7 +212,7 @@ func (b *verifierBench) on(objects store.Store) {
 }
 
 func (b *verifierBench) run() (api.Episodes, error) {
-	return do(b.stepBench, RunEpisodes{b.deps}.Execute,
+	return do(b.stepBench, episodes.RunEpisodes{Worker: b.deps}.Execute,
 		api.EpisodesInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy, MaxTurns: 20,
 			Needs: stages.Needs{Grade: true}})
 }
@@ -219,12 +222,13 @@ func (b *verifierBench) staged() (assembled, graded, scored schema.Ref, err erro
 	b.t.Helper()
 	turns := &turnsBench{stepBench: b.stepBench}
 	assembled = turns.shard(0, func() {})
-	g, err := do(b.stepBench, GradeAnswers{b.deps}.Execute, api.VerdictInput{Scope: b.scope, Trajectories: assembled})
+	g, err := do(b.stepBench, verdict.GradeAnswers{Worker: b.deps}.Execute, api.VerdictInput{Scope: b.scope,
+		Trajectories: assembled})
 	if err != nil {
 		return assembled, graded, scored, err
 	}
-	s, err := do(b.stepBench, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled,
-		Verdicts: []schema.Ref{g.Manifest}})
+	s, err := do(b.stepBench, verdict.ScoreRewards{Worker: b.deps}.Execute, api.ScoreInput{Scope: b.scope,
+		Trajectories: assembled, Verdicts: []schema.Ref{g.Manifest}})
 	return assembled, g.Manifest, s.Manifest, err
 }
 

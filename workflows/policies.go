@@ -32,8 +32,8 @@ const (
 	childStartsApart = time.Second
 )
 
-// heartbeat is how long a silent worker counts as alive. Activities heartbeat every two seconds (activities/run.go),
-// so Temporal retries the stage of a killed worker this soon.
+// heartbeat is how long a silent worker counts as alive. Activities heartbeat every two seconds
+// (activities/stage/progress.go), so Temporal retries the stage of a killed worker this soon.
 const heartbeat = 6 * time.Second
 
 // startAtHome is how long a host may take to start a stage from its own queue. A live worker takes such a stage at

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/replay"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/terminal"
@@ -44,10 +44,10 @@ func checkReplay(ctx context.Context, con *console, run string) error {
 }
 
 // openReader opens the record of a run, and what reads it for a replay. The caller closes the session.
-func openReader(ctx context.Context, con *console, run string) (_ *runs.Session, _ activities.Reader, err error) {
+func openReader(ctx context.Context, con *console, run string) (_ *runs.Session, _ replay.Reader, err error) {
 	s, err := con.connector().Read(ctx)
 	if err != nil {
-		return nil, activities.Reader{}, err
+		return nil, replay.Reader{}, err
 	}
 	defer func() {
 		if err != nil {
@@ -55,13 +55,13 @@ func openReader(ctx context.Context, con *console, run string) (_ *runs.Session,
 		}
 	}()
 	if _, err := analysis.New(s.Store).Prepared(ctx, run); err != nil {
-		return nil, activities.Reader{}, runs.Missing(err)
+		return nil, replay.Reader{}, runs.Missing(err)
 	}
 	code, err := codeDigest()
 	if err != nil {
-		return nil, activities.Reader{}, err
+		return nil, replay.Reader{}, err
 	}
-	reader, err := activities.NewReader(s.Store, code)
+	reader, err := replay.NewReader(s.Store, code)
 	return s, reader, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -162,7 +163,7 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 
 // deps opens the engines and the sandbox, and counts the GPUs; the returned function closes them.
 func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client, conf temporalconf.Config,
-	code string, counts *metrics.Process, tracer *trace.Tracer, local bool) (_ *activities.Deps,
+	code string, counts *metrics.Process, tracer *trace.Tracer, local bool) (_ *stage.Worker,
 	devices int, _ func(), _ error) {
 	var opened []io.Closer
 	closeAll := func() {
@@ -172,7 +173,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 			}
 		}
 	}
-	fail := func(err error) (*activities.Deps, int, func(), error) { closeAll(); return nil, 0, nil, err }
+	fail := func(err error) (*stage.Worker, int, func(), error) { closeAll(); return nil, 0, nil, err }
 	cacheBytes, err := o.cacheBytes()
 	if err != nil {
 		return fail(err)
@@ -217,7 +218,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	if o.wants("gpu") && o.generates() { // the models run here
 		memory = engines.HostMemory()
 	}
-	deps, err := activities.New(activities.Options{
+	deps, err := activities.New(stage.Options{
 		Memory: memory,
 		Store:  objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
 		Host:   o.homeOf(),
@@ -261,7 +262,7 @@ func codeDigest() (string, error) {
 }
 
 // poll runs a worker per queue until ctx ends.
-func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalconf.Config, deps *activities.Deps,
+func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalconf.Config, deps *stage.Worker,
 	devices int) error {
 	worker.SetStickyWorkflowCacheSize(conf.Worker.StickyCacheSize)
 	failed := make(chan error, 8)

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
 
-	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/runs"
@@ -99,7 +99,7 @@ func temporalOptions(conf temporalconf.Config) (client.Options, error) {
 	options.HostPort = cmp.Or(options.HostPort, client.DefaultHostPort)
 	options.Namespace = cmp.Or(options.Namespace, conf.Namespace)
 	options.Logger = sdklog.NewStructuredLogger(slog.Default())
-	options.FailureConverter = activities.NewKinds()
+	options.FailureConverter = failure.NewKinds()
 	return options, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/lease"
@@ -119,11 +119,11 @@ func modelOf(r *recipes.Recipe) (plan.Model, error) {
 	if shape, known, err := r.Policy.Shape(); known || err != nil {
 		return plan.Of(shape), err
 	}
-	tokens, err := activities.TokenizerOf(r)
+	tokens, err := resolver.TokenizerOf(r)
 	if err != nil {
 		return plan.Model{}, err
 	}
-	shape, err := activities.PolicyShape(r.Policy, tokens)
+	shape, err := resolver.PolicyShape(r.Policy, tokens)
 	if err != nil {
 		return plan.Model{}, err
 	}

@@ -219,9 +219,23 @@ var levels = []Level{
 		},
 	},
 	{
+		Name: "topics", For: "run the stages: fetch what they read, call what computes it, and commit",
+		Sideways: true, // the frame of stages serves all topics, and later topics use what earlier ones commit
+		Packages: []Package{
+			{"activities/*", "the stages of one topic each"},
+			{"activities/early", "gets verdicts on answers before their stages ask for them"},
+			{"activities/failure", "gives errors of activities their kinds"},
+			{"activities/record", "finds what runs have committed"},
+			{"activities/resolver", "reads recipes, and makes what follows from them"},
+			{"activities/resource", "a worker's engines, sandbox and tools"},
+			{"activities/stage", "the frame of every stage, and the runner within one activity"},
+			{"activities/summary", "has a run's first policy sum up pages"},
+		},
+	},
+	{
 		Name: "services", For: "do what workers and commands are asked for",
 		Packages: []Package{
-			{"activities", "one activity per file: fetch refs → call a domain package → commit"},
+			{"activities", "registers the stages of all topics"},
 			{"analysis/compare", "compares runs: recipes, programs, figures, where their records first differ"},
 			{"analysis/diff", "compares two generations of a step"},
 			{"analysis/export", "writes trajectories and checkpoints for other programs"},

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
@@ -41,7 +42,7 @@ type Wrap struct {
 }
 
 // Deps makes the shared state of a worker's activities and closes it when the test ends.
-func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
+func Deps(t *testing.T, objects store.Store, wrap Wrap) *stage.Worker {
 	t.Helper()
 	engine := func() policy.Engine {
 		e, err := cpu.Open(cpu.Options{Threads: 2})
@@ -62,7 +63,7 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 	if wrap.Sandbox != nil {
 		executor = wrap.Sandbox(executor)
 	}
-	deps, err := activities.New(activities.Options{
+	deps, err := activities.New(stage.Options{
 		Store: objects, Trainer: trainer, Rollout: rollout,
 		Sandbox: executor, Tier: sandbox.Tier(python.Isolation()),
 		Code: strings.Repeat("c", 64), Scratch: t.TempDir(), Fetch: wrap.Fetch,
@@ -74,7 +75,7 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 }
 
 // Environment returns Temporal's test environment for one workflow, with all workflows and the activities of deps.
-func Environment(deps *activities.Deps) *testsuite.TestWorkflowEnvironment {
+func Environment(deps *stage.Worker) *testsuite.TestWorkflowEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()

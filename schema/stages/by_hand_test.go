@@ -40,10 +40,10 @@ func TestFilesThatNameAPureStage(t *testing.T) {
 	require.NoError(t, err)
 	slices.Sort(files)
 	require.Equal(t, []string{
-		"activities/register.go",             // a line in the list of activities, and one in that of pure stages
-		"activities/update_replay_buffer.go", // the activity, and what a replay of it reads
-		"internal/step/api/api.go",           // its name, its input and output
-		"schema/place.go",                    // the stage's name
-		"schema/stages/all.go",               // the declaration
+		"activities/learn/register.go",             // a line in the list of the topic's stages
+		"activities/learn/update_replay_buffer.go", // the activity, and what a replay of it reads
+		"internal/step/api/api.go",                 // its name, its input and output
+		"schema/place.go",                          // the stage's name
+		"schema/stages/all.go",                     // the declaration
 	}, files)
 }

@@ -1,0 +1,52 @@
+package episodes
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/failure"
+	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/env/openai"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// recordedCalls takes the calls of imported conversations together with their recorded answers. Nothing runs, so
+// nothing is measured. See ExecuteToolCalls.
+func (a ExecuteToolCalls) recordedCalls(ctx context.Context, w *stage.Draft, in api.ToolsInput,
+	_ *recipes.Recipe) ([]schema.ToolCallRow, []schema.TimingRow, error) {
+	past, err := a.Behind(ctx, in.Past, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	trajectories, err := importedTrajectories(ctx, a.Worker.Records, past)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rows []schema.ToolCallRow
+	for i, t := range trajectories {
+		calls, err := openai.CallRows(t)
+		if err != nil {
+			return nil, nil, failure.Refuse(api.FailCorrupt, "%v", err)
+		}
+		rows = append(rows, calls...)
+		w.Progress.Set(i+1, len(trajectories))
+	}
+	return rows, nil, nil
+}
+
+// importedTrajectories reads the trajectories that an import committed with its turns.
+func importedTrajectories(ctx context.Context, r record.Records, past []schema.Manifest) ([]schema.TrajectoryRow,
+	error) {
+	rows, err := commit.Rows[schema.ImportedRow](ctx, r.Record, record.OfStage(past, schema.StageRollout)...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]schema.TrajectoryRow, len(rows))
+	for i, row := range rows {
+		out[i] = schema.TrajectoryRow(row)
+	}
+	return out, nil
+}

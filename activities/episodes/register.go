@@ -1,0 +1,16 @@
+package episodes
+
+import (
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+)
+
+// Stages lists the stages that take shards from prompts to trajectories, by the names of their activities.
+func Stages(d *stage.Worker) map[string]stage.Activity {
+	return map[string]stage.Activity{
+		api.GenerateRollouts:     stage.Of(GenerateRollouts{d}.Execute),
+		api.ExecuteToolCalls:     stage.Of(ExecuteToolCalls{d}.Execute),
+		api.RunEpisodes:          stage.Of(RunEpisodes{d}.Execute),
+		api.AssembleTrajectories: stage.Of(AssembleTrajectories{d}.Execute),
+	}
+}

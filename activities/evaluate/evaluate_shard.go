@@ -1,0 +1,48 @@
+package evaluate
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// EvaluateShard runs the episodes of some held-out problems of a large evaluation. A killed worker loses at most the
+// shards that it was running.
+type EvaluateShard struct{ *stage.Worker }
+
+// Execute commits the shard's rows. Its episodes are those that one activity for the whole evaluation would run.
+func (a EvaluateShard) Execute(ctx context.Context, e *stage.Env, in api.EvaluateShardInput) (api.EvaluatedShard,
+	error) {
+	out := api.EvaluatedShard{}
+	s := stage.Spec{Scope: in.Scope, Stage: schema.StageEvaluate, Turn: -1, Shard: in.Shard,
+		Inputs: []schema.Ref{in.Policy.Manifest}}
+	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
+		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		found, err := measure(ctx, a.Worker, w, in.EvaluateInput, recipe, in.First, in.Problems)
+		if err != nil {
+			return err
+		}
+		out.Episodes = len(found.rows)
+		if found.excluded > 0 {
+			w.Stats = map[string]float64{schema.StatExcluded: float64(found.excluded)}
+		}
+		for _, r := range found.rows {
+			w.Timing.Tokens += int64(*r.ResponseTokens)
+			if r.Greedy {
+				continue
+			}
+			out.Sampled++
+			if r.Success {
+				out.Solved++
+			}
+		}
+		w.Timing.Rows = int64(len(found.rows))
+		return found.put(ctx, w, recipe)
+	})
+	return out, err
+}

@@ -1,0 +1,124 @@
+package learn
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/failure"
+	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/batch"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// ComputeAdvantages makes the training batch: the kept trajectories' tokens and their advantages.
+type ComputeAdvantages struct{ *stage.Worker }
+
+// Execute writes each kept row once, with its advantage multiplied by its weight.
+func (a ComputeAdvantages) Execute(ctx context.Context, e *stage.Env, in api.StageInput) (api.Advantages, error) {
+	out := api.Advantages{}
+	s := stage.Spec{Scope: in.Scope, Stage: schema.StageAdvantage, Turn: -1, Shard: -1}
+	for _, stage := range []string{schema.StageRollout, schema.StageReward, schema.StageResample,
+		schema.StageLogprobs} {
+		s.Inputs = append(s.Inputs, in.Made.All(stage)...) // it finds its other inputs itself
+	}
+	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
+		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		rows, err := a.batch(ctx, w, in, recipe)
+		if err != nil {
+			return err
+		}
+		out.Rows, out.Tokens = len(rows), batch.Tokens(rows)
+		w.Timing.Rows, w.Timing.Tokens = int64(out.Rows), out.Tokens
+		schema.SortBatch(rows)
+		data, err := schema.EncodeBatch(rows)
+		if err != nil {
+			return err
+		}
+		return w.Shard(ctx, schema.Batch, data, len(rows))
+	})
+	return out, err
+}
+
+// batch fetches what the rows are made from and makes them.
+func (a ComputeAdvantages) batch(ctx context.Context, w *stage.Draft, in api.StageInput,
+	recipe *recipes.Recipe) ([]schema.BatchRow, error) {
+	kept, err := a.kept(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if recipe.Advantage.SharesPrefixes() {
+		branches, err := record.Read[schema.BranchRow](ctx, a.Records, in.Made.All(schema.StageRollout)...)
+		if err != nil {
+			return nil, err
+		}
+		batch.JoinLineage(kept, schema.LineageOf(branches))
+	}
+	if recipe.Outputs().Any() {
+		if err := a.joinOutputs(ctx, in, recipe, kept); err != nil {
+			return nil, err
+		}
+	}
+	if recipe.Environment.Declaration().Interactive {
+		if err := a.joinTransitions(ctx, w, in, kept); err != nil {
+			return nil, err
+		}
+	}
+	beta, err := klCoefficient(ctx, a.Worker.Records, w, in.Scope, recipe)
+	if err != nil {
+		return nil, err
+	}
+	rows, stats, err := batch.Estimate(recipe, kept, beta)
+	w.Stats = stats
+	return rows, err
+}
+
+// kept fetches the kept trajectories.
+func (a ComputeAdvantages) kept(ctx context.Context, in api.StageInput) ([]batch.Sequence, error) {
+	selection, err := record.Read[schema.SelectionRow](ctx, a.Records, in.Made.One(schema.StageResample))
+	if err != nil {
+		return nil, err
+	}
+	rewards, err := record.Read[schema.RewardRow](ctx, a.Records, in.Made.One(schema.StageReward))
+	if err != nil {
+		return nil, err
+	}
+	turns, err := record.WholeTurns(ctx, a.Records, in.Made.All(schema.StageRollout)...)
+	if err != nil {
+		return nil, err
+	}
+	return batch.Kept(selection, rewards, turns)
+}
+
+// joinOutputs adds the models' outputs to the tokens.
+func (a ComputeAdvantages) joinOutputs(ctx context.Context, in api.StageInput, recipe *recipes.Recipe,
+	kept []batch.Sequence) error {
+	if in.Made.One(schema.StageLogprobs) == (schema.Ref{}) {
+		return failure.Refuse(api.FailRefused, "the recipe needs token outputs, and step %d of run %s has committed "+
+			"none", in.Step, in.Run)
+	}
+	outputs, err := record.Read[schema.TokenOutputsRow](ctx, a.Records, in.Made.One(schema.StageLogprobs))
+	if err != nil {
+		return err
+	}
+	return batch.JoinOutputs(kept, outputs, recipe)
+}
+
+// joinTransitions adds the transitions of kept trajectories to their turns; they become inputs of the stage.
+func (a ComputeAdvantages) joinTransitions(ctx context.Context, w *stage.Draft, in api.StageInput,
+	kept []batch.Sequence) error {
+	assembled, err := a.MadeFrom(ctx, in.Made.One(schema.StageReward), schema.StageAssemble)
+	if err != nil {
+		return err
+	}
+	rows, made, err := a.Transitions(ctx, assembled...)
+	if err != nil {
+		return err
+	}
+	w.Manifest.Inputs = append(w.Manifest.Inputs, made...)
+	return batch.JoinTransitions(kept, rows)
+}

@@ -1,0 +1,106 @@
+package prepare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/activities/failure"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// The Temporal of a local stack asks no one who he is, and so every user of the machine can start workflows. Its store
+// asks for keys that its user alone can read. So a worker of a local stack starts programs only for recipes that
+// someone with these keys has asked for: the command that starts the run leaves a request there, and those that create
+// a schedule or confirm a run leave a note. Secrets are as programs: a recipe could send them anywhere.
+
+// confirmed refuses a new run whose recipe names programs or secrets, unless a command has asked for it.
+func confirmed(ctx context.Context, d *stage.Worker, run string, r *recipes.Resolved) error {
+	programs := r.Recipe.Privileged()
+	if !d.Execution.Confirms || len(programs) == 0 {
+		return nil
+	}
+	var request schema.Request
+	switch found, err := document(ctx, d, schema.RequestKey(run), &request); {
+	case err != nil:
+		return err
+	case found && request.Digest == r.Digest:
+		return nil
+	}
+	for _, of := range []string{run, schema.NoRun} {
+		notes, err := d.Store.List(ctx, schema.DeedsPrefix+of+"/")
+		if err != nil {
+			return fmt.Errorf("look up who confirmed run %s: %w", run, err)
+		}
+		for _, n := range slices.Backward(notes) {
+			var deed schema.Deed
+			if _, err := document(ctx, d, n.Key, &deed); err != nil {
+				return err
+			}
+			if deed.Action == schema.DeedConfirm && deed.Detail == strconv.Quote(r.Digest) {
+				return nil
+			}
+		}
+	}
+	return failure.Refuse(api.FailUnconfirmed, "no command of yours has started the run, and its recipe wants "+
+		"programs or secrets of yours: %s; `ropewalk unpark %s --confirm` lets it have them", strings.Join(programs,
+		"; "), run)
+}
+
+// document reads a JSON document of the store.
+func document(ctx context.Context, d *stage.Worker, key string, into any) (found bool, err error) {
+	text, err := d.Store.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", key, err)
+	}
+	return true, nil
+}
+
+// samePrivileges refuses a change of the programs and secrets that a run uses, unless a command has noted that it asks
+// for it: an update itself can come from anyone.
+func samePrivileges(ctx context.Context, d *stage.Worker, in api.AmendInput, before, after *recipes.Recipe) error {
+	if !d.Execution.Confirms || slices.Equal(before.Privileged(), after.Privileged()) {
+		return nil
+	}
+	if asked, err := Commanded(ctx, d, in.Run, schema.DeedRetry, in.Set); asked || err != nil {
+		return outage(err)
+	}
+	return failure.Refuse(api.FailBadInput, "the programs and secrets of a run cannot be changed (%s): start another "+
+		"run", strings.Join(after.Privileged(), "; "))
+}
+
+// Commanded reports whether a command has noted that it asks for an action on a run with these changes of the recipe.
+func Commanded(ctx context.Context, d *stage.Worker, run, action string, set []string) (bool, error) {
+	notes, err := d.Store.List(ctx, schema.DeedsPrefix+run+"/")
+	if err != nil {
+		return false, fmt.Errorf("look up who changed run %s: %w", run, err)
+	}
+	for _, n := range slices.Backward(notes) {
+		var deed schema.Deed
+		if _, err := document(ctx, d, n.Key, &deed); err != nil {
+			return false, err
+		}
+		var asked struct {
+			Set []string `json:"set"`
+		}
+		if deed.Action == action && json.Unmarshal([]byte(deed.Detail), &asked) == nil &&
+			slices.Equal(asked.Set, set) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

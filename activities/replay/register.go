@@ -1,0 +1,16 @@
+package replay
+
+import (
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+)
+
+// Stages lists the stages that plan, compare and check replays, by the names of their activities.
+func Stages(d *stage.Worker) map[string]stage.Activity {
+	return map[string]stage.Activity{
+		api.PrepareReplay: stage.Of(PrepareReplay{d}.Execute),
+		api.CompareReplay: stage.Of(CompareReplay{d}.Execute),
+		api.PrepareCheck:  stage.Of(PrepareCheck{d}.Execute),
+		api.CheckReplay:   stage.Of(CheckReplay{d}.Execute),
+	}
+}

@@ -1,0 +1,54 @@
+package stage
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuMeter divides the processor time of this process among the stages that run in it: while several run, each has an
+// equal part. So the parts of all stages add up to what the process used while any of them ran. Child processes, such
+// as those of the sandbox and of PyTorch, are not part of it.
+type cpuMeter struct {
+	mu      sync.Mutex
+	now     func() float64 // seconds that the process has used
+	last    float64
+	running map[*float64]bool
+}
+
+// meter is the process's.
+var meter = cpuMeter{now: processSeconds, running: map[*float64]bool{}}
+
+// begin begins a stage; the returned function ends it and returns its part, in seconds.
+func (m *cpuMeter) begin() func() float64 {
+	part := new(float64)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.divide()
+	m.running[part] = true
+	return func() float64 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.divide()
+		delete(m.running, part)
+		return *part
+	}
+}
+
+// divide gives what the process has used since the last call to the stages that were running.
+func (m *cpuMeter) divide() {
+	now := m.now()
+	for part := range m.running {
+		*part += (now - m.last) / float64(len(m.running))
+	}
+	m.last = now
+}
+
+// processSeconds is the processor time that this process has used; it does not grow where the system does not tell.
+func processSeconds() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}

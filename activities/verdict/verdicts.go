@@ -1,0 +1,72 @@
+package verdict
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/grading"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Source is a stage that gets verdicts on the answers of a shard before they are scored. The reward reads the
+// committed verdicts, so the reward stays a function of the record, and a replay of it gets no new ones.
+type Source interface {
+	// Stage names the stage.
+	Stage() string
+	// Asked reports whether a recipe's reward reads the verdicts.
+	Asked(r *recipes.Recipe) bool
+	// problems reports whether the questions hold the problems, which the prompts tell.
+	problems() bool
+	// ask gets the verdicts on answers, counts them in out, and puts their rows.
+	ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error
+	// settle gives the grader the committed verdicts.
+	settle(ctx context.Context, g *grading.Grader, made schema.Ref, trajectories []schema.TrajectoryRow) error
+	// Missing refuses a replay of the reward of a step without such verdicts; it takes the step and the run. "": a
+	// replay can get them itself.
+	Missing() string
+}
+
+// All lists the stages that get verdicts, in their order.
+func All(d *stage.Worker) []Source {
+	return []Source{GradeAnswers{d}, JudgeAnswers{d}, CallFunction{d}}
+}
+
+// questions are the answers of a shard that verdicts are asked for.
+type questions struct {
+	api.VerdictInput
+	recipe       *recipes.Recipe
+	trajectories []schema.TrajectoryRow
+	problems     map[string]string // by group, if the questions hold them
+}
+
+// answer runs a stage that gets verdicts.
+func answer(ctx context.Context, d *stage.Worker, e *stage.Env, v Source, in api.VerdictInput) (api.Verdicts, error) {
+	out := api.Verdicts{}
+	s := stage.Spec{Scope: in.Scope, Stage: v.Stage(), Turn: -1, Shard: in.Shard, Inputs: []schema.Ref{in.Trajectories}}
+	if v.problems() {
+		s.Inputs = append(s.Inputs, in.Prompts)
+	}
+	err := stage.Execute(ctx, d, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) (err error) {
+		q := &questions{VerdictInput: in}
+		if q.recipe, err = d.Recipes.Recipe(ctx, in.Scope); err != nil {
+			return err
+		}
+		if q.trajectories, err = record.Read[schema.TrajectoryRow](ctx, d.Records, in.Trajectories); err != nil {
+			return err
+		}
+		if v.problems() {
+			if q.problems, err = problems(ctx, d.Records, in.Prompts); err != nil {
+				return err
+			}
+		}
+		if err := v.ask(ctx, w, q, &out); err != nil {
+			return err
+		}
+		w.Timing.Rows = int64(out.Asked)
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,2 @@
+// Package warmstart holds the stage that makes a run's first policy.
+package warmstart
