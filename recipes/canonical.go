@@ -15,7 +15,7 @@ import (
 // digests of those recipes. The default of a quiet field never changes.
 func (r *Recipe) Canonical() ([]byte, error) {
 	v := reflect.ValueOf(r).Elem()
-	text, err := schema.Canonical(root.tree(v, r.scope()))
+	text, err := schema.Canonical(root().tree(v, r.scope()))
 	if err != nil {
 		return nil, fmt.Errorf("render recipe %s: %w", r.Name, err)
 	}
@@ -50,13 +50,13 @@ func (r *Recipe) scope() scope {
 			}
 		}
 	}
-	walk(root, reflect.ValueOf(r).Elem())
+	walk(root(), reflect.ValueOf(r).Elem())
 	return s
 }
 
 // valueOf returns the value of a field outside of nullable sections as text.
 func (r *Recipe) valueOf(path string) string {
-	f, v := root, reflect.ValueOf(r).Elem()
+	f, v := root(), reflect.ValueOf(r).Elem()
 	for name := range strings.SplitSeq(path, ".") {
 		f = f.child(name)
 		v = f.in(v)

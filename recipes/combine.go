@@ -560,7 +560,7 @@ func (d *decoder) combinations(r *Recipe) {
 
 // places reports whether the recipe has a place for a field and for the sections that contain the field.
 func (s scope) places(path string) bool {
-	f := root
+	f := root()
 	for name := range strings.SplitSeq(path, ".") {
 		if f = f.child(name); f == nil {
 			return true

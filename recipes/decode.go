@@ -71,8 +71,8 @@ func (d *decoder) parse(data []byte, overrides []override) (*Recipe, error) {
 	d.scope = scopeOf(doc)
 	var r Recipe
 	v := reflect.ValueOf(&r).Elem()
-	root.setDefaults(v, d.scope)
-	d.section(root, doc, v)
+	root().setDefaults(v, d.scope)
+	d.section(root(), doc, v)
 	d.pin(&r)
 	d.combinations(&r)
 	if len(d.problems) > 0 {
@@ -143,7 +143,7 @@ func (d *decoder) document(data []byte) *yaml.Node {
 	if len(d.problems) > 0 {
 		return nil
 	}
-	rename(root, top)
+	rename(root(), top)
 	return top
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/environments"
@@ -172,12 +173,12 @@ func members(only []string) []string {
 	return names
 }
 
-// around holds the slots of the settings around a method. The list never changes.
-var around = append([]method.Slot{taskSlot()}, surroundings()...)
+// around returns the slots of the settings around a method. The list is made when it is first asked for.
+var around = sync.OnceValue(func() []method.Slot { return append([]method.Slot{taskSlot()}, surroundings()...) })
 
 // Slots returns every place where a recipe makes a named choice: first the slots around the method, then the method's
 // own slots.
-func Slots() []method.Slot { return slices.Concat(around, method.Slots()) }
+func Slots() []method.Slot { return slices.Concat(around(), method.Slots()) }
 
 func taskSlot() method.Slot {
 	task := method.Slot{Name: "environment.name", Doc: "the task"}
@@ -270,7 +271,7 @@ func (r *Recipe) Planned() []string {
 
 // missingFor says why a pick cannot run, or returns "".
 func missingFor(p method.Pick) string {
-	for _, s := range around {
+	for _, s := range around() {
 		if s.Name != p.Slot {
 			continue
 		}

@@ -64,7 +64,7 @@ func (d *decoder) extended(value *yaml.Node) []*yaml.Node {
 	}
 	for _, n := range names {
 		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
-			d.fail(n, extendsField, "must be %s, got %s", root.child(extendsField).TypeName(), shown(n))
+			d.fail(n, extendsField, "must be %s, got %s", root().child(extendsField).TypeName(), shown(n))
 			return nil
 		}
 	}
@@ -118,8 +118,8 @@ func overlay(inherited, file *yaml.Node) *yaml.Node {
 	before := scopeOf(inherited)
 	own := map[*yaml.Node]bool{}
 	nodes(file, own)
-	merge(root, inherited, file)
-	prune(root, inherited, own, before, scopeOf(inherited))
+	merge(root(), inherited, file)
+	prune(root(), inherited, own, before, scopeOf(inherited))
 	return inherited
 }
 

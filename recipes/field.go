@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -117,8 +118,8 @@ func (f *Field) find(path string) *Field {
 	return f
 }
 
-// root is the table of fields as a tree.
-var root = table()
+// root returns the table of fields as a tree. It is made when it is first asked for.
+var root = sync.OnceValue(table)
 
 // table reads the struct tags, then attaches the slots to their fields.
 func table() *Field {
@@ -169,7 +170,7 @@ func Fields() []*Field {
 			walk(c)
 		}
 	}
-	walk(root)
+	walk(root())
 	return all
 }
 

@@ -46,7 +46,7 @@ func List(document []byte) ([]Listed, error) {
 		return nil, fmt.Errorf("read the recipe: %w", err)
 	}
 	l := lister{scope: scopeOf(node.Content[0])}
-	l.section(root, top)
+	l.section(root(), top)
 	return append(l.out, l.unknown...), l.err
 }
 

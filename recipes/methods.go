@@ -58,7 +58,7 @@ func SlotState(slot, choice string) string {
 // Settings renders the fields that a recipe sets along with a choice, or inside a switch, as name value pairs.
 func (r *Recipe) Settings(s method.Slot, c method.Choice) string {
 	in := r.scope()
-	section, value := root, reflect.ValueOf(r).Elem()
+	section, value := root(), reflect.ValueOf(r).Elem()
 	path := strings.Split(s.Name, ".")
 	if !s.IsSwitch() {
 		path = path[:len(path)-1]

@@ -59,7 +59,7 @@ func (d *decoder) apply(top *yaml.Node, o override) {
 
 // renamed replaces older names in a path and its value with the present names.
 func renamed(names []string, value *yaml.Node) {
-	f := root
+	f := root()
 	for i, name := range names {
 		c := f.child(name)
 		if c == nil {
@@ -79,7 +79,7 @@ func (d *decoder) failOverride(o override, path, message string) {
 // unknown says what is wrong with a path, or returns "". Any key below a mapping of numbers passes here; the mapping
 // itself checks its keys.
 func unknown(names []string) string {
-	f := root
+	f := root()
 	for i, name := range names {
 		c := f.child(name)
 		if f.IsList() {

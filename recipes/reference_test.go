@@ -74,7 +74,7 @@ func reference() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, introduction, "`"+strings.Join(Builtin(), "`, `")+"`")
 	b.WriteString("\n## The document\n\n")
-	writeTable(&b, root)
+	writeTable(&b, root())
 	for _, f := range Fields() {
 		if f.IsSection() || f.IsList() {
 			path := f.Path
@@ -89,7 +89,7 @@ func reference() string {
 			}
 		}
 	}
-	writeChoices(&b, root.child("layout"))
+	writeChoices(&b, root().child("layout"))
 	b.WriteString("\n## Combinations\n\nRules over several fields, beyond the limits above:\n\n")
 	b.WriteString("| field | must be such that | |\n| --- | --- | --- |\n")
 	for _, c := range combinations {

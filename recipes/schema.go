@@ -23,12 +23,12 @@ type object = map[string]any
 // Schema returns the JSON schema (draft 2020-12) of recipes, for editors and other programs. Parse checks everything
 // that the schema checks. Parse also checks the combinations of fields, which the schema cannot express.
 func Schema() []byte {
-	whole := root.schema()
+	whole := root().schema()
 	var rules []any
 	for _, d := range environments.All {
 		rules = append(rules, environmentRule(d.Name))
 	}
-	whole["allOf"] = append(rules, slotRules(root)...)
+	whole["allOf"] = append(rules, slotRules(root())...)
 	delete(whole["properties"].(object), extendsField)
 	s := object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -59,7 +59,7 @@ func extension(whole object) object {
 	s["required"] = []string{extendsField, "name"}
 	name := object{"type": "string", "enum": slices.Sorted(maps.Keys(extendable()))}
 	s["properties"].(object)[extendsField] = object{
-		"description": root.child(extendsField).Doc,
+		"description": root().child(extendsField).Doc,
 		"oneOf":       []any{name, object{"type": "array", "items": name, "minItems": 1}},
 	}
 	return s
@@ -238,7 +238,7 @@ func environmentRule(environment string) object {
 		"properties": object{"environment": object{"required": []string{"name"},
 			"properties": object{"name": object{"const": environment}}}},
 	}
-	return object{"if": named, "then": root.demands(environment)}
+	return object{"if": named, "then": root().demands(environment)}
 }
 
 // demands returns what an environment requires of a section, in addition to the section's own schema.

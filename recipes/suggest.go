@@ -65,7 +65,7 @@ func longer(f *Field, rest []string) *Field {
 // flag that they do not have.
 func FieldLike(name string) string {
 	names := strings.Split(strings.ReplaceAll(name, "-", "_"), ".")
-	if f := root.find(strings.Join(names, ".")); f != nil {
+	if f := root().find(strings.Join(names, ".")); f != nil {
 		return f.Path
 	}
 	if f := elsewhere(names[len(names)-1], scope{}); f != nil {

@@ -27,10 +27,11 @@ type Choice struct {
 // capability which the engine lacks as a sampler, is a badinput.Error.
 func (p *Pool) Choose(ctx context.Context, r *recipes.Recipe) (Choice, error) {
 	c, offer, err := p.choose(ctx, r)
+	kind := engines.Named(c.Kind)
 	switch {
 	case err != nil:
 		return Choice{}, err
-	case engines.Named(c.Kind).Remote:
+	case kind.Remote:
 		if err := p.surveyRemote(ctx, r, &c); err != nil || len(r.Engine.Servers) == 0 {
 			return c, err
 		}
@@ -39,9 +40,9 @@ func (p *Pool) Choose(ctx context.Context, r *recipes.Recipe) (Choice, error) {
 	case len(r.Engine.Servers) > 0:
 		c.Servers, err = p.survey(ctx, r)
 		return c, err
-	case engines.Named(c.Kind).Shared:
+	case kind.Shared:
 		return c, p.sampler.check(r)
-	case p.torch == nil: // the worker that runs the models checks
+	case p.torch == nil || !kind.Devices: // what leases the engine checks
 		return c, nil
 	}
 	return c, check(offer.Device, offer.Capabilities, r)

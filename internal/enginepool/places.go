@@ -163,7 +163,7 @@ func (p *Pool) oldest(suits func(*place) bool) (out *place) {
 
 // open starts the engine of a reserved place.
 func (p *Pool) open(ctx context.Context, at *place, r *recipes.Recipe) error {
-	engine, err := openings[r.Engine.Kind](p, ctx, r)
+	engine, err := Openings[r.Engine.Kind](p, ctx, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.wake()
@@ -175,8 +175,8 @@ func (p *Pool) open(ctx context.Context, at *place, r *recipes.Recipe) error {
 	return nil
 }
 
-// openings start the engines of the kinds that are leased.
-var openings = map[string]func(*Pool, context.Context, *recipes.Recipe) (policy.Engine, error){
+// Openings start the engines of the kinds that are leased.
+var Openings = map[string]func(*Pool, context.Context, *recipes.Recipe) (policy.Engine, error){
 	engines.Torch:  (*Pool).openTorch,
 	engines.Tinker: (*Pool).openRemote,
 }

@@ -177,6 +177,6 @@ func TestAnEngineForEachAdapter(t *testing.T) {
 // TestLeasedKindsAreOpened requires an opening of every kind of engine that the pool leases.
 func TestLeasedKindsAreOpened(t *testing.T) {
 	for _, k := range engines.All {
-		require.Equal(t, k.Leased, openings[k.Name] != nil, k.Name)
+		require.Equal(t, k.Leased, Openings[k.Name] != nil, k.Name)
 	}
 }

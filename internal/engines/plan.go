@@ -11,6 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/planning"
+	kinds "github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -47,13 +48,15 @@ func (e Plan) String() string {
 // PlanHere chooses a recipe's engine as a worker on this machine would. state is the folder of the program's state,
 // models the folder of models.
 func PlanHere(ctx context.Context, r *recipes.Recipe, state, models string) (Plan, error) {
-	out := Plan{Kind: r.Engine.Kind}
-	if r.Engine.Declaration().Shared || r.Environment.Imported() {
+	out, kind := Plan{Kind: r.Engine.Kind}, r.Engine.Declaration()
+	switch {
+	case r.Environment.Imported():
 		return out, nil
-	}
-	if r.Engine.Declaration().Remote {
+	case kind.Remote:
 		out.Why = fmt.Sprintf("%s trains %s; it is asked when the run is prepared", r.Engine.Tinker.Name(),
 			r.Engine.Tinker.BaseModel)
+		return out, nil
+	case kind.Name != kinds.Auto && !kind.Devices:
 		return out, nil
 	}
 	model, _, err := ModelHere(r, models)

@@ -36,7 +36,7 @@ const (
 // onDevices are the fields that say how an engine uses devices.
 var onDevices = []string{"devices", "hosts", "dtype", "deterministic", "checkpointing", "offload_optimizer"}
 
-// All lists the kinds, the open choice first. The list never changes.
+// All lists the kinds, the open choice first. Nothing but a test changes the list.
 var All = []Kind{
 	{Name: Auto, Doc: "torch where the worker has a GPU and PyTorch, cpu elsewhere; the run says which and why",
 		Fields: onDevices},
