@@ -1,5 +1,5 @@
 // Package diff compares the rewards, selection and advantages of two generations of a step, and gives the differences
-// as numbers, as text and as a page. It is a function of rows and does no I/O.
+// as numbers and as text. It is a function of rows and does no I/O.
 //
 // Glossary. *Before* and *after* are the two generations in the order asked for. A trajectory's *advantage* is that of
 // its first token with loss, multiplied by its weight, as the update reads it. A *flip* is an advantage whose sign

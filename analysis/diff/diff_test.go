@@ -3,11 +3,8 @@ package diff_test
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
-	"errors"
 	"io"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,7 +107,6 @@ func TestComputeOfEqualAndEmptySides(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(text), ":null,", "lists are never null")
 		require.NoError(t, d.Write(io.Discard))
-		require.NoError(t, d.WritePage(io.Discard))
 	}
 }
 
@@ -119,12 +115,9 @@ func TestVerdictsAlone(t *testing.T) {
 	after[1].Verdict = "no_answer"
 	d := diff.Compute("r", 1, diff.Side{Rewards: before}, diff.Side{Gen: 1, Rewards: after})
 	require.Equal(t, 1, d.Rewards.Changed)
-	var text, page bytes.Buffer
+	var text bytes.Buffer
 	require.NoError(t, d.Write(&text))
-	require.NoError(t, d.WritePage(&page))
 	require.Contains(t, text.String(), "no reward is another, only verdicts\n")
-	require.Contains(t, page.String(), "(no reward is another, only verdicts)")
-	require.NotContains(t, page.String(), `<rect class="bar"`)
 }
 
 func TestText(t *testing.T) {
@@ -138,34 +131,5 @@ func TestText(t *testing.T) {
 		"3 → 2 rows, 2 in both: 2 changed, 1 of another sign\n", "correlation of those in both  1.0000\n",
 	} {
 		require.Contains(t, out.String(), want)
-	}
-}
-
-func TestPageIsWholeAndEscapesEverything(t *testing.T) {
-	hostile := `<script>alert("x")</script>`
-	after := selected("", hostile, "", "")
-	d := diff.Compute("r", 1, diff.Side{Rewards: rewards(1, 0), Selection: selected("", "", "", ""),
-		Batch: batch(1, -1)},
-		diff.Side{Gen: 1, Rewards: rewards(0, 1), Selection: after, Batch: batch(-1, 1)})
-	d.Rewards.Largest[0].VerdictAfter = hostile
-	var out bytes.Buffer
-	require.NoError(t, d.WritePage(&out))
-	page := out.String()
-	require.NotContains(t, page, "<script")
-	require.Equal(t, 3, strings.Count(page, "&lt;script&gt;alert"), "the verdict, and the fate as row and column")
-	require.NotContains(t, page, "http", "the page needs nothing else")
-	require.NotContains(t, page, "ZgotmplZ", "the template accepts every value in its place")
-	require.Equal(t, 2, strings.Count(page, `<circle class="dot"`))
-	require.Equal(t, 11, strings.Count(page, `<rect class="bar"`))
-
-	// Tags are closed in order.
-	x := xml.NewDecoder(strings.NewReader(page))
-	x.Strict, x.AutoClose, x.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
-	for {
-		_, err := x.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
 	}
 }

@@ -88,8 +88,6 @@ type Advantages struct {
 	StdAfter   float64 `json:"std_after"`
 	// Correlation is Pearson's, over the trajectories in both; null where one side does not vary.
 	Correlation *float64 `json:"correlation"`
-
-	pairs [][2]float64 // before, after
 }
 
 func advantages(before, after []schema.BatchRow) Advantages {
@@ -100,6 +98,7 @@ func advantages(before, after []schema.BatchRow) Advantages {
 		all[0] = append(all[0], mean(b))
 	}
 	out := Advantages{RowsBefore: len(before), RowsAfter: len(after)}
+	var pairs [][2]float64 // before, after
 	for _, b := range after {
 		now := mean(b)
 		all[1] = append(all[1], now)
@@ -107,7 +106,7 @@ func advantages(before, after []schema.BatchRow) Advantages {
 		if !ok {
 			continue
 		}
-		out.pairs = append(out.pairs, [2]float64{was, now})
+		pairs = append(pairs, [2]float64{was, now})
 		if was != now {
 			out.Changed++
 		}
@@ -115,10 +114,10 @@ func advantages(before, after []schema.BatchRow) Advantages {
 			out.Flips++
 		}
 	}
-	out.Both = len(out.pairs)
+	out.Both = len(pairs)
 	out.MeanBefore, out.StdBefore = moments(all[0])
 	out.MeanAfter, out.StdAfter = moments(all[1])
-	out.Correlation = correlation(out.pairs)
+	out.Correlation = correlation(pairs)
 	return out
 }
 

@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/loopback"
 )
 
 // Guard lets through only who holds the token: in the link's query, which sets a cookie, or in that cookie.
 type Guard struct {
 	Token string
-	// Hosts are the values of the Host header that are answered, so that no other site's name can be pointed at this
-	// server (DNS rebinding). Empty: any.
-	Hosts []string
+	// Loopback answers to the names of this machine alone, so that no other site's name can be pointed at this server
+	// (DNS rebinding).
+	Loopback bool
 	// Cookie is the cookie's name. Browsers do not keep the cookies of two ports of one host apart.
 	Cookie string
 }
@@ -38,12 +39,7 @@ func GuardFor(address net.Addr, token string) (Guard, error) {
 	if err != nil {
 		return Guard{}, fmt.Errorf("guard %s: %w", address, err)
 	}
-	g := Guard{Token: token, Cookie: "ropewalk-view-" + port}
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
-		for _, name := range []string{host, "localhost"} {
-			g.Hosts = append(g.Hosts, net.JoinHostPort(name, port))
-		}
-	}
+	g := Guard{Token: token, Cookie: "ropewalk-view-" + port, Loopback: loopback.Names(host)}
 	return g, nil
 }
 
@@ -62,7 +58,7 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		switch {
-		case len(g.Hosts) > 0 && !slices.Contains(g.Hosts, strings.ToLower(r.Host)):
+		case g.Loopback && !loopback.Names(r.Host):
 			http.Error(w, "this server does not answer to the name "+r.Host, http.StatusMisdirectedRequest)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "this server only reads", http.StatusMethodNotAllowed)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -17,7 +16,6 @@ import (
 type diffOptions struct {
 	step int
 	gens string
-	file string
 }
 
 func diffCommand(con *console) *cobra.Command {
@@ -32,15 +30,13 @@ func diffCommand(con *console) *cobra.Command {
 			"Generation 0 is the run's own; `ropewalk replay` makes further ones. Where a generation lacks a\n" +
 			"stage, the step's own stage is compared, and the output says so.",
 		Example: "  ropewalk diff quickstart-s1-20260102-030405 quickstart-s2-20260102-030405\n" +
-			"  ropewalk diff quickstart-s1-20260102-030405 --step 3 --gen 0,1\n" +
-			"  ropewalk diff quickstart-s1-20260102-030405 --step 3 --gen 1,2 -o diff.html",
+			"  ropewalk diff quickstart-s1-20260102-030405 --step 3 --gen 0,1",
 		Args: someRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				for _, name := range []string{"step", "gen", "output"} {
+				for _, name := range []string{"step", "gen"} {
 					if cmd.Flags().Changed(name) {
-						return badInput("--%s: is for the generations of one run, and %d runs are named; "+
-							"`ropewalk report A B -o FILE` writes a page about runs", name, len(args))
+						return badInput("--%s: is for the generations of one run, and %d runs are named", name, len(args))
 					}
 				}
 				return diffRuns(cmd.Context(), con, args)
@@ -55,7 +51,6 @@ func diffCommand(con *console) *cobra.Command {
 	cmd.Flags().IntVar(&o.step, "step", 0, "compare this `STEP`")
 	cmd.Flags().StringVar(&o.gens, "gen", "0,1", "the two generations, `BEFORE,AFTER`")
 	con.jsonFlag(cmd, oneObject+" with all figures")
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "write the difference as one HTML page to `FILE`")
 	return cmd
 }
 
@@ -74,14 +69,6 @@ func (o diffOptions) check() (before, after int, err error) {
 }
 
 func diffGenerations(ctx context.Context, con *console, run string, o diffOptions, before, after int) error {
-	var page *target
-	if o.file != "" {
-		var err error
-		if page, err = con.target(o.file, fmt.Sprintf("%s-step%d-diff.html", run, o.step)); err != nil {
-			return err
-		}
-		defer page.discard() // does nothing once the file is kept
-	}
 	s, err := con.connector().Read(ctx)
 	if err != nil {
 		return err
@@ -97,15 +84,6 @@ func diffGenerations(ctx context.Context, con *console, run string, o diffOption
 		sides[i] = diff.Side{Gen: gen, From: g.From, Rewards: g.Rewards, Selection: g.Selection, Batch: g.Batch}
 	}
 	d := diff.Compute(run, o.step, sides[0], sides[1])
-	if o.file != "" {
-		if err := d.WritePage(page); err != nil {
-			return fmt.Errorf("write %s: %w", page.name, err)
-		}
-		if err := page.keep(); err != nil {
-			return err
-		}
-		fmt.Fprintf(con.err, "page         %s\n", page.name)
-	}
 	return con.show(d, d.Write)
 }
 
