@@ -65,10 +65,10 @@ func (r *Record) ColdStart(ctx context.Context, run string) (out ColdStart, foun
 		if seed, err = v.Seed(ctx); err != nil {
 			return out, false, err
 		}
-		if rows[i], err = r.evaluationRows(ctx, m); err != nil {
+		if rows[i], err = rowsIn[schema.EvaluationRow](ctx, r, m); err != nil {
 			return out, false, err
 		}
-		calls, err := v.evaluationCalls(ctx, m)
+		calls, err := rowsIn[schema.EvaluationCallRow](ctx, r, m, "trajectory_id", "status", "excluded")
 		if err != nil {
 			return out, false, err
 		}
@@ -79,19 +79,6 @@ func (r *Record) ColdStart(ctx context.Context, run string) (out ColdStart, foun
 	}
 	out.Change, found = evaluation.Differ(rows[0], rows[1], -1, seed)
 	return out, found, nil
-}
-
-// evaluationCalls reads the calls of an evaluation's episodes.
-func (v *Visible) evaluationCalls(ctx context.Context, m schema.Manifest) (out []schema.EvaluationCallRow, err error) {
-	var shards []Shard
-	for _, s := range m.ShardsOf(schema.EvaluationToolCalls) {
-		shards = append(shards, Shard{ShardInfo: s, Run: v.run, Step: placed(m), Gen: m.Gen})
-	}
-	pieces, err := rowsOf[schema.EvaluationCallRow](ctx, v, shards, "trajectory_id", "status", "excluded")
-	for _, p := range pieces {
-		out = append(out, p...)
-	}
-	return out, err
 }
 
 // WriteColdStart prints what a warm start on the form of calls changed.

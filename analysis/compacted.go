@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
@@ -19,26 +18,22 @@ func (r *Record) compactions(ctx context.Context, run string) (map[string]schema
 	if err != nil {
 		return nil, fmt.Errorf("list merged copies of run %s: %w", run, err)
 	}
-	places := map[string]schema.Place{}
+	steps := map[int]bool{}
 	for _, o := range listed {
 		p, err := schema.ParseDataKey(o.Key)
-		if n, ok := (schema.Place{Step: p.Step}).StepNumber(); err == nil && ok {
-			places[p.Step] = schema.At(run, n, schema.StageCompact)
+		if n, ok := stepOf(p.Step); err == nil && ok {
+			steps[n] = true
 		}
 	}
-	steps := slices.Sorted(maps.Keys(places))
-	found := make([]*schema.Manifest, len(steps))
-	err = each(ctx, fetches, len(steps), func(ctx context.Context, i int) error {
-		m, _, committed, err := r.writer.Lookup(ctx, places[steps[i]])
-		if committed {
-			found[i] = &m
-		}
-		return err
-	})
+	var places []schema.Place
+	for n := range steps {
+		places = append(places, schema.At(run, n, schema.StageCompact))
+	}
+	found, _, err := r.lookups(ctx, places)
 	out := map[string]schema.Manifest{}
-	for i, m := range found {
-		if m != nil {
-			out[steps[i]] = *m
+	for _, m := range found {
+		if m.Stage != "" {
+			out[m.Step] = m
 		}
 	}
 	return out, err

@@ -47,17 +47,11 @@ func (r *Record) Cost(ctx context.Context, run string) (Cost, error) {
 	if err := v.Recipe(ctx, &recipe); err != nil {
 		return out, err
 	}
-	manifests, err := v.withoutHead(ctx, schema.Timings, timingsStep, timingsRun)
+	rows, err := v.timings(ctx)
 	if err != nil {
 		return out, err
 	}
-	pieces, err := rowsOf[schema.TimingRow](ctx, v, shardsOf(schema.Timings, manifests))
-	if err != nil {
-		return out, err
-	}
-	for _, rows := range pieces {
-		out.Add(rows, max(recipe.Engine.Devices, 1))
-	}
+	out.Add(rows, max(recipe.Engine.Devices, 1))
 	var figures RunFigures
 	if err := v.count(ctx, &figures); err != nil {
 		return out, err

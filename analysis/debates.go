@@ -155,25 +155,16 @@ func (d debating) replayAll(rows []schema.EvaluationDebateRow) (*Debates, error)
 
 // debates reads the debates of an evaluation; nil if it has none.
 func (v *Visible) debates(ctx context.Context, m schema.Manifest) (*Debates, error) {
-	shards := m.ShardsOf(schema.EvaluationDebates)
-	if len(shards) == 0 {
+	if len(m.ShardsOf(schema.EvaluationDebates)) == 0 {
 		return nil, nil
 	}
 	var d debating
 	if err := v.Recipe(ctx, &d); err != nil {
 		return nil, err
 	}
-	var rows []schema.EvaluationDebateRow
-	for _, s := range shards {
-		data, err := v.record.blob(ctx, s.Key, s.Digest, s.Table.Ext())
-		if err != nil {
-			return nil, fmt.Errorf("read the debates of %s: %w", m.ManifestKey(), err)
-		}
-		some, err := schema.Decode[schema.EvaluationDebateRow](data)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, s.Key, err)
-		}
-		rows = append(rows, some...)
+	rows, err := rowsIn[schema.EvaluationDebateRow](ctx, v.record, m)
+	if err != nil {
+		return nil, err
 	}
 	out, err := d.replayAll(rows)
 	if err != nil {

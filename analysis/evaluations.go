@@ -14,23 +14,6 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// evaluationRows reads the rows of an evaluation, checked against the digest in its manifest.
-func (r *Record) evaluationRows(ctx context.Context, m schema.Manifest) ([]schema.EvaluationRow, error) {
-	var out []schema.EvaluationRow
-	for _, s := range m.ShardsOf(schema.Evaluations) {
-		data, err := r.blob(ctx, s.Key, s.Digest, s.Table.Ext())
-		if err != nil {
-			return nil, fmt.Errorf("read the rows of %s: %w", m.ManifestKey(), err)
-		}
-		rows, err := schema.Decode[schema.EvaluationRow](data)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, s.Key, err)
-		}
-		out = append(out, rows...)
-	}
-	return out, nil
-}
-
 // Evaluation is one committed evaluation.
 type Evaluation struct {
 	Step    int    `json:"step"` // NoStep for the warm start's
@@ -90,7 +73,7 @@ func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, e
 		if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &stated); err != nil {
 			return fmt.Errorf("read the result in %s: %w", m.ManifestKey(), err)
 		}
-		rows, err := v.record.evaluationRows(ctx, m)
+		rows, err := rowsIn[schema.EvaluationRow](ctx, v.record, m)
 		if err != nil {
 			return err
 		}
@@ -161,21 +144,5 @@ func (v *Visible) Protocol(ctx context.Context) (string, error) {
 
 // Recipe decodes fields of the recipe that the run began with.
 func (v *Visible) Recipe(ctx context.Context, fields any) error {
-	return v.record.document(ctx, v.prepare, fields)
-}
-
-// document decodes fields of the resolved recipe that a manifest names.
-func (r *Record) document(ctx context.Context, m schema.Manifest, fields any) error {
-	documents := m.ShardsOf(schema.Documents)
-	if len(documents) == 0 {
-		return fmt.Errorf("%w: %s names no resolved recipe", commit.ErrDamaged, m.ManifestKey())
-	}
-	data, err := r.blob(ctx, documents[0].Key, documents[0].Digest, documents[0].Table.Ext())
-	if err != nil {
-		return fmt.Errorf("read the recipe of run %s: %w", m.Run, err)
-	}
-	if err := json.Unmarshal(data, fields); err != nil {
-		return fmt.Errorf("%w: %s: %w", commit.ErrDamaged, documents[0].Key, err)
-	}
-	return nil
+	return v.record.recipe(ctx, v.prepare, fields)
 }

@@ -46,20 +46,21 @@ func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
 	if err != nil {
 		return RunFigures{}, err
 	}
-	manifests, err := v.withoutHead(ctx, schema.Timings, timingsStep, timingsRun)
+	rows, err := v.timings(ctx)
 	if err != nil {
 		return RunFigures{}, err
-	}
-	pieces, err := rowsOf[schema.TimingRow](ctx, v, shardsOf(schema.Timings, manifests))
-	if err != nil {
-		return RunFigures{}, err
-	}
-	var rows []schema.TimingRow
-	for _, p := range pieces {
-		rows = append(rows, p...)
 	}
 	out := Measure(rows)
 	return out, v.count(ctx, &out)
+}
+
+// timings reads the measured times of activities.
+func (v *Visible) timings(ctx context.Context) ([]schema.TimingRow, error) {
+	manifests, err := v.withoutHead(ctx, schema.Timings, timingsStep, timingsRun)
+	if err != nil {
+		return nil, err
+	}
+	return rowsOf[schema.TimingRow](ctx, v.record, shardsOf(schema.Timings, manifests))
 }
 
 // count counts the committed work of every step with a head: an interrupted step's times may be lost, but its rows are

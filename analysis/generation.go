@@ -89,11 +89,8 @@ func (v *Visible) readGenerations(ctx context.Context) error {
 		}
 	}
 	slices.SortStableFunc(outside, func(a, b schema.Place) int { return a.Turn - b.Turn })
-	refs := make([]schema.Ref, len(outside))
-	if err := each(ctx, fetches, len(outside), func(ctx context.Context, i int) (err error) {
-		_, refs[i], _, err = v.record.writer.Lookup(ctx, outside[i])
-		return err
-	}); err != nil {
+	_, refs, err := v.record.lookups(ctx, outside)
+	if err != nil {
 		return err
 	}
 	v.replayed = map[made][]schema.Ref{}

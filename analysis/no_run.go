@@ -3,7 +3,6 @@ package analysis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -56,15 +55,11 @@ func NoRun(name, why string, names []string) *NoRunError {
 func (r *Record) noRun(ctx context.Context, name, why string) error {
 	var names []string
 	for _, prefix := range []string{schema.CataloguePrefix, schema.RequestsPrefix} {
-		listed, err := r.objects.List(ctx, prefix)
+		listed, err := r.names(ctx, prefix)
 		if err != nil {
-			return fmt.Errorf("list runs: %w", err)
+			return err
 		}
-		for _, o := range listed {
-			if n := strings.TrimSuffix(strings.TrimPrefix(o.Key, prefix), ".json"); n != name {
-				names = append(names, n)
-			}
-		}
+		names = append(names, listed...)
 	}
-	return NoRun(name, why, names)
+	return NoRun(name, why, slices.DeleteFunc(names, func(n string) bool { return n == name }))
 }

@@ -2,8 +2,6 @@ package analysis
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
 )
 
 // Origin says what a run was made from, and by what.
@@ -68,7 +65,7 @@ func (v *Visible) Origin(ctx context.Context) (Origin, error) {
 	out := Origin{Config: v.prepare.Config, Engine: v.prepare.Note[schema.NoteEngine], Machine: map[string]string{},
 		Device: v.prepare.Note[schema.NoteEngineWhy], Hosts: []string{}}
 	var err error
-	if out.Recipe, err = v.document(ctx, v.prepare); err != nil {
+	if out.Recipe, err = v.record.document(ctx, v.prepare); err != nil {
 		return out, err
 	}
 	if out.Amendments, err = v.record.Amendments(ctx, v.run); err != nil {
@@ -80,19 +77,6 @@ func (v *Visible) Origin(ctx context.Context) (Origin, error) {
 		}
 	}
 	return out, nil
-}
-
-// document reads the JSON document that a manifest commits.
-func (v *Visible) document(ctx context.Context, m schema.Manifest) ([]byte, error) {
-	documents := m.ShardsOf(schema.Documents)
-	if len(documents) == 0 {
-		return nil, fmt.Errorf("%w: %s names no document", commit.ErrDamaged, m.ManifestKey())
-	}
-	data, err := v.record.blob(ctx, documents[0].Key, documents[0].Digest, documents[0].Table.Ext())
-	if err != nil {
-		return nil, fmt.Errorf("read the document of %s: %w", m.ManifestKey(), err)
-	}
-	return data, nil
 }
 
 // Amendments reads a run's changes of its recipe that are in force, in their order: the last one and the chain that it
@@ -177,27 +161,13 @@ func (v *Visible) readPrograms(ctx context.Context, out *Origin) error {
 		}
 	}
 	for i, p := range out.Programs {
-		if out.Programs[i].Version, err = v.record.version(ctx, p.Digest); err != nil {
+		noted, _, err := readJSON[schema.Program](ctx, v.record, schema.ProgramKey(p.Digest))
+		if err != nil {
 			return err
 		}
+		out.Programs[i].Version = noted.Version
 	}
 	return nil
-}
-
-// version reads what a program was built from; "" if no worker has noted it.
-func (r *Record) version(ctx context.Context, code string) (string, error) {
-	data, err := r.objects.Get(ctx, schema.ProgramKey(code))
-	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the note about the program %s: %w", code, err)
-	}
-	var p schema.Program
-	if err := json.Unmarshal(data, &p); err != nil {
-		return "", fmt.Errorf("%w: %s: %w", commit.ErrDamaged, schema.ProgramKey(code), err)
-	}
-	return p.Version, nil
 }
 
 // readMachine reads the first policy and what its warm start computed with.
@@ -218,15 +188,11 @@ func (v *Visible) readMachine(ctx context.Context, out *Origin) error {
 		if err != nil {
 			return err
 		}
-		data, err := v.document(ctx, made)
-		if err != nil {
-			return err
-		}
 		var inputs struct {
 			Machine map[string]any `json:"machine"`
 		}
-		if err := json.Unmarshal(data, &inputs); err != nil {
-			return fmt.Errorf("%w: the inputs of %s: %w", commit.ErrDamaged, ref.Key, err)
+		if err := v.record.recipe(ctx, made, &inputs); err != nil {
+			return err
 		}
 		for name, value := range inputs.Machine {
 			out.Machine[name] = fmt.Sprint(value)
@@ -235,24 +201,15 @@ func (v *Visible) readMachine(ctx context.Context, out *Origin) error {
 	return nil
 }
 
-// readHosts lists the hosts in the measured times of activities, one shard after the other. The times of single tool
-// calls, which are many more, have the same hosts.
+// readHosts lists the hosts in the measured times of activities. The times of single tool calls, which are many more,
+// have the same hosts.
 func (v *Visible) readHosts(ctx context.Context, out *Origin) error {
-	manifests, err := v.withoutHead(ctx, schema.Timings, timingsStep, timingsRun)
-	if err != nil {
-		return err
-	}
-	for _, s := range shardsOf(schema.Timings, manifests) {
-		rows, err := rowsOf[schema.TimingRow](ctx, v, []Shard{s})
-		if err != nil {
-			return err
-		}
-		for _, r := range rows[0] {
-			if r.Host != "" && !slices.Contains(out.Hosts, r.Host) {
-				out.Hosts = append(out.Hosts, r.Host)
-			}
+	rows, err := v.timings(ctx)
+	for _, r := range rows {
+		if r.Host != "" && !slices.Contains(out.Hosts, r.Host) {
+			out.Hosts = append(out.Hosts, r.Host)
 		}
 	}
 	slices.Sort(out.Hosts)
-	return nil
+	return err
 }

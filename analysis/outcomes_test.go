@@ -25,18 +25,19 @@ func TestOutcomes(t *testing.T) {
 	require.Len(t, outcomes, len(episodes))
 	for i, o := range outcomes {
 		e := episodes[i]
-		require.Equal(t, e.Trajectory.TrajectoryID, o.TrajectoryID)
+		require.Equal(t, e.Trajectory.TrajectoryID, o.Trajectory.TrajectoryID)
 		require.Equal(t, e.Trajectory.Text, o.Trajectory.Text)
 		require.Equal(t, e.Trajectory.ResponseTokens, o.Trajectory.ResponseTokens)
 		require.Equal(t, e.Trajectory.FinalAnswer, o.Trajectory.FinalAnswer)
 		require.Empty(t, o.Trajectory.PolicyVersion, "not read")
 		require.Equal(t, e.Reward.Reward, o.Reward.Reward)
 		require.Equal(t, e.Reward.Verdict, o.Reward.Verdict)
-		require.Equal(t, &e.Selection, o.Selection)
-		require.Equal(t, e.Prompt.Problem, *o.Problem)
-		require.Len(t, o.Statuses, len(e.Calls))
+		require.Equal(t, e.Selection, o.Selection)
+		require.Equal(t, e.Prompt.Problem, o.Prompt.Problem)
+		require.Len(t, o.Calls, len(e.Calls))
 		for j, c := range e.Calls {
-			require.Equal(t, c.Status, o.Statuses[j])
+			require.Equal(t, c.Status, o.Calls[j].Status)
+			require.Empty(t, o.Calls[j].Code, "not read")
 		}
 	}
 
@@ -44,11 +45,11 @@ func TestOutcomes(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, outcomes, recordtest.Groups*recordtest.Samples, "with those of the skipped shard")
 	last := outcomes[len(outcomes)-1]
-	require.Equal(t, schema.TrajectoryID(2, recordtest.Groups-1, recordtest.Samples-1), last.TrajectoryID)
-	require.Nil(t, last.Trajectory)
+	require.Equal(t, schema.TrajectoryID(2, recordtest.Groups-1, recordtest.Samples-1), last.Selection.TrajectoryID)
+	require.Zero(t, last.Trajectory)
 	require.Nil(t, last.Reward)
 	require.NotNil(t, last.Selection.Excluded)
-	require.NotNil(t, last.Problem, "the step's prompts are not sharded")
+	require.NotEmpty(t, last.Prompt.Problem, "the step's prompts are not sharded")
 
 	_, err = v.Outcomes(t.Context(), 3)
 	require.ErrorIs(t, err, analysis.ErrNoStep)

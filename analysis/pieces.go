@@ -69,17 +69,8 @@ func (v *Visible) withoutHeadAt(ctx context.Context, step int) ([]schema.Manifes
 		places = []schema.Place{schema.AtInit(v.run, schema.StageData),
 			schema.AtInit(v.run, schema.StageWarmStart), schema.AtInit(v.run, schema.StageEvaluate)}
 	}
-	var out []schema.Manifest
-	for _, p := range places {
-		m, _, found, err := v.record.writer.Lookup(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			out = append(out, m)
-		}
-	}
-	return out, nil
+	found, _, err := v.record.lookups(ctx, places)
+	return slices.DeleteFunc(found, func(m schema.Manifest) bool { return m.Stage == "" }), err
 }
 
 // compareRuns orders the places of a step by when they ran: the draws of dynamic sampling one after the other, in each
@@ -117,7 +108,7 @@ func (v *Visible) EvaluationRows(ctx context.Context) ([]EvaluationRows, error) 
 	out := make([]EvaluationRows, len(manifests))
 	err = each(ctx, fetches, len(manifests), func(ctx context.Context, i int) (err error) {
 		out[i].Step = placed(manifests[i])
-		out[i].Rows, err = v.record.evaluationRows(ctx, manifests[i])
+		out[i].Rows, err = rowsIn[schema.EvaluationRow](ctx, v.record, manifests[i])
 		return err
 	})
 	return out, err

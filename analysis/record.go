@@ -2,13 +2,14 @@ package analysis
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/ropewalk/ropewalk/internal/rescue"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -130,4 +131,81 @@ func (r *Record) readAll(ctx context.Context, refs []schema.Ref) ([]schema.Manif
 		return err
 	})
 	return out, err
+}
+
+// lookups returns the manifests at places, and the refs to them; zero values where nothing is committed.
+func (r *Record) lookups(ctx context.Context, places []schema.Place) ([]schema.Manifest, []schema.Ref, error) {
+	found, refs := make([]schema.Manifest, len(places)), make([]schema.Ref, len(places))
+	err := each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
+		found[i], refs[i], _, err = r.writer.Lookup(ctx, places[i])
+		return err
+	})
+	return found, refs, err
+}
+
+// places lists the manifests whose keys begin with a prefix, in the order of their keys.
+func (r *Record) places(ctx context.Context, prefix string) ([]schema.Place, error) {
+	listed, err := r.objects.List(ctx, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the manifests under %s: %w", prefix, err)
+	}
+	var places []schema.Place
+	for _, o := range listed {
+		if p, err := schema.ParseManifestKey(o.Key); err == nil {
+			places = append(places, p)
+		}
+	}
+	return places, nil
+}
+
+// names lists the documents NAME.json below a prefix.
+func (r *Record) names(ctx context.Context, prefix string) (names []string, err error) {
+	listed, err := r.objects.List(ctx, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", prefix, err)
+	}
+	for _, o := range listed {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(o.Key, prefix), ".json"))
+	}
+	return names, nil
+}
+
+// readJSON decodes a document of the store that no digest names; found is false if there is none.
+func readJSON[T any](ctx context.Context, r *Record, key string) (out T, found bool, err error) {
+	data, err := r.objects.Get(ctx, key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return out, false, nil
+	case err != nil:
+		return out, false, fmt.Errorf("read %s: %w", key, err)
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		return out, false, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, key, err)
+	}
+	return out, true, nil
+}
+
+// document returns the JSON document that a manifest commits.
+func (r *Record) document(ctx context.Context, m schema.Manifest) ([]byte, error) {
+	documents := m.ShardsOf(schema.Documents)
+	if len(documents) == 0 {
+		return nil, fmt.Errorf("%w: %s names no document", commit.ErrDamaged, m.ManifestKey())
+	}
+	data, err := r.blob(ctx, documents[0].Key, documents[0].Digest, documents[0].Table.Ext())
+	if err != nil {
+		return nil, fmt.Errorf("read the document of %s: %w", m.ManifestKey(), err)
+	}
+	return data, nil
+}
+
+// recipe decodes fields of the document that a manifest commits: the resolved recipe, or a warm start's inputs.
+func (r *Record) recipe(ctx context.Context, m schema.Manifest, fields any) error {
+	data, err := r.document(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, fields); err != nil {
+		return fmt.Errorf("%w: the document of %s: %w", commit.ErrDamaged, m.ManifestKey(), err)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
@@ -12,8 +13,10 @@ import (
 const shardsAtOnce = 4
 
 // Bytes returns a shard's bytes, checked against its digest.
-func (v *Visible) Bytes(ctx context.Context, s Shard) ([]byte, error) {
-	data, err := v.record.blob(ctx, s.Key, s.Digest, s.Table.Ext())
+func (v *Visible) Bytes(ctx context.Context, s Shard) ([]byte, error) { return v.record.shard(ctx, s) }
+
+func (r *Record) shard(ctx context.Context, s Shard) ([]byte, error) {
+	data, err := r.blob(ctx, s.Key, s.Digest, s.Table.Ext())
 	if err != nil {
 		return nil, fmt.Errorf("read shard of table %s: %w", s.Table, err)
 	}
@@ -29,16 +32,11 @@ func (v *Visible) File(ctx context.Context, s Shard) (path string, ok bool, err 
 	return v.record.files.File(s.Key), true, err
 }
 
-// rowsOf decodes shards of R's table; the rows are in the order of the shards, one slice each. With columns, only those
-// are read.
-func rowsOf[R schema.Row](ctx context.Context, v *Visible, shards []Shard, columns ...string) ([][]R, error) {
-	decode := schema.Decode[R]
-	if len(columns) > 0 {
-		decode = func(data []byte) ([]R, error) { return schema.DecodeColumns[R](data, columns...) }
-	}
+// decoded decodes shards; the rows are in the order of the shards, one slice each.
+func decoded[R any](ctx context.Context, r *Record, shards []Shard, decode func([]byte) ([]R, error)) ([][]R, error) {
 	out := make([][]R, len(shards))
 	err := each(ctx, shardsAtOnce, len(shards), func(ctx context.Context, i int) error {
-		data, err := v.Bytes(ctx, shards[i])
+		data, err := r.shard(ctx, shards[i])
 		if err != nil {
 			return err
 		}
@@ -50,13 +48,28 @@ func rowsOf[R schema.Row](ctx context.Context, v *Visible, shards []Shard, colum
 	return out, err
 }
 
+// rowsOf returns the rows of shards of R's table. With columns, only those are read.
+func rowsOf[R schema.Row](ctx context.Context, r *Record, shards []Shard, columns ...string) ([]R, error) {
+	decode := schema.Decode[R]
+	if len(columns) > 0 {
+		decode = func(data []byte) ([]R, error) { return schema.DecodeColumns[R](data, columns...) }
+	}
+	pieces, err := decoded(ctx, r, shards, decode)
+	return slices.Concat(pieces...), err
+}
+
+// rowsIn returns the rows of R's table that a manifest commits. With columns, only those are read.
+func rowsIn[R schema.Row](ctx context.Context, r *Record, m schema.Manifest, columns ...string) ([]R, error) {
+	return rowsOf[R](ctx, r, shardsOf(schema.TableOf[R](), []schema.Manifest{m}), columns...)
+}
+
 // tableRows returns every visible row of R's table, by step.
 func tableRows[R schema.Row](ctx context.Context, v *Visible) (map[int][]R, error) {
 	shards, err := v.Shards(ctx, schema.TableOf[R]())
 	if err != nil {
 		return nil, err
 	}
-	pieces, err := rowsOf[R](ctx, v, shards)
+	pieces, err := decoded(ctx, v.record, shards, schema.Decode[R])
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +86,7 @@ func stepRows[R schema.Row](ctx context.Context, v *Visible, step int, columns .
 	if err != nil {
 		return nil, err
 	}
-	pieces, err := rowsOf[R](ctx, v, shards, columns...)
-	var out []R
-	for _, p := range pieces {
-		out = append(out, p...)
-	}
-	return out, err
+	return rowsOf[R](ctx, v.record, shards, columns...)
 }
 
 // stepBatch returns one step's training batch.
@@ -87,17 +95,6 @@ func stepBatch(ctx context.Context, v *Visible, step int) ([]schema.BatchRow, er
 	if err != nil {
 		return nil, err
 	}
-	var out []schema.BatchRow
-	for _, s := range shards {
-		data, err := v.Bytes(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := schema.DecodeBatch(data)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, s.Key, err)
-		}
-		out = append(out, rows...)
-	}
-	return out, nil
+	pieces, err := decoded(ctx, v.record, shards, schema.DecodeBatch)
+	return slices.Concat(pieces...), err
 }

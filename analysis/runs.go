@@ -3,17 +3,12 @@ package analysis
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync/atomic"
 
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
 )
 
 // Run is one run of the catalogue and its progress.
@@ -82,21 +77,19 @@ func (r *Record) Runs(ctx context.Context) ([]Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	listed, err := r.objects.List(ctx, schema.CataloguePrefix)
+	names, err := r.names(ctx, schema.CataloguePrefix)
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+		return nil, err
 	}
-	runs := make([]Run, len(listed))
-	if err := each(ctx, fetches, len(listed), func(ctx context.Context, i int) error {
-		name := strings.TrimSuffix(strings.TrimPrefix(listed[i].Key, schema.CataloguePrefix), ".json")
-		var err error
-		runs[i], err = r.Run(ctx, name)
+	runs := make([]Run, len(names))
+	if err := each(ctx, fetches, len(names), func(ctx context.Context, i int) (err error) {
+		runs[i], err = r.Run(ctx, names[i])
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	for _, q := range queued {
-		if !slices.ContainsFunc(listed, func(o store.Object) bool { return o.Key == schema.CatalogueKey(q.Run) }) {
+		if !slices.Contains(names, q.Run) {
 			runs = append(runs, r.Queued(q))
 		}
 	}
@@ -121,13 +114,13 @@ func (r *Record) Queued(q schema.Request) Run {
 
 // queued reads the requests of runs that have not started.
 func (r *Record) queued(ctx context.Context) ([]schema.Request, error) {
-	listed, err := r.objects.List(ctx, schema.RequestsPrefix)
+	names, err := r.names(ctx, schema.RequestsPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("list requests for runs: %w", err)
+		return nil, err
 	}
 	var out []schema.Request
-	for _, o := range listed {
-		q, found, err := r.Request(ctx, strings.TrimSuffix(strings.TrimPrefix(o.Key, schema.RequestsPrefix), ".json"))
+	for _, name := range names {
+		q, found, err := r.Request(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -140,33 +133,17 @@ func (r *Record) queued(ctx context.Context) ([]schema.Request, error) {
 
 // Request reads the request under a run's name, if the run has not committed anything yet.
 func (r *Record) Request(ctx context.Context, run string) (q schema.Request, found bool, err error) {
-	key := schema.RequestKey(run)
-	data, err := r.objects.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return q, false, nil
-	}
-	if err != nil {
-		return q, false, fmt.Errorf("read the request for run %s: %w", run, err)
-	}
-	if err := json.Unmarshal(data, &q); err != nil {
-		return q, false, fmt.Errorf("read the request in %s: %w", key, err)
-	}
-	return q, true, nil
+	return readJSON[schema.Request](ctx, r, schema.RequestKey(run))
 }
 
 // Run reads one entry of the catalogue and the run's progress.
 func (r *Record) Run(ctx context.Context, name string) (Run, error) {
-	key := schema.CatalogueKey(name)
-	data, err := r.objects.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return Run{}, r.noRun(ctx, name, fmt.Sprintf("%s has no entry in the catalogue of %s", name, r.objects))
+	run, found, err := readJSON[Run](ctx, r, schema.CatalogueKey(name))
+	if err == nil && !found {
+		err = r.noRun(ctx, name, fmt.Sprintf("%s has no entry in the catalogue of %s", name, r.objects))
 	}
 	if err != nil {
-		return Run{}, fmt.Errorf("read the catalogue's entry of run %s: %w", name, err)
-	}
-	var run Run
-	if err := json.Unmarshal(data, &run); err != nil {
-		return Run{}, fmt.Errorf("read the catalogue's entry %s: %w", key, err)
+		return Run{}, err
 	}
 	return run, r.progress(ctx, &run)
 }
@@ -214,30 +191,25 @@ func (r *Record) evaluating(ctx context.Context, run string, step int) (*Evaluat
 			Greedy   bool `json:"greedy"`
 		} `json:"evaluation"`
 	}
-	if err := r.document(ctx, prepare, &recipe); err != nil {
+	if err := r.recipe(ctx, prepare, &recipe); err != nil {
 		return nil, err
 	}
 	of := recipe.Evaluation
-	shards, err := r.objects.List(ctx, fmt.Sprintf("%sstep=%d/%s/shard=", schema.ManifestsPrefix(run), step,
+	places, err := r.places(ctx, fmt.Sprintf("%sstep=%d/%s/shard=", schema.ManifestsPrefix(run), step,
 		schema.StageEvaluate))
 	if err != nil {
-		return nil, fmt.Errorf("list the shards of evaluation %s: %w", run, err)
+		return nil, err
 	}
-	var episodes atomic.Int64
-	err = each(ctx, fetches, len(shards), func(ctx context.Context, i int) error {
-		place, err := schema.ParseManifestKey(shards[i].Key)
-		if err != nil {
-			return err
-		}
-		m, _, _, err := r.writer.Lookup(ctx, place)
-		episodes.Add(int64(m.Stats[schema.StatRows] + m.Stats[schema.StatExcluded]))
-		return err
-	})
+	shards, _, err := r.lookups(ctx, places)
+	episodes := 0
+	for _, m := range shards {
+		episodes += int(m.Stats[schema.StatRows] + m.Stats[schema.StatExcluded])
+	}
 	ofProblem := of.Samples
 	if of.Greedy {
 		ofProblem++
 	}
-	return &Evaluating{Measured: int(episodes.Load()) / max(ofProblem, 1), Asked: of.Problems}, err
+	return &Evaluating{Measured: episodes / max(ofProblem, 1), Asked: of.Problems}, err
 }
 
 // settle derives the run's status from the facts.
@@ -267,7 +239,7 @@ func (r *Record) success(ctx context.Context, place schema.Place) (rate *float64
 	if err != nil || !found {
 		return nil, false, err
 	}
-	rows, err := r.evaluationRows(ctx, m)
+	rows, err := rowsIn[schema.EvaluationRow](ctx, r, m)
 	if err != nil {
 		return nil, false, err
 	}

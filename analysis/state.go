@@ -3,15 +3,11 @@ package analysis
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis/status"
-	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
 )
 
 // Observed is what a reader knows from a Temporal server about the runs of the record. Its zero value knows nothing.
@@ -41,10 +37,11 @@ func (r *Record) planned(ctx context.Context, entry schema.CatalogueEntry) (int,
 	if entry.Steps == 0 {
 		return 0, nil
 	}
-	changes, err := r.changes(ctx, entry.Run)
+	changes, err := r.places(ctx, schema.ManifestsPrefix(entry.Run)+"step="+schema.InitStep+"/"+schema.StageAmend+"/")
 	if err != nil {
 		return 0, err
 	}
+	slices.SortFunc(changes, func(a, b schema.Place) int { return cmp.Compare(a.Try, b.Try) })
 	for _, place := range slices.Backward(changes) {
 		m, _, found, err := r.writer.Lookup(ctx, place)
 		if err != nil || !found {
@@ -54,51 +51,22 @@ func (r *Record) planned(ctx context.Context, entry schema.CatalogueEntry) (int,
 			continue
 		}
 		var id identity
-		err = r.document(ctx, m, &id)
+		err = r.recipe(ctx, m, &id)
 		return id.Steps, err
 	}
 	return entry.Steps, nil
 }
 
-// changes are the places of a run's changes of its recipe, in the order of their numbers.
-func (r *Record) changes(ctx context.Context, run string) ([]schema.Place, error) {
-	prefix := schema.ManifestsPrefix(run) + "step=" + schema.InitStep + "/" + schema.StageAmend + "/"
-	listed, err := r.objects.List(ctx, prefix)
-	if err != nil {
-		return nil, fmt.Errorf("list the changes of run %s's recipe: %w", run, err)
-	}
-	var places []schema.Place
-	for _, o := range listed {
-		p, err := schema.ParseManifestKey(o.Key)
-		if err != nil {
-			return nil, err
-		}
-		places = append(places, p)
-	}
-	slices.SortFunc(places, func(a, b schema.Place) int { return cmp.Compare(a.Try, b.Try) })
-	return places, nil
-}
-
 // stateNote reads the latest note of a run's state; nil if there is none.
 func (r *Record) stateNote(ctx context.Context, run string) (*schema.StateNote, error) {
-	listed, err := r.objects.List(ctx, schema.StatesPrefix+run+"/")
-	if err != nil {
-		return nil, fmt.Errorf("list the notes of run %s's state: %w", run, err)
+	prefix := schema.StatesPrefix + run + "/"
+	names, err := r.names(ctx, prefix)
+	if err != nil || len(names) == 0 {
+		return nil, err
 	}
-	if len(listed) == 0 {
-		return nil, nil
-	}
-	key := listed[len(listed)-1].Key
-	data, err := r.objects.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil // a person has removed it meanwhile
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the state of run %s: %w", run, err)
-	}
-	var n schema.StateNote
-	if err := json.Unmarshal(data, &n); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, key, err)
+	n, found, err := readJSON[schema.StateNote](ctx, r, prefix+names[len(names)-1]+".json")
+	if err != nil || !found { // a person has removed it meanwhile
+		return nil, err
 	}
 	return &n, nil
 }

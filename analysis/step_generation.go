@@ -37,35 +37,27 @@ func (r *Record) StepGeneration(ctx context.Context, run string, step, gen int) 
 	if err != nil {
 		return nil, err
 	}
-	g := &StepGeneration{Gen: gen, From: map[string]int{}}
-	for _, read := range []struct {
-		stage string
-		into  func(schema.Manifest) error
-	}{
-		{schema.StageReward, func(m schema.Manifest) (err error) {
-			g.Rewards, err = commit.Rows[schema.RewardRow](ctx, r.writer, m)
-			return err
-		}},
-		{schema.StageResample, func(m schema.Manifest) (err error) {
-			g.Selection, err = commit.Rows[schema.SelectionRow](ctx, r.writer, m)
-			return err
-		}},
-		{schema.StageAdvantage, func(m schema.Manifest) (err error) {
-			g.Batch, err = commit.Batch(ctx, r.writer, m)
-			return err
-		}},
-	} {
-		g.From[read.stage] = NoGeneration
-		m, found, err := r.stageAt(ctx, schema.At(run, step, read.stage), gen, head.Generations[read.stage])
-		if found && err == nil {
-			g.From[read.stage] = m.Gen
-			err = read.into(m)
-		}
+	g, made := &StepGeneration{Gen: gen, From: map[string]int{}}, map[string][]schema.Manifest{}
+	for _, stage := range []string{schema.StageReward, schema.StageResample, schema.StageAdvantage} {
+		g.From[stage] = NoGeneration
+		m, found, err := r.stageAt(ctx, schema.At(run, step, stage), gen, head.Generations[stage])
 		if err != nil {
 			return nil, err
 		}
+		if found {
+			g.From[stage], made[stage] = m.Gen, []schema.Manifest{m}
+		}
 	}
-	return g, nil
+	if g.Rewards, err = commit.Rows[schema.RewardRow](ctx, r.writer, made[schema.StageReward]...); err != nil {
+		return nil, err
+	}
+	if g.Selection, err = commit.Rows[schema.SelectionRow](ctx, r.writer, made[schema.StageResample]...); err != nil {
+		return nil, err
+	}
+	for _, m := range made[schema.StageAdvantage] {
+		g.Batch, err = commit.Batch(ctx, r.writer, m)
+	}
+	return g, err
 }
 
 // stageAt returns a stage's manifest in a generation, or in another if the first has none.
@@ -80,17 +72,11 @@ func (r *Record) stageAt(ctx context.Context, place schema.Place, gen, other int
 
 // hasGeneration refuses a step without committed stages, and a generation that the step does not have.
 func (r *Record) hasGeneration(ctx context.Context, run string, step, gen int) error {
-	listed, err := r.objects.List(ctx, fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step))
+	places, err := r.places(ctx, fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step))
 	if err != nil {
-		return fmt.Errorf("list manifests of run %s step %d: %w", run, step, err)
+		return err
 	}
-	var gens []int
-	for _, o := range listed {
-		if p, err := schema.ParseManifestKey(o.Key); err == nil && !slices.Contains(gens, p.Gen) {
-			gens = append(gens, p.Gen)
-		}
-	}
-	slices.Sort(gens)
+	gens := generationsOf(places)
 	switch {
 	case len(gens) == 0:
 		return fmt.Errorf("%w: step %d of run %s has committed nothing", ErrNoStep, step, run)

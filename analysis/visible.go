@@ -54,7 +54,7 @@ func (r *Record) Visible(ctx context.Context, run string) (*Visible, error) {
 		return nil, err
 	}
 	v := &Visible{record: r, run: run, prepare: prepare}
-	v.listed = sync.OnceValues(func() ([]schema.Place, error) { return r.places(ctx, run) })
+	v.listed = sync.OnceValues(func() ([]schema.Place, error) { return r.places(ctx, schema.ManifestsPrefix(run)) })
 	v.compactions = sync.OnceValues(func() (map[string]schema.Manifest, error) { return r.compactions(ctx, run) })
 	for _, step := range []func() error{
 		func() error { return v.readHeads(ctx) }, func() error { return v.checkGaps(ctx) }, v.checkGeneration,
@@ -106,21 +106,6 @@ func mustStep(step string) int {
 	return n
 }
 
-// places lists a run's manifests, in the order of their keys.
-func (r *Record) places(ctx context.Context, run string) ([]schema.Place, error) {
-	listed, err := r.objects.List(ctx, schema.ManifestsPrefix(run))
-	if err != nil {
-		return nil, fmt.Errorf("list manifests of run %s: %w", run, err)
-	}
-	var places []schema.Place
-	for _, o := range listed {
-		if p, err := schema.ParseManifestKey(o.Key); err == nil {
-			places = append(places, p)
-		}
-	}
-	return places, nil
-}
-
 // Run is the run's name.
 func (v *Visible) Run() string { return v.run }
 
@@ -170,7 +155,7 @@ func (v *Visible) MadeBy(ctx context.Context, stage string) ([]Shard, error) {
 		manifests, err := v.record.manifests(ctx, v.chosen(v.heads[i], stage))
 		for _, m := range manifests {
 			for _, s := range m.Shards {
-				found[i] = append(found[i], Shard{ShardInfo: s, Run: m.Run, Step: placed(m), Gen: m.Gen})
+				found[i] = append(found[i], shardOf(m, s))
 			}
 		}
 		return err
@@ -209,25 +194,21 @@ func (v *Visible) placesWithoutHead(table schema.Table, only ...string) ([]schem
 
 // at reads the manifests of places, in the order of their steps. A manifest that has parts has their shards.
 func (v *Visible) at(ctx context.Context, places []schema.Place) ([]schema.Manifest, error) {
-	out := make([]schema.Manifest, len(places))
-	err := each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
-		out[i], _, _, err = v.record.writer.Lookup(ctx, places[i])
-		if err == nil && len(out[i].Parts) > 0 {
-			out[i], err = v.record.whole(ctx, out[i])
-		}
-		return err
-	})
-	slices.SortStableFunc(out, func(a, b schema.Manifest) int { return cmp.Compare(placed(a), placed(b)) })
-	return out, err
-}
-
-// whole returns a stage manifest with the shards of its parts, as a large evaluation has them.
-func (r *Record) whole(ctx context.Context, m schema.Manifest) (schema.Manifest, error) {
-	parts, err := r.readAll(ctx, m.Parts)
-	for _, part := range parts {
-		m.Shards = append(m.Shards, part.Shards...)
+	out, _, err := v.record.lookups(ctx, places)
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	for i, m := range out {
+		parts, err := v.record.readAll(ctx, m.Parts)
+		if err != nil {
+			return nil, err
+		}
+		for _, part := range parts {
+			out[i].Shards = append(out[i].Shards, part.Shards...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b schema.Manifest) int { return cmp.Compare(placed(a), placed(b)) })
+	return out, nil
 }
 
 // placed returns the step of a manifest, or NoStep.
@@ -238,11 +219,16 @@ func placed(m schema.Manifest) int {
 	return NoStep
 }
 
+// shardOf is a shard that a manifest names.
+func shardOf(m schema.Manifest, s schema.ShardInfo) Shard {
+	return Shard{ShardInfo: s, Run: m.Run, Step: placed(m), Gen: m.Gen}
+}
+
 func shardsOf(table schema.Table, manifests []schema.Manifest) []Shard {
 	var out []Shard
 	for _, m := range manifests {
 		for _, s := range m.ShardsOf(table) {
-			out = append(out, Shard{ShardInfo: s, Run: m.Run, Step: placed(m), Gen: m.Gen})
+			out = append(out, shardOf(m, s))
 		}
 	}
 	return out

@@ -11,17 +11,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/schema"
 )
-
-// Side is one generation's rows.
-type Side struct {
-	Gen       int
-	From      map[string]int // the generation of each stage's rows, −1 where there is none
-	Rewards   []schema.RewardRow
-	Selection []schema.SelectionRow
-	Batch     []schema.BatchRow
-}
 
 // Diff holds the differences. Shares and means are over all rows of a side.
 type Diff struct {
@@ -80,7 +72,7 @@ const LargestShown = 10
 const bins = 11
 
 // Compute compares two generations.
-func Compute(run string, step int, before, after Side) Diff {
+func Compute(run string, step int, before, after *analysis.StepGeneration) Diff {
 	return Diff{
 		Run: run, Step: step, Before: before.Gen, After: after.Gen,
 		Borrowed:   append(borrowed(before), borrowed(after)...),
@@ -90,7 +82,7 @@ func Compute(run string, step int, before, after Side) Diff {
 	}
 }
 
-func borrowed(s Side) []Borrowed {
+func borrowed(s *analysis.StepGeneration) []Borrowed {
 	out := []Borrowed{}
 	for _, stage := range []string{schema.StageReward, schema.StageResample, schema.StageAdvantage} {
 		if from, ok := s.From[stage]; ok && from != s.Gen {

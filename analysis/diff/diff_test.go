@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/diff"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -48,9 +49,9 @@ var from = map[string]int{schema.StageReward: 0, schema.StageResample: 1, schema
 
 func example() diff.Diff {
 	return diff.Compute("r", 1,
-		diff.Side{Gen: 0, Rewards: rewards(1, 0, 1, 0),
+		&analysis.StepGeneration{Gen: 0, Rewards: rewards(1, 0, 1, 0),
 			Selection: selected("", "", "zero_variance", "roc_negative_surplus"), Batch: batch(1, -1, 0.5)},
-		diff.Side{Gen: 1, From: from, Rewards: rewards(1, 1, 0.75, 0),
+		&analysis.StepGeneration{Gen: 1, From: from, Rewards: rewards(1, 1, 0.75, 0),
 			Selection: selected("", "roc_positive_surplus", "zero_variance", ""), Batch: batch(2, 1)})
 }
 
@@ -94,13 +95,13 @@ func TestCompute(t *testing.T) {
 }
 
 func TestComputeOfEqualAndEmptySides(t *testing.T) {
-	same := diff.Side{Rewards: rewards(1, 0), Selection: selected("", ""), Batch: batch(1, 1)}
+	same := &analysis.StepGeneration{Rewards: rewards(1, 0), Selection: selected("", ""), Batch: batch(1, 1)}
 	d := diff.Compute("r", 1, same, same)
 	require.Zero(t, d.Rewards.Changed+d.Selection.Changed+d.Advantages.Changed+d.Advantages.Flips)
 	require.Equal(t, []diff.Bin{{N: 2}}, d.Rewards.Histogram)
 	require.Nil(t, d.Advantages.Correlation, "no side varies")
 
-	empty := diff.Compute("r", 1, diff.Side{}, diff.Side{Rewards: rewards(1)})
+	empty := diff.Compute("r", 1, &analysis.StepGeneration{}, &analysis.StepGeneration{Rewards: rewards(1)})
 	require.Equal(t, 1, empty.Rewards.OnlyAfter)
 	for _, d := range []diff.Diff{d, empty} {
 		text, err := json.Marshal(d)
@@ -113,7 +114,7 @@ func TestComputeOfEqualAndEmptySides(t *testing.T) {
 func TestVerdictsAlone(t *testing.T) {
 	before, after := rewards(1, 0), rewards(1, 0)
 	after[1].Verdict = "no_answer"
-	d := diff.Compute("r", 1, diff.Side{Rewards: before}, diff.Side{Gen: 1, Rewards: after})
+	d := diff.Compute("r", 1, &analysis.StepGeneration{Rewards: before}, &analysis.StepGeneration{Gen: 1, Rewards: after})
 	require.Equal(t, 1, d.Rewards.Changed)
 	var text bytes.Buffer
 	require.NoError(t, d.Write(&text))

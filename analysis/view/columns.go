@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"github.com/ropewalk/ropewalk/analysis"
@@ -23,26 +22,58 @@ type Column struct {
 	value value
 }
 
-// value is what a column holds of a trajectory of a step.
-type value func(step int, o *analysis.Outcome) driver.Value
+// entry is a trajectory of a step, or an episode of its evaluation.
+type entry struct {
+	*analysis.Episode
+	step int
+	held bool
+}
+
+// id is how the index names a group or a trajectory: those of an evaluation have the same ids in the record as those of
+// the step.
+func (e entry) id(recorded string) string {
+	if e.held {
+		return heldPrefix + recorded
+	}
+	return recorded
+}
+
+// sampled returns the trajectory's own row; nil where its shard was skipped.
+func (e entry) sampled() *schema.TrajectoryRow {
+	if e.Trajectory.TrajectoryID == "" {
+		return nil
+	}
+	return &e.Trajectory
+}
+
+// selected returns the trajectory's selection; nil where the step selected nothing.
+func (e entry) selected() *schema.SelectionRow {
+	if e.held || e.Selection.TrajectoryID == "" {
+		return nil
+	}
+	return &e.Selection
+}
+
+// value is what a column holds of an entry.
+type value func(entry) driver.Value
 
 // Columns are the columns of the index, in their order.
 func Columns() []Column { return slices.Clone(columns) }
 
 var columns = []Column{
 	{"part", "text", "training, or evaluation for an episode on a held-out task",
-		func(_ int, o *analysis.Outcome) driver.Value { return text(partOf(o)) }},
+		func(e entry) driver.Value { return text(e.part()) }},
 	{"step", "integer", "the step that sampled it; 0 for the evaluation before the first step",
-		func(step int, _ *analysis.Outcome) driver.Value { return int32(max(step, 0)) }},
+		func(e entry) driver.Value { return int32(max(e.step, 0)) }},
 	{"group_id", "text", "the group: the trajectories of one prompt",
-		func(_ int, o *analysis.Outcome) driver.Value { return text(o.GroupID) }},
+		func(e entry) driver.Value { return text(e.id(e.Selection.GroupID)) }},
 	{"trajectory_id", "text", "the trajectory",
-		func(_ int, o *analysis.Outcome) driver.Value { return text(o.TrajectoryID) }},
+		func(e entry) driver.Value { return text(e.trajectory()) }},
 	{"problem_id", "text", "the problem",
 		sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.ProblemID) })},
 	{"level", "integer", "the problem's level", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Level })},
 	{"problem", "text", "what was asked",
-		func(_ int, o *analysis.Outcome) driver.Value { return orNull(o.Problem) }},
+		problem},
 	{"gold", "text", "the right answer", sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.Gold) })},
 	{"answer", "text", "the final answer; null without one", sampled(answer)},
 	{"reward", "double", "the reward; null for an excluded trajectory",
@@ -50,14 +81,14 @@ var columns = []Column{
 	{"outcome", "double", "the part of the reward that judges the answer",
 		scored(func(r *schema.RewardRow) driver.Value { return r.Outcome })},
 	{"success", "boolean", "whether the answer is right",
-		func(_ int, o *analysis.Outcome) driver.Value { return success(o) }},
+		success},
 	{"greedy", "boolean", "whether the likeliest response was taken; null in training",
-		func(_ int, o *analysis.Outcome) driver.Value { return greedy(o) }},
+		greedy},
 	{"verdict", "text", "how the answer compared with the gold answer",
 		scored(func(r *schema.RewardRow) driver.Value { return text(r.Verdict) })},
 	{"fate", "text", "kept, masked: REASON, the reason why it was dropped, or undecided; of an evaluation solved, " +
 		"not solved or excluded",
-		func(_ int, o *analysis.Outcome) driver.Value { return text(fate(o)) }},
+		func(e entry) driver.Value { return text(e.fate()) }},
 	{"kept", "boolean", "whether the update could learn from it",
 		selected(func(s *schema.SelectionRow) driver.Value { return s.Kept })},
 	{"weight", "double", "the weight of its advantages",
@@ -75,7 +106,7 @@ var columns = []Column{
 	{"tool_errors", "integer", "calls that failed",
 		sampled(func(t *schema.TrajectoryRow) driver.Value { return t.ToolErrors })},
 	{"statuses", "text[]", "the statuses of its calls, in their order",
-		func(_ int, o *analysis.Outcome) driver.Value { return statuses(o) }},
+		statuses},
 	{"tokens", "integer", "all tokens", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Tokens })},
 	{"response_tokens", "integer", "tokens that the policy wrote",
 		sampled(func(t *schema.TrajectoryRow) driver.Value { return t.ResponseTokens })},
@@ -83,37 +114,29 @@ var columns = []Column{
 	{"source", "text", "rollout, or what it was imported from",
 		sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.Source) })},
 	{"excluded", "text", "what broke; null for a whole trajectory",
-		func(_ int, o *analysis.Outcome) driver.Value { return orNull(excluded(o)) }},
+		func(e entry) driver.Value { return orNull(e.excluded()) }},
 	{"text", "text", "its whole text", sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.Text) })},
 }
 
-// sampled is a value of a trajectory's own row; null where its shard was skipped.
-func sampled(of func(*schema.TrajectoryRow) driver.Value) value {
-	return func(_ int, o *analysis.Outcome) driver.Value {
-		if o.Trajectory == nil {
-			return nil
-		}
-		return of(o.Trajectory)
-	}
-}
+// sampled is a value of a trajectory's own row; null without one.
+func sampled(of func(*schema.TrajectoryRow) driver.Value) value { return present(entry.sampled, of) }
 
 // scored is a value of a trajectory's reward; null without one.
 func scored(of func(*schema.RewardRow) driver.Value) value {
-	return func(_ int, o *analysis.Outcome) driver.Value {
-		if o.Reward == nil {
-			return nil
-		}
-		return of(o.Reward)
-	}
+	return present(func(e entry) *schema.RewardRow { return e.Reward }, of)
 }
 
-// selected is a value of a trajectory's selection; null where the step selected nothing.
-func selected(of func(*schema.SelectionRow) driver.Value) value {
-	return func(_ int, o *analysis.Outcome) driver.Value {
-		if o.Selection == nil {
+// selected is a value of a trajectory's selection; null without one.
+func selected(of func(*schema.SelectionRow) driver.Value) value { return present(entry.selected, of) }
+
+// present is a value of a row of an entry; null without the row.
+func present[R any](row func(entry) *R, of func(*R) driver.Value) value {
+	return func(e entry) driver.Value {
+		r := row(e)
+		if r == nil {
 			return nil
 		}
-		return of(o.Selection)
+		return of(r)
 	}
 }
 
@@ -134,40 +157,52 @@ const (
 // the record.
 const heldPrefix = partEvaluation + "/"
 
-func partOf(o *analysis.Outcome) string {
-	if strings.HasPrefix(o.TrajectoryID, heldPrefix) {
+func (e entry) part() string {
+	if e.held {
 		return partEvaluation
 	}
 	return partTraining
 }
 
-func success(o *analysis.Outcome) driver.Value {
+// trajectory is the entry's name in the index.
+func (e entry) trajectory() string {
+	return e.id(cmp.Or(e.Trajectory.TrajectoryID, e.Selection.TrajectoryID))
+}
+
+func problem(e entry) driver.Value {
+	if e.Prompt.GroupID == "" { // the step has no such prompt
+		return nil
+	}
+	return text(e.Prompt.Problem)
+}
+
+func success(e entry) driver.Value {
 	switch {
-	case o.Held != nil:
-		return o.Held.Success
-	case o.Reward != nil:
-		return o.Reward.Success
+	case e.Held != nil:
+		return e.Held.Success
+	case e.Reward != nil:
+		return e.Reward.Success
 	}
 	return nil
 }
 
-func greedy(o *analysis.Outcome) driver.Value {
-	if o.Held == nil {
+func greedy(e entry) driver.Value {
+	if e.Held == nil {
 		return nil
 	}
-	return o.Held.Greedy
+	return e.Held.Greedy
 }
 
 // fate is what became of a trajectory: whether the update learnt from it, and why not; of an evaluation, whether it is
 // solved.
-func fate(o *analysis.Outcome) string {
-	s := o.Selection
+func (e entry) fate() string {
+	s := e.selected()
 	switch {
-	case o.Held != nil && o.Held.Success:
+	case e.Held != nil && e.Held.Success:
 		return "solved"
-	case o.Held != nil:
+	case e.Held != nil:
 		return "not solved"
-	case partOf(o) == partEvaluation:
+	case e.held:
 		return "excluded"
 	case s == nil:
 		return "undecided"
@@ -183,16 +218,7 @@ func fate(o *analysis.Outcome) string {
 const keptFate = "kept"
 
 // excluded is what broke a trajectory.
-func excluded(o *analysis.Outcome) *string {
-	var found []*string
-	if o.Trajectory != nil {
-		found = append(found, o.Trajectory.Excluded)
-	}
-	if o.Selection != nil {
-		found = append(found, o.Selection.Excluded)
-	}
-	return cmp.Or(found...)
-}
+func (e entry) excluded() *string { return cmp.Or(e.Trajectory.Excluded, e.Selection.Excluded) }
 
 func orNull(s *string) driver.Value {
 	if s == nil {
@@ -207,18 +233,18 @@ func text(s string) driver.Value { return unsafe.Slice(unsafe.StringData(s), len
 
 // statuses are the statuses of a trajectory's calls. DuckDB's driver takes a list of any values as it is, and others
 // by reflection.
-func statuses(o *analysis.Outcome) driver.Value {
-	out := make([]any, len(o.Statuses))
-	for i, s := range o.Statuses {
-		out[i] = s
+func statuses(e entry) driver.Value {
+	out := make([]any, len(e.Calls))
+	for i, c := range e.Calls {
+		out[i] = c.Status
 	}
 	return out
 }
 
 // values fills a row of the index, which holds the columns in their order.
-func values(row []driver.Value, step int, o *analysis.Outcome) {
+func (e entry) values(row []driver.Value) {
 	for i, c := range columns {
-		row[i] = c.value(step, o)
+		row[i] = c.value(e)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // The index is filled from the newest step to the oldest. Steps are read several at once and put into the index one
@@ -64,17 +65,8 @@ func (v *Viewer) addEvaluations(ctx context.Context, visible *analysis.Visible) 
 			return err
 		}
 		found := newTally()
-		row := make([]driver.Value, len(columns))
 		if err := v.index.Add(ctx, func(put func([]driver.Value) error) error {
-			for i := range rows {
-				rows[i].GroupID, rows[i].TrajectoryID = heldPrefix+rows[i].GroupID, heldPrefix+rows[i].TrajectoryID
-				values(row, step, &rows[i])
-				if err := put(row); err != nil {
-					return fmt.Errorf("put episode %s into the index: %w", rows[i].TrajectoryID, err)
-				}
-				found.count(&rows[i])
-			}
-			return nil
+			return found.putAll(put, step, true, rows)
 		}); err != nil {
 			return err
 		}
@@ -87,22 +79,17 @@ func (v *Viewer) addEvaluations(ctx context.Context, visible *analysis.Visible) 
 
 // fill puts the next n steps into the index, until there are enough or one cannot be read, which is broken. If the
 // index fails, none of them are in it.
-func (v *Viewer) fill(ctx context.Context, steps []int, next func() ([]analysis.Outcome, error, bool),
+func (v *Viewer) fill(ctx context.Context, steps []int, next func() ([]analysis.Episode, error, bool),
 	enough func(n int) bool) (found tally, n int, broken, err error) {
 	found = newTally()
-	row := make([]driver.Value, len(columns))
 	err = v.index.Add(ctx, func(put func([]driver.Value) error) error {
 		for n < len(steps) && (n == 0 || !enough(n)) {
-			var rows []analysis.Outcome
+			var rows []analysis.Episode
 			if rows, broken, _ = next(); broken != nil {
 				return nil
 			}
-			for i := range rows {
-				values(row, steps[n], &rows[i])
-				if err := put(row); err != nil {
-					return fmt.Errorf("put trajectory %s into the index: %w", rows[i].TrajectoryID, err)
-				}
-				found.count(&rows[i])
+			if err := found.putAll(put, steps[n], false, rows); err != nil {
+				return err
 			}
 			n++
 		}
@@ -113,12 +100,12 @@ func (v *Viewer) fill(ctx context.Context, steps []int, next func() ([]analysis.
 
 // readSteps reads the trajectories of steps, several steps at once, and yields them in the order of the steps. An error
 // ends the sequence.
-func readSteps(ctx context.Context, run *analysis.Visible, steps []int) iter.Seq2[[]analysis.Outcome, error] {
+func readSteps(ctx context.Context, run *analysis.Visible, steps []int) iter.Seq2[[]analysis.Episode, error] {
 	type read struct {
-		rows []analysis.Outcome
+		rows []analysis.Episode
 		err  error
 	}
-	return func(yield func([]analysis.Outcome, error) bool) {
+	return func(yield func([]analysis.Episode, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var readers sync.WaitGroup
 		defer readers.Wait()
@@ -168,18 +155,32 @@ func newTally() tally {
 	return tally{levels: map[int32]int{}, fates: map[string]int{}, statuses: map[string]int{}}
 }
 
-func (t *tally) count(o *analysis.Outcome) {
-	t.rows++
-	if o.Trajectory != nil {
-		t.levels[o.Trajectory.Level]++
+// putAll puts the trajectories of a step, or the episodes of its evaluation, into the index, and counts them.
+func (t *tally) putAll(put func([]driver.Value) error, step int, held bool, rows []analysis.Episode) error {
+	row := make([]driver.Value, len(columns))
+	for i := range rows {
+		e := entry{&rows[i], step, held}
+		e.values(row)
+		if err := put(row); err != nil {
+			return fmt.Errorf("put trajectory %s into the index: %w", e.trajectory(), err)
+		}
+		t.count(e)
 	}
-	t.fates[fate(o)]++
-	if len(o.Statuses) == 0 {
+	return nil
+}
+
+func (t *tally) count(e entry) {
+	t.rows++
+	if e.sampled() != nil {
+		t.levels[e.Trajectory.Level]++
+	}
+	t.fates[e.fate()]++
+	if len(e.Calls) == 0 {
 		t.statuses[NoCalls]++
 	}
-	for i, s := range o.Statuses {
-		if !slices.Contains(o.Statuses[:i], s) {
-			t.statuses[s]++
+	for i, c := range e.Calls {
+		if !slices.ContainsFunc(e.Calls[:i], func(o schema.ToolCallRow) bool { return o.Status == c.Status }) {
+			t.statuses[c.Status]++
 		}
 	}
 }

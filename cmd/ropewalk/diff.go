@@ -75,13 +75,11 @@ func diffGenerations(ctx context.Context, con *console, run string, o diffOption
 	}
 	defer s.Close()
 	record := analysis.New(s.Store).WithGaps(warnOfGap(con))
-	var sides [2]diff.Side
+	var sides [2]*analysis.StepGeneration
 	for i, gen := range []int{before, after} {
-		g, err := record.StepGeneration(ctx, run, o.step, gen)
-		if err != nil {
+		if sides[i], err = record.StepGeneration(ctx, run, o.step, gen); err != nil {
 			return runs.Missing(err)
 		}
-		sides[i] = diff.Side{Gen: gen, From: g.From, Rewards: g.Rewards, Selection: g.Selection, Batch: g.Batch}
 	}
 	d := diff.Compute(run, o.step, sides[0], sides[1])
 	return con.show(d, d.Write)
