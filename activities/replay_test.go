@@ -178,7 +178,7 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 			Set: []string{"resample.rok.keep=1"}}, kind: api.FailBadInput, want: "did you mean resample.roc.keep?"},
 		"a combination": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
 			Set: []string{"resample.roc.keep=9"}}, kind: api.FailBadInput,
-			want: "must be ≤ samples_per_prompt (8), got 9"},
+			want: "must be ≤ rollout.samples_per_prompt (8), got 9"},
 		"an unread field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "advantage",
 			Set: []string{"reward.fallback=true", "advantage.std=false"}}, kind: api.FailBadInput,
 			want: "--set reward.fallback=true: no replayed stage reads it; advantage reads advantage.*"},

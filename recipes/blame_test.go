@@ -15,7 +15,7 @@ func TestOverridesAreBlamed(t *testing.T) {
 		want string
 	}{
 		{[]string{"rollout.samples_per_prompt=2"}, "--set rollout.samples_per_prompt=2: resample.roc.keep: must be ≤ " +
-			"samples_per_prompt (2), got 4 (mine.yaml:8)"},
+			"rollout.samples_per_prompt (2), got 4 (mine.yaml:8)"},
 		{[]string{"steps=3", "policy.max_positions=64", "seed=2"},
 			"--set policy.max_positions=64: rollout.max_tokens: must be ≤ policy.max_positions (64), got 190 " +
 				"(mine.yaml:6)"},
@@ -26,7 +26,7 @@ func TestOverridesAreBlamed(t *testing.T) {
 			"belongs to "},
 		{[]string{"rollout.prompts=0"}, "--set rollout.prompts=0: must be ≥ 1, got 0"},
 		{[]string{"policy.max_positions=64", "resample.roc.keep=16"},
-			"--set resample.roc.keep=16: must be ≤ samples_per_prompt (8), got 16\n" +
+			"--set resample.roc.keep=16: must be ≤ rollout.samples_per_prompt (8), got 16\n" +
 				"--set policy.max_positions=64: rollout.max_tokens: must be ≤ policy.max_positions (64), got 190 " +
 				"(mine.yaml:6)"},
 	} {

@@ -3,7 +3,6 @@ package recipes
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -39,7 +38,7 @@ func (r *Recipe) scope() scope {
 			if c.Nullable && at.IsNil() {
 				continue
 			}
-			if c.Spared != "" && at.IsZero() && s.spares(c.Spared, r.valueOf) {
+			if c.Spared != "" && at.IsZero() && s.spares(c.Spared, r.shown) {
 				s.spared[c.Path] = true
 			}
 			if c.Slot != nil {
@@ -52,16 +51,6 @@ func (r *Recipe) scope() scope {
 	}
 	walk(root(), reflect.ValueOf(r).Elem())
 	return s
-}
-
-// valueOf returns the value of a field outside of nullable sections as text.
-func (r *Recipe) valueOf(path string) string {
-	f, v := root(), reflect.ValueOf(r).Elem()
-	for name := range strings.SplitSeq(path, ".") {
-		f = f.child(name)
-		v = f.in(v)
-	}
-	return fmt.Sprint(v.Interface())
 }
 
 // tree renders a section as a JSON object.

@@ -46,9 +46,6 @@ type Difficulty struct {
 
 // difficultyFits checks the bounds and how the model is named.
 func difficultyFits(r *Recipe) string {
-	if r.Data == nil || r.Data.Difficulty == nil {
-		return ""
-	}
 	d := r.Data.Difficulty
 	switch {
 	case d.AtLeast > d.Samples:

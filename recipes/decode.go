@@ -18,32 +18,13 @@ import (
 // maxBytes bounds the text of a recipe. A real recipe has a few kilobytes.
 const maxBytes = 1 << 20
 
-// Parse reads and validates a recipe. The error is of type Problems and holds every fault. Parse returns no recipe if
-// there is a fault. Messages use file only as the name of the text.
-func Parse(file string, data []byte) (*Recipe, error) {
-	return ParseWith(file, data, nil)
-}
-
-// ParseWith applies the overrides in order and then does what Parse does. An override is path=value, with the value as
-// YAML.
-func ParseWith(file string, data []byte, set []string) (*Recipe, error) {
-	overrides := make([]override, len(set))
-	for i, s := range set {
-		overrides[i] = overrideOf(s)
-	}
-	return parse(file, data, overrides)
-}
-
-// ParseCommitted is ParseWith for a recipe from a record, whose environment is complete: files that it names are not
-// read again.
+// ParseCommitted reads and validates a recipe from a record, with overrides applied. Its environment is complete: files
+// that it names are not read again. The error is of type Problems and holds every fault; then there is no recipe.
+// Messages use file only as the name of the text.
 func ParseCommitted(file string, data []byte, set []string) (*Recipe, error) {
-	overrides := make([]override, len(set))
-	for i, s := range set {
-		overrides[i] = overrideOf(s)
-	}
 	d := newDecoder(file)
 	d.committed = true
-	return d.parse(data, overrides)
+	return d.parse(data, pairs(set, nil, nil))
 }
 
 func parse(file string, data []byte, overrides []override) (*Recipe, error) {

@@ -30,8 +30,6 @@ func (r *Recipe) Forms() bool {
 func demonstrationsFit(r *Recipe) string {
 	d := r.WarmStart.Demonstrations
 	switch {
-	case d == nil:
-		return ""
 	case d.Form && (d.File != "" || d.Run != "" || d.All || d.Digest != ""):
 		return "has form, and file or run with it: name one of the three"
 	case d.Form:

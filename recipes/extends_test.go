@@ -131,9 +131,9 @@ func TestFaultsOfExtendingFiles(t *testing.T) {
 		{"extends: quickstart\nname: mine\nrollout:\n  samples_per_prompt: 4\n  oversample: 4\n",
 			"mine.yaml:5: rollout.samples_per_prompt: is there twice; first on line 4"},
 		{"extends: quickstart\nname: mine\nresample:\n  roc: {keep: 32}\n",
-			"mine.yaml:4: resample.roc.keep: must be ≤ samples_per_prompt (8), got 32"},
+			"mine.yaml:4: resample.roc.keep: must be ≤ rollout.samples_per_prompt (8), got 32"},
 		{"extends: quickstart\nname: mine\nrollout: {samples_per_prompt: 3}\n",
-			"recipes/quickstart.yaml:72: resample.roc.keep: must be ≤ samples_per_prompt (3), got 4"},
+			"recipes/quickstart.yaml:72: resample.roc.keep: must be ≤ rollout.samples_per_prompt (3), got 4"},
 	} {
 		r, err := extending(files, c.text)
 		require.Nil(t, r, c.text)

@@ -9,9 +9,6 @@ type Judge = judge.Settings
 
 // judgeFits checks that a judge can be asked with the settings.
 func judgeFits(r *Recipe) string {
-	if r.Judge == nil {
-		return ""
-	}
 	field, text := r.Judge.Fault()
 	return unless(text == "", "%s: %s", field, text)
 }

@@ -150,59 +150,47 @@ func elementSchema(f *Field) object {
 	return s
 }
 
-// mixRules are the rules of a mix.
-var mixRules = []combination{
-	{
-		at: "environment.parts", reads: []string{"rollout.max_turns"}, only: Mix,
-		doc: "at least two, with different labels, that are all played by actions or all ask questions, that a " +
-			"reward scores, of which one at most has documents, and that can be opened with their settings",
-		check: func(r *Recipe) string {
-			if _, fault := mix.Combine(mixed(r.Environment.Parts)); fault != "" {
-				return fault
-			}
-			_, err := r.Open()
-			return unless(err == nil, "%v", err)
-		},
-	},
-	{
-		at: "environment.parts", reads: []string{"evaluation.problems"}, only: Mix,
-		doc: "each with a share of at least one of evaluation.problems",
-		check: func(r *Recipe) string {
-			parts := mixed(r.Environment.Parts)
-			if len(parts) < 2 {
-				return ""
-			}
-			for i, n := range mix.HeldOut(parts, r.Evaluation.Problems) {
-				if n == 0 {
-					return fmt.Sprintf("part %s has no share of %d held-out problems: give it more weight, or the "+
-						"evaluation more problems", parts[i].Label, r.Evaluation.Problems)
-				}
-			}
-			return ""
-		},
-	},
-	{
-		at: "warm_start.steps", reads: []string{"environment.parts", "warm_start.demonstrations"}, only: Mix,
-		doc: "0 without warm_start.demonstrations if nothing demonstrates a part",
-		check: func(r *Recipe) string {
-			if r.WarmStart.Steps == 0 || r.WarmStart.Demonstrations != nil || r.Policy.Checkpoint != "" {
-				return ""
-			}
-			for _, p := range mixed(r.Environment.Parts) {
-				why := "nothing demonstrates its tasks"
-				if of := p.Declaration.Undemonstrated; p.Declaration.Demonstrated && of != nil {
-					why = of(p.Settings)
-				} else if p.Declaration.Demonstrated {
-					why = ""
-				}
-				if why != "" {
-					return fmt.Sprintf("must be 0 because of part %s (%s), or warm_start.demonstrations must say what "+
-						"is cloned", p.Label, why)
-				}
-			}
-			return ""
-		},
-	},
+// partsFit checks that the parts of a mix make one environment, by opening it.
+func partsFit(r *Recipe) string {
+	if _, fault := mix.Combine(mixed(r.Environment.Parts)); fault != "" {
+		return fault
+	}
+	return opens(r)
+}
+
+// partsAreMeasured checks that each part of a mix has held-out problems.
+func partsAreMeasured(r *Recipe) string {
+	parts := mixed(r.Environment.Parts)
+	if len(parts) < 2 {
+		return ""
+	}
+	for i, n := range mix.HeldOut(parts, r.Evaluation.Problems) {
+		if n == 0 {
+			return fmt.Sprintf("part %s has no share of %d held-out problems: give it more weight, or the evaluation "+
+				"more problems", parts[i].Label, r.Evaluation.Problems)
+		}
+	}
+	return ""
+}
+
+// partsDemonstrated checks that something demonstrates the tasks of each part of a mix.
+func partsDemonstrated(r *Recipe) string {
+	if r.WarmStart.Demonstrations != nil || r.Policy.Checkpoint != "" {
+		return ""
+	}
+	for _, p := range mixed(r.Environment.Parts) {
+		why := "nothing demonstrates its tasks"
+		if of := p.Declaration.Undemonstrated; p.Declaration.Demonstrated && of != nil {
+			why = of(p.Settings)
+		} else if p.Declaration.Demonstrated {
+			why = ""
+		}
+		if why != "" {
+			return fmt.Sprintf("must be 0 because of part %s (%s), or warm_start.demonstrations must say what is "+
+				"cloned", p.Label, why)
+		}
+	}
+	return ""
 }
 
 // partsCall checks that each part that asks questions has one of its own tools.

@@ -41,17 +41,9 @@ func (r *Recipe) InFlight() bool { return r.Pipeline != nil && r.Pipeline.InFlig
 // DropsMixed reports whether groups whose turns are of several versions are dropped.
 func (r *Recipe) DropsMixed() bool { return r.Pipeline != nil && r.Pipeline.MixedGroups == DropMixed }
 
-// mixedGroupsDrop says why no group can be dropped for its versions, or "".
-func mixedGroupsDrop(r *Recipe) string {
-	return unless(!r.DropsMixed() || r.InFlight(), "%s wants pipeline.in_flight: true; without it, all turns of a "+
-		"step are of one version", DropMixed)
-}
-
 // inFlightSamples says why the turns of a step cannot be of several versions, or "".
 func inFlightSamples(r *Recipe) string {
 	switch {
-	case !r.InFlight():
-		return ""
 	case r.Staleness() == 0:
 		return "publishes newer policies to rollouts that run while a step updates, and with " +
 			"pipeline.max_staleness: 0 none does"
@@ -66,16 +58,13 @@ func inFlightSamples(r *Recipe) string {
 
 // pipelineTrains says why updates cannot learn from rollouts of earlier versions, or "".
 func pipelineTrains(r *Recipe) string {
-	if r.Staleness() == 0 {
-		return ""
-	}
 	for _, s := range r.Schedule.Stages() {
 		if s.Problems == "unsolved" {
 			return "draws a step's problems before the rewards of the steps before it are known, and schedule.stages " +
 				"asks for problems that those have not solved"
 		}
 	}
-	return unless(r.Loss.OldLogProbs == loss.OldRecomputed,
+	return unless(recomputes(r),
 		"samples from earlier versions, and the log-probabilities of the version that is updated are then not the "+
 			"sampler's; use loss.old_log_probs: %s", loss.OldRecomputed)
 }

@@ -228,7 +228,7 @@ var badDocuments = []bad{
 	{name: "list as key", change: []string{"  prompts: 16", "  [1]: 2\n  prompts: 16"},
 		want: `f:7: rollout: a key must be a plain name`},
 	{name: "keep more than there are", change: []string{"keep: 8", "keep: 32"},
-		want: `f:12: resample.roc.keep: must be ≤ samples_per_prompt (16), got 32`},
+		want: `f:12: resample.roc.keep: must be ≤ rollout.samples_per_prompt (16), got 32`},
 	{name: "minimums above keep", change: []string{"keep: 8", "keep: 3"},
 		want: `f:11: resample.roc.min_positive: min_positive + min_negative must be ≤ keep (3), got 4`},
 	{name: "teacher above 1",
@@ -240,8 +240,8 @@ var badDocuments = []bad{
 		want: `f:5: warm_start.levels: must name at least one level`},
 	{name: "cloning in minibatches",
 		change: []string{"{lr: 0.002}", "{lr: 0.002, minibatches: 2, epochs: 3, warmup_steps: 301}"},
-		want: `f:5: warm_start.optimizer.minibatches: must be 1, for each cloning step draws its own batch, got 2
-f:5: warm_start.optimizer.epochs: must be 1, for each cloning step draws its own batch, got 3
+		want: `f:5: warm_start.optimizer.minibatches: must be 1, got 2: each cloning step draws its own batch
+f:5: warm_start.optimizer.epochs: must be 1, got 3: each cloning step draws its own batch
 f:5: warm_start.optimizer.warmup_steps: must be ≤ warm_start.steps (300), got 301`},
 	{name: "odd heads", change: []string{"warm_start:", "policy: {heads: 3, head_dim: 9}\nwarm_start:"},
 		want: `f:5: policy.kv_heads: must divide heads (3), got 2
@@ -251,7 +251,7 @@ f:5: policy.head_dim: must be even, got 9`},
 	{name: "trajectory longer than the model",
 		change: []string{"prompts: 16", "prompts: 16\n  max_tokens: 300\n  max_turn_tokens: 301"},
 		want: `f:8: rollout.max_tokens: must be ≤ policy.max_positions (256), got 300
-f:9: rollout.max_turn_tokens: must be ≤ max_tokens (300), got 301`},
+f:9: rollout.max_turn_tokens: must be ≤ rollout.max_tokens (300), got 301`},
 	{name: "reward of another import", base: talk, change: []string{"reference", "rstar2_outcome"},
 		want: `f:4: reward.name: must be reference in a recipe of openai, got rstar2_outcome`},
 	{name: "wall near CPU", base: small + "sandbox: {cpu_seconds: 2, wall_seconds: 19.5}\n",
@@ -305,13 +305,13 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 		want: `f:6: rollout.tree: is required for rollout.mode tree`},
 	{name: "more roots than trajectories",
 		change: []string{"  oversample: 16", "  oversample: 16\n  mode: tree\n  tree: {rule: arpo, roots: 17}"},
-		want:   `f:10: rollout.tree.roots: must be ≤ samples_per_prompt (16), got 17`},
+		want:   `f:10: rollout.tree.roots: must be ≤ rollout.samples_per_prompt (16), got 17`},
 	{name: "mini-batches by number and by rows",
 		change: []string{"lr: 0.001", "lr: 0.001, minibatches: 2, minibatch_rows: 64"},
 		want: `f:15: optimizer.minibatch_rows: must be 0 with optimizer.minibatches 2: the batch is cut by the ` +
 			`number of mini-batches or by their rows`},
 	{name: "cloning by rows", change: []string{"{lr: 0.002}", "{lr: 0.002, minibatch_rows: 8}"},
-		want: `f:5: warm_start.optimizer.minibatch_rows: must be 0, for each cloning step draws its own batch, got 8`},
+		want: `f:5: warm_start.optimizer.minibatch_rows: must be 0, got 8: each cloning step draws its own batch`},
 	{name: "a stage after the end", change: []string{"loss:", "schedule: {stages: [{from_step: 11}]}\nloss:"},
 		want: `f:14: schedule.stages: must be ≤ steps (10), got 11`},
 	{name: "a stage longer than the model",
@@ -345,6 +345,14 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 		want: `f:8: rollout.samples_per_prompt: must be a whole number, got "lots"`},
 }
 
+// Parse reads a recipe without overrides.
+func Parse(file string, data []byte) (*Recipe, error) { return parse(file, data, nil) }
+
+// ParseWith reads a recipe with overrides.
+func ParseWith(file string, data []byte, set []string) (*Recipe, error) {
+	return parse(file, data, pairs(set, nil, nil))
+}
+
 func TestBadRecipes(t *testing.T) {
 	for _, c := range append(append([]bad{}, badFields...), badDocuments...) {
 		t.Run(c.name, func(t *testing.T) {
@@ -368,7 +376,7 @@ func TestMessageNamesFileLineAndPath(t *testing.T) {
 	line := 1 + strings.Count(broken[:strings.Index(broken, "keep: 32")], "\n")
 	require.Equal(t, Problems{{
 		File: "recipes/quickstart.yaml", Line: line, Column: 5, Path: "resample.roc.keep",
-		Message: "must be ≤ samples_per_prompt (8), got 32",
+		Message: "must be ≤ rollout.samples_per_prompt (8), got 32",
 	}}, err)
 }
 

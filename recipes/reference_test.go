@@ -25,7 +25,7 @@ name of a recipe that comes with the program (%s, and the presets of [methods.md
 - ` + "`--seed N`" + ` is short for ` + "`--set seed=N`" + `, and wins over it. A run that is started in Temporal's UI takes ` + "`seed` and `steps`" + ` in
   its input, which win in the same way.
 - Every fault is reported at once, one a line, by file, line and path, and nothing starts:
-  ` + "`recipes/quickstart.yaml:72: resample.roc.keep: must be ≤ samples_per_prompt (8), got 32`" + `.
+  ` + "`recipes/quickstart.yaml:72: resample.roc.keep: must be ≤ rollout.samples_per_prompt (8), got 32`" + `.
 - Editors check recipes against ` + "[`recipes/schema.json`](../recipes/schema.json)" + ` when the file begins with
   ` + "`# yaml-language-server: $schema=schema.json`" + `.
 - ` + "`extends: presets/ppo`" + ` inherits the entries of recipes that come with the program; [Extending a recipe](#extending-a-recipe) says how.
@@ -92,8 +92,8 @@ func reference() string {
 	writeChoices(&b, root().child("layout"))
 	b.WriteString("\n## Combinations\n\nRules over several fields, beyond the limits above:\n\n")
 	b.WriteString("| field | must be such that | |\n| --- | --- | --- |\n")
-	for _, c := range combinations {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.at, c.doc, italic(c.only))
+	for _, c := range rules {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.at, c.inWords(), italic(c.only))
 	}
 	return b.String()
 }

@@ -95,9 +95,9 @@ func TestBadOverrides(t *testing.T) {
 		{set: []string{"steps="}, want: `--set steps=: must be a whole number, got nothing`},
 		{set: []string{"rollout.prompts=x"}, want: `--set rollout.prompts=x: must be a whole number, got "x"`},
 		{set: []string{"resample.roc.keep=32"},
-			want: `--set resample.roc.keep=32: must be ≤ samples_per_prompt (16), got 32`},
+			want: `--set resample.roc.keep=32: must be ≤ rollout.samples_per_prompt (16), got 32`},
 		{set: []string{"rollout.oversample=4"},
-			want: "--set rollout.oversample=4: resample.roc.keep: must be ≤ samples_per_prompt (4), got 8 " +
+			want: "--set rollout.oversample=4: resample.roc.keep: must be ≤ rollout.samples_per_prompt (4), got 8 " +
 				"(small.yaml:12)"},
 		{set: []string{"resample.roc={kep: 3}"}, want: `--set resample.roc={kep: 3}: resample.roc.keep: is required
 --set resample.roc={kep: 3}: resample.roc.kep: no such field; did you mean resample.roc.keep?`},

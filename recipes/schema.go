@@ -20,8 +20,8 @@ const schemaID = "https://github.com/ropewalk/ropewalk/recipes/schema.json"
 // object is one JSON object. encoding/json sorts its keys.
 type object = map[string]any
 
-// Schema returns the JSON schema (draft 2020-12) of recipes, for editors and other programs. Parse checks everything
-// that the schema checks. Parse also checks the combinations of fields, which the schema cannot express.
+// Schema returns the JSON schema (draft 2020-12) of recipes, for editors and other programs. Resolve checks everything
+// that the schema checks. Resolve also checks the combinations of fields, which the schema cannot express.
 func Schema() []byte {
 	whole := root().schema()
 	var rules []any

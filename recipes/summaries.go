@@ -47,13 +47,3 @@ func summariesFit(r *Recipe) string {
 	}
 	return ""
 }
-
-// summaryRules are the rules of summaries, for an environment and for a mix.
-func summaryRules() []combination {
-	const doc = "summary_tokens only with browse among rollout.tools, and at most half of policy.max_positions"
-	reads := []string{"rollout.tools", "policy.max_positions"}
-	return []combination{
-		{at: "environment.settings", reads: reads, only: "configured", doc: doc, check: summariesFit},
-		{at: "environment.parts", reads: reads, only: Mix, doc: doc, check: summariesFit},
-	}
-}

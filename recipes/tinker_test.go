@@ -31,7 +31,7 @@ func TestTinkerServerOfARecipe(t *testing.T) {
 // What a Tinker server cannot do is refused by name, with the reason.
 func TestRecipesThatNoTinkerServerTrains(t *testing.T) {
 	for set, message := range map[string]string{
-		"engine.tinker=null":                   "is required for engine.kind tinker: it names the server",
+		"engine.tinker=null":                   ": with engine.kind tinker: is required: it names the server",
 		"engine.tinker.url=h":                  "url: must be an address that begins with http://",
 		"engine.tinker.token=sk-123456":        "token: must be a reference to a secret",
 		"engine.lora=null":                     "a server trains an adapter, never the whole model",

@@ -34,9 +34,9 @@ var badInputs = []struct {
 	{"seed that is no number", []string{"run", "TINY", "--seed", "x"},
 		`ropewalk: --seed: must be a whole number ≥ 0, got "x"`},
 	{"combination", []string{"run", "TINY", "--set", "resample.roc.keep=32"},
-		`ropewalk: --set resample.roc.keep=32: must be ≤ samples_per_prompt (8), got 32`},
+		`ropewalk: --set resample.roc.keep=32: must be ≤ rollout.samples_per_prompt (8), got 32`},
 	{"combination across files", []string{"run", "TINY", "--set", "rollout.oversample=2"},
-		"ropewalk: --set rollout.oversample=2: resample.roc.keep: must be ≤ samples_per_prompt (2), got 4 " +
+		"ropewalk: --set rollout.oversample=2: resample.roc.keep: must be ≤ rollout.samples_per_prompt (2), got 4 " +
 			"(TINY:58)"},
 	{"wrong type", []string{"run", "TINY", "--set", "optimizer.lr=fast"},
 		`ropewalk: --set optimizer.lr=fast: must be a number, got "fast"`},

@@ -14,14 +14,12 @@ const deepResearch = "deep_research"
 // trained is the class of environments in which trajectories are sampled.
 const trained = "trained"
 
-// ofMethod returns the rules that package method declares, as combinations.
-func ofMethod() []combination {
-	var all []combination
-	for _, rule := range method.Rules() {
-		all = append(all, combination{
-			at: rule.At, reads: rule.Reads, doc: rule.Doc,
-			check: func(r *Recipe) string { return rule.Fault(r.Method()) },
-		})
+// ofMethod returns the rules that package method declares, as rows of the table.
+func ofMethod() []rule {
+	var all []rule
+	for _, of := range method.Rules() {
+		all = append(all, rule{at: of.At, reads: strings.Join(of.Reads, " "), doc: of.Doc,
+			check: func(r *Recipe) string { return of.Fault(r.Method()) }})
 	}
 	return all
 }

@@ -3,12 +3,9 @@ package recipes
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
@@ -58,6 +55,15 @@ func answerFits(r *Recipe) string {
 		"%s looks for a box, and an answer of rollout.protocol %s has none", r.Reward.Name, protocolName(p))
 }
 
+// protocolSpec describes the recipe's prompt format; it is empty where there is a fault of rollout.protocol.
+func (r *Recipe) protocolSpec() protocol.Spec {
+	p, err := r.Protocol()
+	if err != nil {
+		return protocol.Spec{}
+	}
+	return p.Spec()
+}
+
 func protocolName(p protocol.Protocol) string {
 	if p == nil {
 		return ""
@@ -88,30 +94,6 @@ func unless(ok bool, format string, args ...any) string {
 		return ""
 	}
 	return fmt.Sprintf(format, args...)
-}
-
-func atMost(got int, name string, bound int) string {
-	return unless(got <= bound, "must be ≤ %s (%d), got %d", name, bound, got)
-}
-
-func sumsToOne(shares map[string]float64) string {
-	var sum float64
-	for _, k := range []string{"2", "3", "4"} { // in a fixed order, because the sum of floats depends on the order
-		sum += shares[k]
-	}
-	return unless(math.Abs(sum-1) <= 1e-6, "must add up to 1, got %s", short(sum))
-}
-
-func distinct[T comparable](what string, names []T) string {
-	if len(names) == 0 {
-		return "must name at least one " + what
-	}
-	for i, n := range names {
-		if slices.Contains(names[:i], n) {
-			return fmt.Sprintf("must name each %s once, got %v twice", what, n)
-		}
-	}
-	return ""
 }
 
 // loraFits rejects an adapter whose rank is larger than a target projection allows.
@@ -150,14 +132,6 @@ func stagesFit(r *Recipe) string {
 	return ""
 }
 
-func keepFits(r *Recipe) string {
-	roc := r.Resample.RoC()
-	if roc == nil || r.Environment.Name == OpenAI { // the size of its groups is set by the file
-		return ""
-	}
-	return atMost(roc.Keep, "samples_per_prompt", r.Rollout.SamplesPerPrompt)
-}
-
 // kept is the number of trajectories of a full group that reach the batch.
 func kept(r *Recipe) int {
 	if roc := r.Resample.RoC(); roc != nil {
@@ -169,73 +143,48 @@ func kept(r *Recipe) int {
 // short renders a sum without the rounding noise of its last digits.
 func short(x float64) string { return fmt.Sprintf("%.9g", x) }
 
-// truncates is the rule of a limit of the rollout's sampling, which off reports to have no effect: the sampler's
-// log-probabilities are those of the tokens that are left, and an update computes those of all tokens.
-func truncates(field string, off func(*Recipe) bool) combination {
-	return combination{
-		at: field, reads: []string{"loss.old_log_probs"}, only: trained, doc: "only with loss.old_log_probs: recompute",
-		check: func(r *Recipe) string {
-			return unless(off(r) || r.Loss.OldLogProbs == loss.OldRecomputed,
-				"the sampler's log-probabilities are then those of the tokens that are left, and updates compare with "+
-					"those of all tokens; use loss.old_log_probs: recompute")
-		},
-	}
-}
-
-// historyTokensFit says why prompts cannot leave out turns that exceed rollout.history_tokens, or "".
-func historyTokensFit(r *Recipe) string {
-	p, err := r.Protocol()
-	switch {
-	case r.Rollout.HistoryTokens == 0 || err != nil:
-		return ""
-	case r.Layout != method.Turns:
-		return fmt.Sprintf("cuts the prompts of turns' rows, and layout %s has none", r.Layout)
-	case r.Whole():
-		return fmt.Sprintf("cuts earlier turns, and each context of rollout.protocol %s is a whole prompt; "+
-			"rollout.history bounds its turns", protocolName(p))
-	case len(p.Spec().Stops) > 0:
-		return fmt.Sprintf("leaves earlier turns out, and a turn of rollout.protocol %s goes on after a call",
-			protocolName(p))
-	}
-	return unless(r.Reward.Overlong == nil, "lets a trajectory be longer than rollout.max_tokens, which is then a "+
-		"turn's, and reward.overlong holds whole trajectories against it")
-}
-
-// summaryFits says why the policy cannot write summaries, or "".
+// summaryFits says why the policy cannot be asked for summaries, or "".
 func summaryFits(r *Recipe) string {
 	p, err := r.Protocol()
-	if r.Rollout.Summary == nil || err != nil {
+	if err != nil || !inTurns(r) {
 		return ""
 	}
-	_, asks := p.(protocol.Summarizer)
-	switch {
-	case r.Layout != method.Turns:
-		return fmt.Sprintf("cuts the prompts of turns' rows, and layout %s has none", r.Layout)
-	case !asks:
+	if _, asks := p.(protocol.Summarizer); !asks {
 		return fmt.Sprintf("needs a protocol that asks for summaries, and %s does not; these do: %s", protocolName(p),
 			strings.Join(protocol.Summarizers(), ", "))
-	case !r.Whole() && (r.Rollout.History > 0 || r.Rollout.HistoryTokens > 0):
-		return "a prompt holds the latest summary and all turns after it, and rollout.history and " +
-			"rollout.history_tokens leave turns out; use one of the three"
-	case r.Evaluation.Debate != nil:
-		return "agents debate the policy's responses (evaluation.debate), and a summary has no right answer to agree on"
 	}
-	return unless(r.Reward.Overlong == nil, "lets a trajectory be longer than rollout.max_tokens, which is then a "+
-		"turn's, and reward.overlong holds whole trajectories against it")
+	return unless(r.Whole() || r.Rollout.History == 0 && r.Rollout.HistoryTokens == 0, "a prompt holds the latest "+
+		"summary and all turns after it, and rollout.history and rollout.history_tokens leave turns out; use one of "+
+		"the three")
 }
 
-// agentsOf is how many agents debate; 1 without a debate.
-func agentsOf(d *Debate) int {
-	if d == nil {
-		return 1
-	}
-	return d.Agents
+// minimumsFit checks how many trajectories RoC keeps at least.
+func minimumsFit(r *Recipe) string {
+	c := r.Resample.RoC()
+	return unless(c.MinPositive+c.MinNegative <= c.Keep, "min_positive + min_negative must be ≤ keep (%d), got %d",
+		c.Keep, c.MinPositive+c.MinNegative)
 }
 
-// roundsOf is how many rounds a debate has at most.
-func roundsOf(d *Debate) int {
-	if d == nil {
-		return 1
-	}
-	return d.Rounds + 1
+// minibatchesFit checks that no mini-batch of a full batch is empty.
+func minibatchesFit(r *Recipe) string {
+	rows, n := r.Rollout.Prompts*kept(r), r.Optimizer.Minibatches
+	return unless(n <= rows, "must be ≤ the rows of a full batch (%d), got %d", rows, n)
+}
+
+// compares reports whether a rule of resampling compares the rewards of a group.
+func compares(s Resample) bool {
+	return s.LowVariance() != nil || s.Dynamic() != nil || s.RejectEqual()
+}
+
+// anchorsFit checks that the states that GiGPO compares are recorded.
+func anchorsFit(r *Recipe) bool {
+	return r.Advantage.Params["anchor"] != "state" ||
+		r.Environment.Declaration().Interactive && r.Advantage.Params["anchors"] == "exact"
+}
+
+// stagesBegin checks that the run reaches the last stage of its schedule.
+func stagesBegin(r *Recipe) string {
+	stages := r.Schedule.Stages()
+	last := stages[len(stages)-1].FromStep
+	return unless(last <= r.Steps, "must be ≤ steps (%d), got %d", r.Steps, last)
 }
