@@ -1,97 +1,120 @@
 package recipes
 
 import (
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
+// smokeFiles hold the small forms of the papers' worlds, each a task that a policy of 150,000 parameters begins to
+// solve after some seconds of cloning. A file has the name of its environment. Where the recipe of a world (household,
+// shop, searchqa) has other settings, they are larger ones.
+//
+//go:embed smoke/*.yaml
+var smokeFiles embed.FS
+
 // Smoke returns the overrides that turn a recipe into its smoke recipe: three steps on a small task with the CPU
 // engine, a warm start of some seconds, and an evaluation of thirty problems. The overrides change only sizes and the
-// environment. The world stays that of the recipe, in a small form (smokeWorlds); a recipe whose environment has none
-// runs calc. The choices of the method stay, except those that do not apply (see SmokeNotes). The warm start lasts
+// environment. The world stays that of the recipe, in a small form; a recipe whose environment has none runs calc. The
+// choices of the method stay, except those that do not apply (see SmokeNotes). The warm start lasts
 // until the policy sometimes succeeds, so that the samples of a group differ and there is a gradient. All smoke recipes
 // in a world share one warm start.
-func Smoke(r *Recipe) []string { return smokeForm{r, smokeWorlds[r.Environment.Name]}.overrides() }
+func Smoke(r *Recipe) []string { return smokeForm{r, smokeWorld(r)}.overrides() }
 
 // SmokeOnCalc returns the overrides of the smoke recipe in its earlier form: on calc, or in small rooms for a recipe of
 // sokoban. The bytes that it trains are compared between commits (tools/check-bytes.sh), so it stays as it is.
-func SmokeOnCalc(r *Recipe) []string {
+func SmokeOnCalc(r *Recipe) []string { return onCalc(r).overrides() }
+
+func onCalc(r *Recipe) smokeForm {
 	if r.Environment.Name == sokoban {
-		return Smoke(r)
+		return smokeForm{r, sokoban}
 	}
-	return smokeForm{r, nil}.overrides()
+	return smokeForm{r, Calc}
 }
 
-// smokeForm is a recipe with the small form of its world; nil = calc.
+// smokeWorld names the environment of a recipe's smoke recipe.
+func smokeWorld(r *Recipe) string {
+	if _, err := smokeFiles.Open("smoke/" + r.Environment.Name + ".yaml"); err != nil {
+		return Calc
+	}
+	return r.Environment.Name
+}
+
+// smokeForm is a recipe with the environment of its smoke recipe.
 type smokeForm struct {
 	*Recipe
-	world *smokeWorld
+	world string
 }
 
 func (r smokeForm) overrides() []string {
-	set := slices.Concat([]string{
-		"name=" + smokeName(r.Name),
-		"steps=3",
-		"engine={kind: cpu}",
-		"optimizer={lr: 0.0005, minibatches: 2}",
-		"evaluation={problems: 30, samples: 1, greedy: false}",
-		"checkpoint={every: 0, keep_last: 1}",
-	}, r.task())
-	return slices.Concat(set, r.reward(), smokeResample(r.Recipe), r.steps())
+	return slices.Concat([]string{"name=" + smokeName(r.Name)}, smokeFile("any"), smokeFile(r.world), r.kept(),
+		r.reward(), smokeResample(r.Recipe), r.steps())
 }
 
-// task returns the overrides of the task, and of the policy and warm start that suit its size.
-func (r smokeForm) task() []string {
-	if r.world != nil {
-		return r.world.overrides(r.Recipe)
+// smokeFile returns the sections of a file as overrides.
+func smokeFile(name string) []string {
+	text, err := smokeFiles.ReadFile("smoke/" + name + ".yaml")
+	var sections map[string]any
+	if err = errors.Join(err, yaml.Unmarshal(text, &sections)); err != nil {
+		panic("recipes: " + err.Error()) // the file is part of the binary
 	}
-	return []string{
-		"environment={name: calc, level_shares: {2: 1}}",
-		"policy={layers: 2, hidden: 96, heads: 3, kv_heads: 1, head_dim: 32, ffn: 192, rope_base: 200, " +
-			"max_positions: 192}",
-		"warm_start={levels: [2], steps: 600, batch: 32, optimizer: {lr: 0.003, warmup_steps: 10, decay: cosine, " +
-			"beta2: 0.98, weight_decay: 0.01}, " + r.form() +
-			"teacher: {bad_code: 0.05, wrong_order: 0, missing_print: 0, no_tool: 0, wrong_copy: 0}}",
-		fmt.Sprintf("rollout={mode: interleaved, history: %d, history_tokens: %d, prompts: 8, samples_per_prompt: %d, "+
-			"max_turns: 3, max_turn_tokens: 64, max_tokens: 160, max_tool_text_bytes: 128, shard_groups: 4}",
-			min(r.Rollout.History, 1), min(r.Rollout.HistoryTokens, 96), smokeSamples(r.Recipe)),
-		fmt.Sprintf("sandbox={cpu_seconds: 1, wall_seconds: 20, session: %t, min_tier: landlock}", r.Sandbox.Session),
+	var set []string
+	for _, section := range slices.Sorted(maps.Keys(sections)) {
+		value, err := json.Marshal(sections[section])
+		if err != nil {
+			panic("recipes: smoke/" + name + ".yaml: " + err.Error())
+		}
+		set = append(set, section+"="+string(value))
 	}
+	return set
 }
 
-// form keeps a warm start on the form of calls alone.
-func (r smokeForm) form() string {
-	if r.Forms() {
-		return "demonstrations: {form: true}, "
+// kept returns the overrides that keep choices of the recipe in the sections of the world, in a small form.
+func (r smokeForm) kept() []string {
+	set := []string{
+		fmt.Sprintf("rollout.samples_per_prompt=%d", smokeSamples(r.Recipe)),
+		fmt.Sprintf("rollout.history=%d", min(r.Rollout.History, 1)),
 	}
-	return ""
+	if r.world == Calc {
+		set = append(set, fmt.Sprintf("rollout.history_tokens=%d", min(r.Rollout.HistoryTokens, 96)))
+		if r.Forms() {
+			set = append(set, "warm_start.demonstrations={form: true}")
+		}
+	} else if r.Rollout.Tree != nil {
+		set = append(set, "rollout.tree="+smokeTree(r.Recipe))
+	}
+	if declared(r.world).Sandboxed {
+		set = append(set, fmt.Sprintf("sandbox.session=%t", r.Sandbox.Session))
+	}
+	return set
 }
 
 // SmokeNotes says where a recipe's smoke recipe departs from its method.
-func SmokeNotes(r *Recipe) []string { return smokeForm{r, smokeWorlds[r.Environment.Name]}.notes() }
+func SmokeNotes(r *Recipe) []string { return smokeForm{r, smokeWorld(r)}.notes() }
 
 // SmokeOnCalcNotes is SmokeNotes for the form on calc.
-func SmokeOnCalcNotes(r *Recipe) []string {
-	if r.Environment.Name == sokoban {
-		return SmokeNotes(r)
-	}
-	return smokeForm{r, nil}.notes()
-}
+func SmokeOnCalcNotes(r *Recipe) []string { return onCalc(r).notes() }
 
 func (r smokeForm) notes() []string {
 	var notes []string
-	if r.Rollout.Tree != nil && r.world == nil {
+	if r.Rollout.Tree != nil && r.world == Calc {
 		notes = append(notes,
 			fmt.Sprintf("samples %d flat rollouts for each prompt in the place of a tree (rollout.tree)",
 				smokeSamples(r.Recipe)))
 	}
-	if instead, why := r.otherReward(); instead != "" {
-		notes = append(notes, fmt.Sprintf("scores by %s, for %s %s (reward.name)", instead, r.Reward.Name, why))
+	if r.otherReward() {
+		notes = append(notes, fmt.Sprintf("scores by %s, for %s looks at another environment or prompt format "+
+			"(reward.name)", RStar2Outcome, r.Reward.Name))
 	}
 	if r.Reward.Judge == method.JudgeServer {
 		notes = append(notes, "judges by exact match (reward.judge)")
@@ -111,39 +134,20 @@ func smokeSamples(r *Recipe) int {
 	return 4
 }
 
-// smokeTree returns the recipe's tree, with half of the samples as roots, as a last field of the section rollout.
+// smokeTree returns the recipe's tree, with half of the samples as roots.
 func smokeTree(r *Recipe) string {
-	if r.Rollout.Tree == nil {
-		return ""
-	}
-	text, err := r.Canonical()
-	var all struct {
-		Rollout struct {
-			Tree map[string]any `json:"tree"`
-		} `json:"rollout"`
-	}
-	if err != nil || json.Unmarshal(text, &all) != nil {
-		return "" // the recipe has been resolved, so it has a canonical form
-	}
-	all.Rollout.Tree["roots"] = smokeSamples(r) / 2
-	tree, err := json.Marshal(all.Rollout.Tree)
+	section, _ := r.value("rollout.tree")
+	tree := root.find("rollout.tree").tree(reflect.Indirect(section), r.scope())
+	tree["roots"] = smokeSamples(r) / 2
+	text, err := json.Marshal(tree)
 	if err != nil {
-		return ""
+		panic("recipes: rollout.tree: " + err.Error()) // the recipe has been resolved, so it has a canonical form
 	}
-	return ", tree: " + string(tree)
+	return string(text)
 }
 
-// otherReward returns the reward in the place of one that cannot score the smoke recipe's task, and why it cannot; ""
-// if the recipe's own can.
-func (r smokeForm) otherReward() (instead, why string) {
-	switch {
-	case r.world == nil && !scoresCalc(r.Reward.Name):
-		return RStar2Outcome, "looks at another environment or prompt format"
-	case r.world != nil && SlotState("reward.name", r.Reward.Name) == "planned":
-		return r.world.reward, "is not built yet"
-	}
-	return "", ""
-}
+// otherReward reports whether the recipe's reward cannot score the calculations of its smoke recipe.
+func (r smokeForm) otherReward() bool { return r.world == Calc && !scoresCalc(r.Reward.Name) }
 
 // scoresCalc reports whether a reward can score the calculations of a smoke recipe.
 func scoresCalc(name string) bool {
@@ -152,10 +156,9 @@ func scoresCalc(name string) bool {
 }
 
 func (r smokeForm) reward() []string {
-	instead, _ := r.otherReward()
 	switch {
-	case instead != "":
-		set := []string{"reward={name: " + instead + "}"}
+	case r.otherReward():
+		set := []string{"reward={name: " + RStar2Outcome + "}"}
 		if r.Schedule.MuHorizon() > 0 { // the tool term was removed with the reward
 			set = append(set, "schedule.mu_horizon=0")
 		}
@@ -182,7 +185,6 @@ func smokeResample(r *Recipe) []string {
 // steps shortens settings that span several steps, so that they take effect within three steps.
 func (r smokeForm) steps() []string {
 	var set []string
-	instead, _ := r.otherReward()
 	if r.Loss.Reference() != nil {
 		set = append(set, "loss.reference.refresh_every=2")
 	}
@@ -192,7 +194,7 @@ func (r smokeForm) steps() []string {
 	if r.Schedule.GammaHorizon() > 0 {
 		set = append(set, "schedule.gamma_horizon=2")
 	}
-	if r.Schedule.MuHorizon() > 0 && instead == "" {
+	if r.Schedule.MuHorizon() > 0 && !r.otherReward() {
 		set = append(set, "schedule.mu_horizon=2")
 	}
 	if len(r.Schedule.Stages()) > 0 {
