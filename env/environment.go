@@ -3,6 +3,7 @@ package env
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Split names one of the two disjoint parts of an environment's tasks.
@@ -13,6 +14,14 @@ const (
 	Train   Split = "train"
 	HeldOut Split = "held-out"
 )
+
+// HeldOut reports whether the split is the held-out one. It is an error if it is neither.
+func (s Split) HeldOut() (bool, error) {
+	if s != Train && s != HeldOut {
+		return false, fmt.Errorf("there is no split %q", s)
+	}
+	return s == HeldOut, nil
+}
 
 // Draw is a position in the order of a split's tasks.
 type Draw struct {

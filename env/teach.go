@@ -51,5 +51,11 @@ type Teacher interface {
 	Demonstrate(ctx context.Context, rng *rand.Rand, task Task, l Lesson, act func(Move) (Shown, error)) error
 }
 
+// Interpreter is a Teacher that knows what some programs of its demonstrations print, so that they need not run.
+type Interpreter interface {
+	// Interpret returns what Python prints, and the value that a notebook shows, for a program that it knows.
+	Interpret(code string) (stdout, value string, known bool)
+}
+
 // IsCall reports whether the move calls a tool.
 func (m Move) IsCall() bool { return m.Code != "" || m.Tool != "" }

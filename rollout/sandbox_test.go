@@ -60,8 +60,8 @@ func TestInterpreterGivesTheSandboxsResponses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	quick, err := l.Demonstrations(t.Context(), realBox(calc.Interpreter{Next: executor}, realLimits), script, 0, n,
-		nil)
+	quick, err := l.Demonstrations(t.Context(), realBox(sandbox.Known{Interpret: calc.Interpret, Next: executor},
+		realLimits), script, 0, n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

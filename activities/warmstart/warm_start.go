@@ -220,10 +220,8 @@ func (a WarmStart) demonstrations(ctx context.Context, w *stage.Draft, recipe *r
 		script.Teacher = env.FormTeacher{Teacher: script.Teacher}
 	}
 	executor := a.Execution.Sandbox
-	if own, ok := world.(interface {
-		Executor(next sandbox.Executor) sandbox.Executor
-	}); ok { // the results of the teacher's plain programs are known without running them
-		executor = own.Executor(executor)
+	if own, ok := world.(env.Interpreter); ok {
+		executor = sandbox.Known{Interpret: own.Interpret, Next: executor}
 	}
 	box, err := a.Execution.OpenTools(recipe, tools.Host{Sandbox: executor,
 		Limits: resource.CallLimits(recipe.Sandbox)})

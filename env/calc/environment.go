@@ -2,15 +2,12 @@ package calc
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 // Declaration declares the environment.
@@ -28,6 +25,7 @@ var Declaration = env.Declaration{
 
 // Environment is arithmetic as an environment. Its tasks are questions that a policy answers after calling the tool.
 type Environment struct {
+	env.Questions
 	shares Shares
 
 	mu      sync.Mutex
@@ -36,14 +34,12 @@ type Environment struct {
 
 // Open makes the environment. Without shares of levels, it supplies only held-out tasks and demonstrations.
 func Open(o env.Options) (env.Environment, error) {
-	if o.LevelShares == nil {
-		return &Environment{}, nil
+	e := &Environment{Questions: env.Questions{Gold: goldOf, Mark: env.SameNumber}}
+	var err error
+	if o.LevelShares != nil {
+		e.shares, err = ParseShares(o.LevelShares)
 	}
-	shares, err := ParseShares(o.LevelShares)
-	if err != nil {
-		return nil, err
-	}
-	return &Environment{shares: shares}, nil
+	return e, err
 }
 
 // Name returns "calc".
@@ -52,11 +48,12 @@ func (*Environment) Name() string { return Declaration.Name }
 // Task draws a problem. A training problem comes from a stream for its step and index. A held-out problem comes from
 // one list of distinct problems that is the same for all runs.
 func (e *Environment) Task(_ context.Context, at env.Draw) (env.Task, error) {
+	heldOut, err := at.Split.HeldOut()
 	switch {
-	case at.Split == env.HeldOut:
+	case err != nil:
+		return env.Task{}, fmt.Errorf("draw a problem: %w", err)
+	case heldOut:
 		return e.heldOutTask(at.Index)
-	case at.Split != env.Train:
-		return env.Task{}, fmt.Errorf("draw a problem: there is no split %q", at.Split)
 	case e.shares == nil:
 		return env.Task{}, fmt.Errorf("draw a problem: the environment was opened without shares of levels")
 	}
@@ -79,72 +76,14 @@ func (e *Environment) heldOutTask(index int) (env.Task, error) {
 	return e.heldOut[index], nil
 }
 
-// Instruction is empty, because the text of a problem says everything.
-func (*Environment) Instruction(env.Task) (string, error) { return "", nil }
-
-// question is an episode's state in JSON.
-type question struct {
-	Expression string `json:"expression"`
-	Answer     string `json:"answer"` // gold
-	Ended      bool   `json:"ended,omitempty"`
-}
-
-// Reset asks the question.
-func (*Environment) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Observation{}, err
-	}
+// goldOf computes the value of a task's expression.
+func goldOf(task env.Task) (string, error) {
 	n, err := parse(task.Spec)
 	if err != nil || problemID(task.Spec) != task.ID {
-		return nil, env.Observation{}, fmt.Errorf("read problem %s: %q is not its expression", task.ID, task.Spec)
+		return "", fmt.Errorf("%q is not its expression", task.Spec)
 	}
 	value, err := n.eval()
-	if err != nil {
-		return nil, env.Observation{}, fmt.Errorf("read problem %s: %w", task.ID, err)
-	}
-	state, err := json.Marshal(question{Expression: task.Spec, Answer: strconv.FormatInt(value, 10)})
-	return state, env.Seen(task.Text), err
-}
-
-// Step takes the answer and ends the episode. An answer that is not a whole number is invalid.
-func (*Environment) Step(ctx context.Context, at env.State, action string) (env.State, env.Transition, error) {
-	var none env.Transition
-	if err := ctx.Err(); err != nil {
-		return nil, none, err
-	}
-	q, err := readQuestion(at)
-	if err != nil {
-		return nil, none, err
-	}
-	if q.Ended {
-		return nil, none, fmt.Errorf("answer a problem: %w", env.ErrEnded)
-	}
-	value, err := strconv.ParseInt(strings.TrimSpace(action), 10, 64)
-	t := env.Transition{Done: true, Valid: err == nil}
-	t.Observation.Parts = []env.Part{{Kind: env.PartText, Text: "wrong"}}
-	if t.Valid && strconv.FormatInt(value, 10) == q.Answer {
-		t.Success, t.Reward = true, 1
-		t.Observation.Parts[0].Text = "right"
-	}
-	q.Ended = true
-	state, err := json.Marshal(q)
-	return state, t, err
-}
-
-// Situation identifies the state. An episode has one turn.
-func (*Environment) Situation(at env.State) (string, error) {
-	q, err := readQuestion(at)
-	return fmt.Sprintf("%s %t", q.Expression, q.Ended), err
-}
-
-func readQuestion(at env.State) (q question, err error) {
-	if err := env.Decode(at, &q); err != nil {
-		return q, fmt.Errorf("read the state of a problem: %w", err)
-	}
-	if q.Expression == "" || q.Answer == "" {
-		return q, fmt.Errorf("read the state of a problem: expression or answer is missing")
-	}
-	return q, nil
+	return strconv.FormatInt(value, 10), err
 }
 
 // Draw draws a problem of one of the lesson's levels that is not held out.
@@ -182,6 +121,5 @@ func (*Environment) Demonstrate(_ context.Context, rng *rand.Rand, task env.Task
 	return err
 }
 
-// Executor evaluates the teacher's plain arithmetic in process, so that a warm start does not run it in the sandbox.
-// All other code goes to the next executor.
-func (*Environment) Executor(next sandbox.Executor) sandbox.Executor { return Interpreter{Next: next} }
+// Interpret implements env.Interpreter: a warm start need not run the teacher's plain arithmetic in the sandbox.
+func (*Environment) Interpret(code string) (stdout, value string, known bool) { return Interpret(code) }

@@ -1,11 +1,8 @@
 package calc
 
 import (
-	"context"
 	"strconv"
 	"strings"
-
-	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 // The fixed strings of usual code.
@@ -94,39 +91,3 @@ func cutStep(statement string) (operator, string, bool) {
 	}
 	return 0, "", false
 }
-
-// Interpreter answers the programs that Interpret knows and passes all others to Next. Its results equal Python's,
-// which a test checks. It saves one process for each of the many correct programs of a warm start. It is not for
-// rollouts.
-type Interpreter struct {
-	Next sandbox.Executor
-}
-
-// Run answers calls in order. A failure of Next is an error.
-func (e Interpreter) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	results := make([]sandbox.Result, len(calls))
-	var rest []sandbox.Call
-	var places []int
-	for i, c := range calls {
-		stdout, value, known := Interpret(c.Code)
-		if known {
-			results[i] = sandbox.Result{Status: sandbox.StatusOK, Stdout: stdout, Value: value}
-			continue
-		}
-		rest, places = append(rest, c), append(places, i)
-	}
-	if len(rest) == 0 {
-		return results, nil
-	}
-	answers, err := e.Next.Run(ctx, rest)
-	if err != nil {
-		return nil, err
-	}
-	for j, i := range places {
-		results[i] = answers[j]
-	}
-	return results, nil
-}
-
-// Close does nothing. The caller that opened Next closes it.
-func (e Interpreter) Close() error { return nil }

@@ -1,16 +1,11 @@
 package calc
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 // actor answers the teacher's calls by Interpret and fails every program that Interpret does not know. A test of
@@ -181,49 +176,5 @@ func TestInterpret(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("interpret %q (-want +got):\n%s", code, d)
 		}
-	}
-}
-
-// numbered answers each call with its code, so that a result in the wrong place is visible.
-type numbered struct{ calls int }
-
-func (n *numbered) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	results := make([]sandbox.Result, len(calls))
-	for i, c := range calls {
-		if c.Code == "break" {
-			return nil, errors.New("broken")
-		}
-		results[i] = sandbox.Result{Status: sandbox.StatusRuntime, Stderr: c.Code}
-		n.calls++
-	}
-	return results, nil
-}
-
-func (n *numbered) Close() error { return nil }
-
-func TestInterpreterPassesOnWhatItDoesNotKnow(t *testing.T) {
-	next := &numbered{}
-	var calls []sandbox.Call
-	for i := range 6 {
-		code := "unknown" + strconv.Itoa(i)
-		if i%2 == 0 {
-			code = "print(" + strconv.Itoa(i) + ")"
-		}
-		calls = append(calls, sandbox.Call{Code: code})
-	}
-	results, err := Interpreter{next}.Run(t.Context(), calls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, r := range results {
-		if i%2 == 0 && r.Stdout != strconv.Itoa(i)+"\n" || i%2 == 1 && r.Stderr != calls[i].Code {
-			t.Errorf("call %d got %+v", i, r)
-		}
-	}
-	if next.calls != 3 {
-		t.Errorf("%d calls were passed on, want 3", next.calls)
-	}
-	if _, err := (Interpreter{next}).Run(t.Context(), []sandbox.Call{{Code: "1"}, {Code: "break"}}); err == nil {
-		t.Error("breakage of the next executor was lost")
 	}
 }

@@ -19,20 +19,26 @@ import (
 // name matches a Python name.
 var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 
-// Code is the environment. Its tasks are questions whose answers are programs.
+// Code is the environment. Its tasks are questions whose answers are programs. An episode runs nothing, so its answer is
+// right only if it is the known solution; a run's reward runs the tests.
 type Code struct {
+	env.Questions
 	fields fields
 	bank   *dataset.Bank[function] // nil if the tasks are generated
 }
 
 func open(o env.Options) (env.Environment, error) {
 	f, err := env.Read[fields](o.Settings)
-	if err != nil || f.Train == "" {
-		return &Code{}, err
+	if err != nil {
+		return nil, err
 	}
-	return &Code{fields: f, bank: dataset.NewBank("code", func(ctx context.Context) (dataset.Tasks[function], error) {
-		return dataset.Load(ctx, f.Fields, format, o.Fetch, read)
-	})}, nil
+	c := &Code{fields: f, Questions: env.Questions{Gold: solutionOf, Mark: env.SameText}}
+	if f.Train != "" {
+		c.bank = dataset.NewBank("code", func(ctx context.Context) (dataset.Tasks[function], error) {
+			return dataset.Load(ctx, f.Fields, format, o.Fetch, read)
+		})
+	}
+	return c, nil
 }
 
 // Name returns "code".
@@ -41,26 +47,44 @@ func (*Code) Name() string { return Declaration.Name }
 // Task returns a function to write. Those of a file come in a seeded order, and each comes once before any repeats.
 func (c *Code) Task(ctx context.Context, at env.Draw) (env.Task, error) {
 	var f function
-	err := ctx.Err()
+	heldOut, err := at.Split.HeldOut()
 	switch {
 	case err != nil:
-	case at.Split != env.Train && at.Split != env.HeldOut:
-		err = fmt.Errorf("there is no split %q", at.Split)
 	case c.bank == nil:
 		f = generated(at)
-	case at.Split == env.Train:
-		f, err = c.bank.AtTrain(ctx, at.Seed, at.Place())
 	default:
-		f, err = c.bank.AtHeldOut(ctx, at.Index)
+		f, err = c.bank.Draw(ctx, heldOut, at.Seed, at.Place(), at.Index)
 	}
 	if err != nil {
 		return env.Task{}, fmt.Errorf("draw a function: %w", err)
 	}
-	return f.task()
+	return f.Task()
 }
 
-// task makes the task of a function.
-func (f function) task() (env.Task, error) {
+// Tasks lists the tasks of a split in the order of the files.
+func (c *Code) Tasks(ctx context.Context, split env.Split) ([]env.Task, error) {
+	if c.bank == nil {
+		return nil, refusal.Unusablef("environment.settings.train: names no file, and generated tasks are not listed")
+	}
+	all, err := c.bank.List(ctx, split == env.HeldOut)
+	if err != nil {
+		return nil, fmt.Errorf("list the tasks: %w", err)
+	}
+	return env.TasksOf(all)
+}
+
+// TasksAt reads the tasks of another file.
+func (c *Code) TasksAt(ctx context.Context, path string) ([]env.Task, string, error) {
+	all, digest, err := dataset.LoadSet(ctx, c.fields.Fields, path, format, read)
+	if err != nil {
+		return nil, "", err
+	}
+	tasks, err := env.TasksOf(all)
+	return tasks, digest, err
+}
+
+// Task makes the task of a function.
+func (f function) Task() (env.Task, error) {
 	gold, err := env.Tests{Prompt: f.Prompt, Entry: f.Entry, Test: f.Test}.Gold()
 	if err != nil {
 		return env.Task{}, err
@@ -79,63 +103,19 @@ func (f function) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Instruction is empty, because the prompt says everything.
-func (*Code) Instruction(env.Task) (string, error) { return "", nil }
-
-// asked is an episode's state in JSON.
-type asked struct {
-	function
-	Ended bool `json:"ended,omitempty"`
-}
-
-func (f function) check() error {
-	if f.Prompt == "" || f.Entry == "" || f.Test == "" {
-		return errors.New("prompt, entry_point or test is missing")
-	}
-	return nil
-}
-
-// Reset shows the prompt.
-func (*Code) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Observation{}, err
-	}
+// solutionOf returns the known solution of a task as a whole program, or "".
+func solutionOf(task env.Task) (string, error) {
 	var f function
-	err := env.Decode([]byte(task.Spec), &f)
-	if err == nil {
-		err = f.check()
+	if err := env.Decode([]byte(task.Spec), &f); err != nil {
+		return "", err
 	}
-	if err == nil && f.digest() != task.ID {
-		err = errors.New("it is another task")
+	switch {
+	case f.Prompt == "" || f.Entry == "" || f.Test == "":
+		return "", errors.New("prompt, entry_point or test is missing")
+	case f.digest() != task.ID:
+		return "", errors.New("it is another task")
 	}
-	if err != nil {
-		return nil, env.Observation{}, fmt.Errorf("read task %s: %w", task.ID, err)
-	}
-	state, err := json.Marshal(asked{function: f})
-	return state, env.Seen(f.Prompt), err
-}
-
-// Step takes the program and ends the episode. An episode runs nothing, so the step succeeds only for the known
-// solution; a run's reward runs the tests.
-func (*Code) Step(ctx context.Context, at env.State, action string) (env.State, env.Transition, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Transition{}, err
-	}
-	s, err := stateOf(at)
-	if err != nil {
-		return nil, env.Transition{}, err
-	}
-	if s.Ended {
-		return nil, env.Transition{}, fmt.Errorf("answer with a program: %w", env.ErrEnded)
-	}
-	program := strings.TrimSpace(action)
-	t := env.Transition{Done: true, Valid: program != "", Observation: env.Seen("not the known solution")}
-	if t.Valid && program == s.program() {
-		t.Success, t.Reward, t.Observation = true, 1, env.Seen("the known solution")
-	}
-	s.Ended = true
-	state, err := json.Marshal(s)
-	return state, t, err
+	return f.program(), nil
 }
 
 // program is the known solution as a whole program, or "".
@@ -149,37 +129,21 @@ func (f function) program() string {
 	return strings.TrimSpace(f.Solution)
 }
 
-// Situation identifies the state. An episode has one turn.
-func (*Code) Situation(at env.State) (string, error) {
-	s, err := stateOf(at)
-	return fmt.Sprintf("%s %t", s.digest(), s.Ended), err
-}
-
-func stateOf(at env.State) (s asked, err error) {
-	if err = env.Decode(at, &s); err == nil {
-		err = s.check()
-	}
-	if err != nil {
-		return s, fmt.Errorf("read the state of a task: %w", err)
-	}
-	return s, nil
-}
-
 // solutionDraws bounds how many tasks are drawn to find one with a known solution.
 const solutionDraws = 1000
 
 // Draw draws a training task whose solution is known.
 func (c *Code) Draw(rng *rand.Rand, _ env.Lesson) (env.Task, error) {
 	if c.bank == nil {
-		return generated(env.Draw{Split: env.Train, Seed: rng.Uint64()}).task()
+		return generated(env.Draw{Split: env.Train, Seed: rng.Uint64()}).Task()
 	}
-	functions, err := c.bank.Train(context.Background())
+	functions, err := c.bank.List(context.Background(), false)
 	if err != nil {
 		return env.Task{}, fmt.Errorf("draw a function to demonstrate: %w", err)
 	}
 	for range solutionDraws {
 		if f := functions[rng.IntN(len(functions))]; f.Solution != "" {
-			return f.task()
+			return f.Task()
 		}
 	}
 	return env.Task{}, refusal.Unusablef("draw a function to demonstrate: %d rows were drawn, and none has a "+
@@ -189,10 +153,10 @@ func (c *Code) Draw(rng *rand.Rand, _ env.Lesson) (env.Task, error) {
 // Demonstrate answers with the known solution.
 func (*Code) Demonstrate(_ context.Context, _ *rand.Rand, task env.Task, _ env.Lesson,
 	act func(env.Move) (env.Shown, error)) error {
-	var f function
-	if err := env.Decode([]byte(task.Spec), &f); err != nil {
+	program, err := solutionOf(task)
+	if err != nil {
 		return fmt.Errorf("demonstrate task %s: %w", task.ID, err)
 	}
-	_, err := act(env.Move{Answer: f.program()})
+	_, err = act(env.Move{Answer: program})
 	return err
 }

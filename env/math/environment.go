@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/dataset"
@@ -17,6 +15,7 @@ import (
 
 // Math is the environment. Its tasks are questions.
 type Math struct {
+	env.Questions
 	name   string
 	fields fields
 	bank   *dataset.Bank[question]
@@ -33,7 +32,8 @@ func open(name string, o env.Options) (env.Environment, error) {
 		}
 		return dataset.Load(ctx, f.Fields, f.format(), o.Fetch, f.read)
 	}
-	return &Math{name: name, fields: f, bank: dataset.NewBank("math", load)}, nil
+	return &Math{name: name, fields: f, bank: dataset.NewBank("math", load),
+		Questions: env.Questions{Gold: goldOf, Mark: env.SameText}}, nil
 }
 
 // Name returns the name in recipes.
@@ -42,24 +42,37 @@ func (m *Math) Name() string { return m.name }
 // Task returns a question. The questions come in a seeded order, and each comes once before any repeats.
 func (m *Math) Task(ctx context.Context, at env.Draw) (env.Task, error) {
 	var q question
-	err := ctx.Err()
-	switch {
-	case err != nil:
-	case at.Split == env.Train:
-		q, err = m.bank.AtTrain(ctx, at.Seed, at.Place())
-	case at.Split == env.HeldOut:
-		q, err = m.bank.AtHeldOut(ctx, at.Index)
-	default:
-		err = fmt.Errorf("there is no split %q", at.Split)
+	heldOut, err := at.Split.HeldOut()
+	if err == nil {
+		q, err = m.bank.Draw(ctx, heldOut, at.Seed, at.Place(), at.Index)
 	}
 	if err != nil {
 		return env.Task{}, fmt.Errorf("draw a question: %w", err)
 	}
-	return q.task()
+	return q.Task()
 }
 
-// task makes the task of a question.
-func (q question) task() (env.Task, error) {
+// Tasks lists the tasks of a split in the order of the files.
+func (m *Math) Tasks(ctx context.Context, split env.Split) ([]env.Task, error) {
+	all, err := m.bank.List(ctx, split == env.HeldOut)
+	if err != nil {
+		return nil, fmt.Errorf("list the tasks: %w", err)
+	}
+	return env.TasksOf(all)
+}
+
+// TasksAt reads the tasks of another file.
+func (m *Math) TasksAt(ctx context.Context, path string) ([]env.Task, string, error) {
+	all, digest, err := dataset.LoadSet(ctx, m.fields.Fields, path, m.fields.format(), m.fields.read)
+	if err != nil {
+		return nil, "", err
+	}
+	tasks, err := env.TasksOf(all)
+	return tasks, digest, err
+}
+
+// Task makes the task of a question.
+func (q question) Task() (env.Task, error) {
 	spec, err := json.Marshal(q)
 	if err != nil {
 		return env.Task{}, fmt.Errorf("write a question: %w", err)
@@ -74,76 +87,25 @@ func (q question) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Instruction is empty, because the question says everything.
-func (*Math) Instruction(env.Task) (string, error) { return "", nil }
-
-// asked is an episode's state in JSON.
-type asked struct {
-	question
-	Ended bool `json:"ended,omitempty"`
-}
-
-// Reset asks the question.
-func (*Math) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Observation{}, err
-	}
+// goldOf reads the gold of a task.
+func goldOf(task env.Task) (string, error) {
 	var q question
 	if err := env.Decode([]byte(task.Spec), &q); err != nil {
-		return nil, env.Observation{}, fmt.Errorf("read question %s: %w", task.ID, err)
+		return "", err
 	}
 	if q.Text == "" || q.Answer == "" || q.digest() != task.ID {
-		return nil, env.Observation{}, fmt.Errorf("read question %s: %.80q is not its text", task.ID, task.Spec)
+		return "", fmt.Errorf("%.80q is not its text", task.Spec)
 	}
-	state, err := json.Marshal(asked{question: q})
-	return state, env.Seen(q.Text), err
-}
-
-// Step takes the answer and ends the episode. It compares texts; a run's reward compares answers.
-func (*Math) Step(ctx context.Context, at env.State, action string) (env.State, env.Transition, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Transition{}, err
-	}
-	s, err := stateOf(at)
-	if err != nil {
-		return nil, env.Transition{}, err
-	}
-	if s.Ended {
-		return nil, env.Transition{}, fmt.Errorf("answer a question: %w", env.ErrEnded)
-	}
-	answer := strings.TrimSpace(action)
-	t := env.Transition{Done: true, Valid: answer != "", Success: answer == s.Answer, Observation: env.Seen("wrong")}
-	if t.Success {
-		t.Reward, t.Observation = 1, env.Seen("right")
-	}
-	s.Ended = true
-	state, err := json.Marshal(s)
-	return state, t, err
-}
-
-// Situation identifies the state. An episode has one turn.
-func (*Math) Situation(at env.State) (string, error) {
-	s, err := stateOf(at)
-	return fmt.Sprintf("%s %t", s.digest(), s.Ended), err
-}
-
-func stateOf(at env.State) (s asked, err error) {
-	if err := env.Decode(at, &s); err != nil {
-		return s, fmt.Errorf("read the state of a question: %w", err)
-	}
-	if s.Text == "" || s.Answer == "" {
-		return s, errors.New("read the state of a question: question or answer is missing")
-	}
-	return s, nil
+	return q.Answer, nil
 }
 
 // Draw draws a training question of any level.
 func (m *Math) Draw(rng *rand.Rand, _ env.Lesson) (env.Task, error) {
-	questions, err := m.bank.Train(context.Background())
+	questions, err := m.bank.List(context.Background(), false)
 	if err != nil {
 		return env.Task{}, fmt.Errorf("draw a question to demonstrate: %w", err)
 	}
-	return questions[rng.IntN(len(questions))].task()
+	return questions[rng.IntN(len(questions))].Task()
 }
 
 // Demonstrate shows the form of an episode and not how to find the answer: the gold is printed by a program, where the

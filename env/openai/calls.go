@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // Statuses of recorded calls. No call ran here, so a status describes the recorded answer.
 const (
-	StatusOK         = string(sandbox.StatusOK)
+	StatusOK         = "ok"
 	StatusToolError  = "tool_error"  // the answer begins with "Error", as tau-bench's tools write it
 	StatusNoResponse = "no_response" // the conversation ended first
 )

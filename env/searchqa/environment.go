@@ -1,8 +1,6 @@
 package searchqa
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,6 +36,7 @@ const fewestInSummary = 8
 
 // Environment is the library with its questions.
 type Environment struct {
+	env.Questions
 	settings        Settings
 	corpus          *corpus
 	train, evaluate [][]question // by family
@@ -63,7 +62,8 @@ func New(s Settings) (*Environment, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	e := &Environment{settings: s, corpus: corpusOf(shape{s.Documents, s.Brief})}
+	e := &Environment{settings: s, corpus: corpusOf(shape{s.Documents, s.Brief}),
+		Questions: env.Questions{Gold: goldsOf, Mark: mark}}
 	return e, e.split()
 }
 
@@ -103,63 +103,14 @@ func known(setting string, names []string) error {
 // Name returns the name in recipes.
 func (e *Environment) Name() string { return e.settings.Name }
 
-// Instruction is empty: the protocol says how to search, and the question says the rest.
-func (*Environment) Instruction(env.Task) (string, error) { return "", nil }
-
-// asked is an episode's state.
-type asked struct {
-	ID    string   `json:"id"`
-	Golds []string `json:"golds"`
-	Ended bool     `json:"ended,omitempty"`
-}
-
-// Reset asks the question.
-func (*Environment) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Observation{}, err
-	}
+// goldsOf reads the golds of a task. The protocol says how to search, and the question says the rest.
+func goldsOf(task env.Task) (string, error) {
 	q, err := readTask(task)
-	if err != nil {
-		return nil, env.Observation{}, err
-	}
-	state, err := json.Marshal(asked{ID: task.ID, Golds: q.Golds})
-	return state, env.Seen(q.Text), err
+	return env.JoinGolds(q.Golds), err
 }
 
-// Step takes the answer, which ends the episode. An answer without a word is invalid.
-func (*Environment) Step(ctx context.Context, at env.State, action string) (env.State, env.Transition, error) {
-	var none env.Transition
-	if err := ctx.Err(); err != nil {
-		return nil, none, err
-	}
-	a, err := readState(at)
-	if err != nil {
-		return nil, none, err
-	}
-	if a.Ended {
-		return nil, none, fmt.Errorf("answer a question: %w", env.ErrEnded)
-	}
-	t := env.Transition{Done: true, Valid: words.Normalize(action) != "", Observation: env.Seen("wrong")}
-	if t.Valid && words.Exact(action, a.Golds) {
-		t.Success, t.Reward, t.Observation = true, 1, env.Seen("right")
-	}
-	a.Ended = true
-	state, err := json.Marshal(a)
-	return state, t, err
-}
-
-// Situation identifies the state. An episode has one action, the answer.
-func (*Environment) Situation(at env.State) (string, error) {
-	a, err := readState(at)
-	return fmt.Sprintf("%s %t", a.ID, a.Ended), err
-}
-
-func readState(at env.State) (a asked, err error) {
-	if err = env.Decode(at, &a); err != nil {
-		return a, fmt.Errorf("read the state of a question: %w", err)
-	}
-	if a.ID == "" || len(a.Golds) == 0 {
-		return a, errors.New("read the state of a question: id or golds are missing")
-	}
-	return a, nil
+// mark compares an answer with the golds by its words. An answer without a word is invalid.
+func mark(answer, golds string) (valid, right bool) {
+	valid = words.Normalize(answer) != ""
+	return valid, valid && words.Exact(answer, env.SplitGolds(golds))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -99,11 +100,11 @@ func (q question) id() string {
 // readTask reads the question of a task and checks that it is whole.
 func readTask(task env.Task) (q question, err error) {
 	if err = json.Unmarshal([]byte(task.Spec), &q); err != nil {
-		return q, fmt.Errorf("read question %s: %w", task.ID, err)
+		return q, err
 	}
 	if _, known := familyNamed(q.Family); !known || len(q.Golds) == 0 || len(q.Documents) != len(q.Reads) ||
 		q.id() != task.ID {
-		return q, fmt.Errorf("read question %s: its specification is that of another", task.ID)
+		return q, errors.New("its specification is that of another")
 	}
 	return q, nil
 }

@@ -57,7 +57,7 @@ func (e *Environment) Demonstrate(_ context.Context, rng *rand.Rand, task env.Ta
 	act func(env.Move) (env.Shown, error)) error {
 	q, err := readTask(task)
 	if err != nil {
-		return err
+		return fmt.Errorf("demonstrate question %s: %w", task.ID, err)
 	}
 	s := scholar{rng: rng, corpus: e.corpus, q: q, browses: slices.Contains(l.Tools, browseTool), act: act}
 	f := noFault

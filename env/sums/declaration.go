@@ -31,5 +31,6 @@ func open(o env.Options) (env.Environment, error) {
 	if f.Lowest > f.Highest {
 		return nil, errors.New("environment.settings.lowest: must be at most highest")
 	}
-	return &Sums{fields: f, seen: map[string]bool{}}, nil
+	return &Sums{fields: f, seen: map[string]bool{},
+		Questions: env.Questions{Gold: goldOf, Mark: env.SameNumber}}, nil
 }

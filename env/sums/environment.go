@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -29,6 +28,7 @@ const drawTries = 100_000
 
 // Sums is the environment.
 type Sums struct {
+	env.Questions
 	fields fields
 
 	mu      sync.Mutex
@@ -46,19 +46,20 @@ func (s *Sums) Task(ctx context.Context, at env.Draw) (env.Task, error) {
 	if err := ctx.Err(); err != nil {
 		return env.Task{}, err
 	}
-	switch at.Split {
-	case env.HeldOut:
-		return s.heldOutTask(at.Index)
-	case env.Train:
-		rng := seed.Rand("sums training", at.Seed, uint64(at.Place()))
-		for range drawTries {
-			if t := s.draw(rng); !isHeldOut(t.ID) {
-				return t, nil
-			}
-		}
-		return env.Task{}, fmt.Errorf("draw a problem: the settings leave no problem to train on")
+	heldOut, err := at.Split.HeldOut()
+	if err != nil {
+		return env.Task{}, fmt.Errorf("draw a problem: %w", err)
 	}
-	return env.Task{}, fmt.Errorf("draw a problem: there is no split %q", at.Split)
+	if heldOut {
+		return s.heldOutTask(at.Index)
+	}
+	rng := seed.Rand("sums training", at.Seed, uint64(at.Place()))
+	for range drawTries {
+		if t := s.draw(rng); !isHeldOut(t.ID) {
+			return t, nil
+		}
+	}
+	return env.Task{}, fmt.Errorf("draw a problem: the settings leave no problem to train on")
 }
 
 func (s *Sums) heldOutTask(index int) (env.Task, error) {
@@ -131,65 +132,11 @@ func read(expression string) (env.Task, error) {
 	return task(expression, strconv.Itoa(value(a, parts[1][0], b))), nil
 }
 
-// asked is an episode's state in JSON.
-type asked struct {
-	Expression string `json:"expression"`
-	Ended      bool   `json:"ended,omitempty"`
-}
-
-// Instruction is empty, because the question says everything.
-func (*Sums) Instruction(env.Task) (string, error) { return "", nil }
-
-// Reset asks the question.
-func (*Sums) Reset(ctx context.Context, of env.Task) (env.State, env.Observation, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Observation{}, err
+// goldOf reads the gold of a task.
+func goldOf(task env.Task) (string, error) {
+	t, err := read(task.Spec)
+	if err == nil && t.ID != task.ID {
+		err = fmt.Errorf("%.40q is not its expression", task.Spec)
 	}
-	t, err := read(of.Spec)
-	if err == nil && t.ID != of.ID {
-		err = fmt.Errorf("%.40q is not its expression", of.Spec)
-	}
-	if err != nil {
-		return nil, env.Observation{}, fmt.Errorf("read problem %.40s: %w", of.ID, err)
-	}
-	state, err := json.Marshal(asked{Expression: t.Spec})
-	return state, env.Seen(t.Text), err
-}
-
-// Step takes the answer and ends the episode. An answer that is not a whole number is invalid.
-func (*Sums) Step(ctx context.Context, at env.State, action string) (env.State, env.Transition, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, env.Transition{}, err
-	}
-	q, t, err := stateOf(at)
-	if err != nil {
-		return nil, env.Transition{}, err
-	}
-	if q.Ended {
-		return nil, env.Transition{}, fmt.Errorf("answer a problem: %w", env.ErrEnded)
-	}
-	number, err := strconv.Atoi(strings.TrimSpace(action))
-	done := env.Transition{Done: true, Valid: err == nil, Observation: env.Seen("wrong")}
-	if done.Valid && strconv.Itoa(number) == t.Answer {
-		done.Success, done.Reward, done.Observation = true, 1, env.Seen("right")
-	}
-	q.Ended = true
-	state, err := json.Marshal(q)
-	return state, done, err
-}
-
-// Situation identifies the state. An episode has one turn.
-func (*Sums) Situation(at env.State) (string, error) {
-	q, _, err := stateOf(at)
-	return fmt.Sprintf("%s %t", q.Expression, q.Ended), err
-}
-
-func stateOf(at env.State) (q asked, t env.Task, err error) {
-	if err = json.Unmarshal(at, &q); err == nil {
-		t, err = read(q.Expression)
-	}
-	if err != nil {
-		err = fmt.Errorf("read the state of a problem: %w", err)
-	}
-	return q, t, err
+	return t.Answer, err
 }

@@ -38,39 +38,31 @@ func (b *Bank[T]) read(ctx context.Context) (Tasks[T], error) {
 	return *b.tasks, nil
 }
 
-// Train returns the training tasks in the order of the files; there is at least one.
-func (b *Bank[T]) Train(ctx context.Context) ([]T, error) {
+// List returns the tasks of a split in the order of the files. There is at least one training task; there may be no
+// held-out one.
+func (b *Bank[T]) List(ctx context.Context, heldOut bool) ([]T, error) {
 	tasks, err := b.read(ctx)
-	if err == nil && len(tasks.Train) == 0 {
+	switch {
+	case heldOut:
+		return tasks.HeldOut, err
+	case err == nil && len(tasks.Train) == 0:
 		err = refusal.Unusablef("all of the %d tasks are held out", len(tasks.HeldOut))
 	}
 	return tasks.Train, err
 }
 
-// HeldOut returns the held-out tasks in the order of the files; there may be none.
-func (b *Bank[T]) HeldOut(ctx context.Context) ([]T, error) {
-	tasks, err := b.read(ctx)
-	return tasks.HeldOut, err
-}
-
-// AtTrain returns the training task at a place in a run's order. Each task comes once before any repeats.
-func (b *Bank[T]) AtTrain(ctx context.Context, runSeed uint64, place int) (task T, err error) {
-	tasks, err := b.Train(ctx)
-	if err != nil {
+// Draw returns a task: the training task at a place in a run's order, where each task comes once before any repeats, or
+// the held-out task at an index in the order that all runs share.
+func (b *Bank[T]) Draw(ctx context.Context, heldOut bool, runSeed uint64, place, index int) (task T, err error) {
+	tasks, err := b.List(ctx, heldOut)
+	switch {
+	case err != nil:
 		return task, err
-	}
-	return tasks[b.train.At(runSeed, place)], nil
-}
-
-// AtHeldOut returns the held-out task at a place in the order that all runs share.
-func (b *Bank[T]) AtHeldOut(ctx context.Context, place int) (task T, err error) {
-	tasks, err := b.read(ctx)
-	if err != nil {
-		return task, err
-	}
-	if len(tasks.HeldOut) == 0 {
+	case !heldOut:
+		return tasks[b.train.At(runSeed, place)], nil
+	case len(tasks) == 0:
 		return task, refusal.Unusablef("none of the %d tasks is held out: set held_out, or a higher held_out_share",
-			len(tasks.Train))
+			len(b.tasks.Train))
 	}
-	return tasks.HeldOut[b.heldOut.At(0, place)], nil
+	return tasks[b.heldOut.At(0, index)], nil
 }
