@@ -137,7 +137,7 @@ func smokeSamples(r *Recipe) int {
 // smokeTree returns the recipe's tree, with half of the samples as roots.
 func smokeTree(r *Recipe) string {
 	section, _ := r.value("rollout.tree")
-	tree := root.find("rollout.tree").tree(reflect.Indirect(section), r.scope())
+	tree := root().find("rollout.tree").tree(reflect.Indirect(section), r.scope())
 	tree["roots"] = smokeSamples(r) / 2
 	text, err := json.Marshal(tree)
 	if err != nil {

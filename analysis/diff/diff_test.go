@@ -114,7 +114,8 @@ func TestComputeOfEqualAndEmptySides(t *testing.T) {
 func TestVerdictsAlone(t *testing.T) {
 	before, after := rewards(1, 0), rewards(1, 0)
 	after[1].Verdict = "no_answer"
-	d := diff.Compute("r", 1, &analysis.StepGeneration{Rewards: before}, &analysis.StepGeneration{Gen: 1, Rewards: after})
+	d := diff.Compute("r", 1, &analysis.StepGeneration{Rewards: before},
+		&analysis.StepGeneration{Gen: 1, Rewards: after})
 	require.Equal(t, 1, d.Rewards.Changed)
 	var text bytes.Buffer
 	require.NoError(t, d.Write(&text))

@@ -36,7 +36,8 @@ func diffCommand(con *console) *cobra.Command {
 			if len(args) > 1 {
 				for _, name := range []string{"step", "gen"} {
 					if cmd.Flags().Changed(name) {
-						return badInput("--%s: is for the generations of one run, and %d runs are named", name, len(args))
+						return badInput("--%s: is for the generations of one run, and %d runs are named", name,
+							len(args))
 					}
 				}
 				return diffRuns(cmd.Context(), con, args)

@@ -19,8 +19,8 @@ import (
 // name matches a Python name.
 var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 
-// Code is the environment. Its tasks are questions whose answers are programs. An episode runs nothing, so its answer is
-// right only if it is the known solution; a run's reward runs the tests.
+// Code is the environment. Its tasks are questions whose answers are programs. An episode runs nothing, so its answer
+// is right only if it is the known solution; a run's reward runs the tests.
 type Code struct {
 	env.Questions
 	fields fields

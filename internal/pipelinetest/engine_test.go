@@ -192,7 +192,7 @@ func TestAddAnEngineKind(t *testing.T) {
 	require.Len(t, opened, 2, "an engine for each run")
 	require.True(t, opened[0].closed && opened[1].closed)
 
-	_, err = recipes.ParseWith("tiny.yaml", recipe, append(set, "engine.devices=2"))
+	_, err = recipes.ParseCommitted("tiny.yaml", recipe, append(set, "engine.devices=2"))
 	require.ErrorContains(t, err, "engine.devices=2: cannot be combined with engine.kind fixed")
 }
 
