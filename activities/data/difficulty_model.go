@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/preflight"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -23,15 +24,15 @@ func (a SelectCandidates) answerer(
 	run, step, err := d.Answerer()
 	switch {
 	case err != nil:
-		return out, failure.Refuse(api.FailBadInput, "data.difficulty: %v", err)
+		return out, badinput.Errorf("data.difficulty: %v", err)
 	case run == in.Run:
-		return out, failure.Refuse(api.FailBadInput, "data.difficulty.model: %s is this run", run)
+		return out, badinput.Errorf("data.difficulty.model: %s is this run", run)
 	case run != "":
 		model, out, err = a.policyOf(ctx, run, step)
 	default:
 		model, err = enginepool.StoreFolder(ctx, a.Record, d.Folder(), a.Engines.Scratch, w.Place)
 		if err != nil && ctx.Err() == nil {
-			err = failure.Refuse(api.FailBadInput, "data.difficulty.model: %s: %v", d.Folder(), err)
+			err = badinput.Errorf("data.difficulty.model: %s: %v", d.Folder(), err)
 		}
 		w.Manifest.Checkpoint, out.Digest = &model, model.Digest
 	}
@@ -39,8 +40,7 @@ func (a SelectCandidates) answerer(
 		return out, err
 	}
 	if d.Weights != "" && d.Weights != model.Weights {
-		return out, failure.Refuse(api.FailBadInput, "data.difficulty.weights: the weights digest of %s is %s", d.Model,
-			model.Weights)
+		return out, badinput.Errorf("data.difficulty.weights: the weights digest of %s is %s", d.Model, model.Weights)
 	}
 	if err := a.readsTokens(recipe, model); err != nil {
 		return out, err
@@ -77,18 +77,14 @@ func (a SelectCandidates) policyOf(
 		return none, api.PolicyRef{}, err
 	}
 	if m.Checkpoint == nil {
-		return none, api.PolicyRef{}, failure.Refuse(
-			api.FailCorrupt,
-			"data.difficulty.model: %s commits no checkpoint",
-			ref.Key,
-		)
+		return none, api.PolicyRef{}, refusal.Corruptf("data.difficulty.model: %s commits no checkpoint", ref.Key)
 	}
 	listed, err := a.Store.List(ctx, m.Checkpoint.Prefix+schema.PrunedFile)
 	if err != nil {
 		return none, api.PolicyRef{}, fmt.Errorf("look for %s: %w", m.Checkpoint.Prefix, err)
 	}
 	if len(listed) > 0 {
-		return none, api.PolicyRef{}, failure.Refuse(api.FailBadInput, "data.difficulty.model: run %s has pruned the "+
+		return none, api.PolicyRef{}, badinput.Errorf("data.difficulty.model: run %s has pruned the "+
 			"policy after step %d; `ropewalk show %s` lists those that are kept", run, step, run)
 	}
 	return *m.Checkpoint, api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: step}, nil
@@ -99,7 +95,7 @@ func (a SelectCandidates) updateOf(ctx context.Context, run string, step int) (s
 	if step == 0 {
 		_, ref, found, err := a.Record.Lookup(ctx, schema.AtInit(run, schema.StageWarmStart))
 		if err == nil && !found {
-			err = failure.Refuse(api.FailBadInput, "data.difficulty.model: run %s has no policy in %s", run, a.Store)
+			err = badinput.Errorf("data.difficulty.model: run %s has no policy in %s", run, a.Store)
 		}
 		return ref, err
 	}
@@ -109,7 +105,7 @@ func (a SelectCandidates) updateOf(ctx context.Context, run string, step int) (s
 	}
 	refs := head.Stages[schema.StageUpdate]
 	if !found || len(refs) == 0 {
-		return schema.Ref{}, failure.Refuse(api.FailBadInput, "data.difficulty.model: run %s has not finished step %d "+
+		return schema.Ref{}, badinput.Errorf("data.difficulty.model: run %s has not finished step %d "+
 			"in %s", run, step, a.Store)
 	}
 	return refs[0], nil
@@ -127,6 +123,6 @@ func (a SelectCandidates) readsTokens(recipe *recipes.Recipe, model schema.Check
 			return nil
 		}
 	}
-	return failure.Refuse(api.FailBadInput, "data.difficulty.model: the model has another tokenizer than the prompt "+
+	return badinput.Errorf("data.difficulty.model: the model has another tokenizer than the prompt " +
 		"format of this recipe; its run must have the same environment, protocol and tools")
 }

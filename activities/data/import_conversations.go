@@ -3,8 +3,8 @@ package data
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/env/openai"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 )
 
@@ -16,7 +16,7 @@ func (a ImportTrajectories) conversations(ctx context.Context, in api.ImportInpu
 	}
 	tasks, err := openai.Read(data)
 	if err != nil {
-		return imported{}, failure.Refuse(api.FailBadInput, "%s: %v", in.Source, err)
+		return imported{}, badinput.Errorf("%s: %v", in.Source, err)
 	}
 	t := openai.Rows(in.Scope.Step, tasks, a.Recipes.Tokens.Encode)
 	return imported{t.Prompts, t.Turns, t.Trajectories}, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -59,9 +60,8 @@ func (a ImportTrajectories) sameFile(ctx context.Context, in api.ImportInput, co
 		return err
 	}
 	if there := m.Note[schema.NoteSourceDigest]; there != in.Digest {
-		return failure.Refuse(api.FailBadInput,
-			"run_id: run %s holds the import of another file (SHA-256 %s, this one's is %s); choose another run id",
-			in.Run, there, in.Digest)
+		return badinput.Errorf("run_id: run %s holds the import of another file (SHA-256 %s, this one's is %s); "+
+			"choose another run id", in.Run, there, in.Digest)
 	}
 	return nil
 }
@@ -134,8 +134,8 @@ func (a ImportTrajectories) shard(ctx context.Context, scope api.Scope, number i
 	}
 	// An import of another file may have been killed before its last shard.
 	if adopted && !slices.Equal(committed.Shards, w.Manifest.Shards) {
-		return api.ImportedShard{}, failure.Refuse(api.FailBadInput,
-			"run_id: run %s holds shard %d of another file's import; choose another run id", scope.Run, number)
+		return api.ImportedShard{}, badinput.Errorf("run_id: run %s holds shard %d of another file's import; choose "+
+			"another run id", scope.Run, number)
 	}
 	out := api.ImportedShard{Manifest: ref}
 	for _, t := range tables.turns {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -76,7 +76,7 @@ func (a PrepareData) filters(ctx context.Context, w *stage.Draft, in api.Scope, 
 func (a PrepareData) outcomesOfRun(ctx context.Context, w *stage.Draft, in api.Scope, run string) (prompts.Outcomes,
 	error) {
 	if run == in.Run {
-		return nil, failure.Refuse(api.FailBadInput, "data.hard.run: %s is this run", run)
+		return nil, badinput.Errorf("data.hard.run: %s is this run", run)
 	}
 	all := prompts.Outcomes{}
 	for step := 1; ; step++ {
@@ -85,8 +85,7 @@ func (a PrepareData) outcomesOfRun(ctx context.Context, w *stage.Draft, in api.S
 			return nil, err
 		}
 		if !found && step == 1 {
-			return nil, failure.Refuse(api.FailBadInput, "data.hard.run: run %s has finished no step in %s", run,
-				a.Store)
+			return nil, badinput.Errorf("data.hard.run: run %s has finished no step in %s", run, a.Store)
 		}
 		if !found {
 			w.Manifest.Note["hard_run"], w.Manifest.Note["hard_steps"] = run, strconv.Itoa(step-1)

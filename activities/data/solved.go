@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/prompts"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
@@ -90,9 +90,8 @@ func readOutcomes(ctx context.Context, r record.Records, scope api.Scope, step i
 	asked, rewards := head.Stages[schema.StagePrompts], head.Stages[schema.StageReward]
 	if !found || len(asked) == 0 || len(rewards) == 0 {
 		return stepOutcomes{},
-			failure.Refuse(api.FailCorrupt,
-				"schedule.stages: step %d of run %s has committed no rewards, by which step %d tells what is solved",
-				step, scope.Run, scope.Step)
+			refusal.Corruptf("schedule.stages: step %d of run %s has committed no rewards, by which step %d tells "+
+				"what is solved", step, scope.Run, scope.Step)
 	}
 	of, err := outcomesOf(ctx, r, asked, rewards)
 	return stepOutcomes{of, slices.Concat(asked, rewards)}, err

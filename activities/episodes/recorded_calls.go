@@ -3,11 +3,11 @@ package episodes
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -29,7 +29,7 @@ func (a ExecuteToolCalls) recordedCalls(ctx context.Context, w *stage.Draft, in 
 	for i, t := range trajectories {
 		calls, err := openai.CallRows(t)
 		if err != nil {
-			return nil, nil, failure.Refuse(api.FailCorrupt, "%v", err)
+			return nil, nil, refusal.Corruptf("%v", err)
 		}
 		rows = append(rows, calls...)
 		w.Progress.Set(i+1, len(trajectories))

@@ -3,9 +3,9 @@ package evaluate
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/activities/verdict"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -17,7 +17,7 @@ func (h *heldOut) judgeable(recipe *recipes.Recipe) error {
 	if h.whole || !recipe.Evaluation.Judged {
 		return nil
 	}
-	return failure.Refuse(api.FailBadInput, "evaluation.judged: a record of judgements has room for %d problems of %d "+
+	return badinput.Errorf("evaluation.judged: a record of judgements has room for %d problems of %d "+
 		"samples", schema.MaxGroups, schema.MaxSamples)
 }
 

@@ -1,5 +1,4 @@
 // Package failure gives the errors of activities their kinds, and decides which of them a retry cannot fix.
 //
-// Glossary. To *refuse* is to fail for good: the input is one that the stage cannot work on. To *classify* an error is
-// to give it the kind that the errors it wraps stand for.
+// Glossary. To *classify* an error is to give it the kind that the errors it wraps stand for.
 package failure

@@ -3,7 +3,6 @@ package failure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
 
@@ -23,7 +22,6 @@ import (
 // Classify makes errors that a retry cannot fix non-retryable and gives them their kind. Other errors stay retryable.
 func Classify(err error) error {
 	var problems recipes.Problems
-	var refused *refusedError
 	var unfit *refusal.Error
 	var bad badinput.Error
 	var own remote.CodeError
@@ -42,8 +40,6 @@ func Classify(err error) error {
 			errors.New(strings.Replace(err.Error(), decided.Error(), decided.Message(), 1)))
 	case errors.As(err, &problems):
 		return Permanent(api.FailBadInput, err)
-	case errors.As(err, &refused):
-		return Permanent(refused.kind, err)
 	case errors.As(err, &unfit):
 		return Permanent(refusals[unfit.Kind], err)
 	case errors.As(err, &bad):
@@ -90,16 +86,6 @@ func OwnLimit(ctx context.Context, err error) error {
 // Permanent makes an error that no retry fixes.
 func Permanent(kind string, err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), kind, nil)
-}
-
-// refusedError is an input that a stage cannot work on; a retry does not help.
-type refusedError struct{ kind, text string }
-
-func (e *refusedError) Error() string { return e.text }
-
-// Refuse returns an error about an input that a stage cannot work on; a retry does not help.
-func Refuse(kind, format string, args ...any) error {
-	return &refusedError{kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
 // KindOf names the kind of a failure for metrics and logs.

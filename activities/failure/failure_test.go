@@ -34,7 +34,7 @@ func TestClassifyKeepsWhatIsDecided(t *testing.T) {
 		"damaged":  {damaged, api.FailCorrupt, "read turns: record is damaged: it is cut short"},
 		"damaged, within": {fmt.Errorf("step 3: %w", Classify(damaged)), api.FailCorrupt,
 			"step 3: read turns: record is damaged: it is cut short"},
-		"refused, within": {fmt.Errorf("step 3: %w", Classify(Refuse(api.FailRefused, "no batch"))),
+		"refused, within": {fmt.Errorf("step 3: %w", Classify(refusal.Unusablef("no batch"))),
 			api.FailRefused, "step 3: no batch"},
 		"rows that contradict each other": {fmt.Errorf("advantage: %w", refusal.Corruptf("no reward")),
 			api.FailCorrupt, "advantage: no reward"},

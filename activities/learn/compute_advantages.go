@@ -3,10 +3,10 @@ package learn
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/batch"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -98,7 +98,7 @@ func (a ComputeAdvantages) kept(ctx context.Context, in api.StageInput) ([]batch
 func (a ComputeAdvantages) joinOutputs(ctx context.Context, in api.StageInput, recipe *recipes.Recipe,
 	kept []batch.Sequence) error {
 	if in.Made.One(schema.StageLogprobs) == (schema.Ref{}) {
-		return failure.Refuse(api.FailRefused, "the recipe needs token outputs, and step %d of run %s has committed "+
+		return refusal.Unusablef("the recipe needs token outputs, and step %d of run %s has committed "+
 			"none", in.Step, in.Run)
 	}
 	outputs, err := record.Read[schema.TokenOutputsRow](ctx, a.Records, in.Made.One(schema.StageLogprobs))

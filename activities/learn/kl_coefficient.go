@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/batch"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -27,8 +27,8 @@ func klCoefficient(ctx context.Context, r record.Records, w *stage.Draft, scope 
 		return 0, err
 	}
 	if !found || len(head.Stages[schema.StageAdvantage]) == 0 {
-		return 0, failure.Refuse(api.FailCorrupt,
-			"the coefficient of loss.kl follows from step %d, which has committed no advantages", scope.Step-1)
+		return 0, refusal.Corruptf("the coefficient of loss.kl follows from step %d, which has committed no advantages",
+			scope.Step-1)
 	}
 	ref := head.Stages[schema.StageAdvantage][0]
 	m, err := r.Record.Read(ctx, ref)

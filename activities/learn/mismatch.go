@@ -3,7 +3,7 @@ package learn
 import (
 	"log/slog"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/schema"
@@ -38,10 +38,9 @@ func (k *keptTokens) mismatch(ref api.PolicyRef) (map[string]float64, error) {
 	slog.Info("sampler and trainer apart, in nats per token", "tokens", r.Tokens, "mean", r.Mean, "p99", r.P99, "max",
 		r.Max, "beyond 1%", r.Beyond)
 	if limit := k.recipe.Engine.MaxMismatch; limit > 0 && r.Mean > limit {
-		return nil, failure.Refuse(api.FailRefused, "engine.max_mismatch: the servers' log-probabilities are %.3g "+
-			"nats per token from the trainer's on average (99%% up to %.3g, at most %.3g), more than %g; check the "+
-			"servers' number types, raise the limit, or correct the difference with loss.tis", r.Mean, r.P99, r.Max,
-			limit)
+		return nil, refusal.Unusablef("engine.max_mismatch: the servers' log-probabilities are %.3g nats per token "+
+			"from the trainer's on average (99%% up to %.3g, at most %.3g), more than %g; check the servers' number "+
+			"types, raise the limit, or correct the difference with loss.tis", r.Mean, r.P99, r.Max, limit)
 	}
 	return map[string]float64{schema.StatMismatchTokens: float64(r.Tokens), schema.StatMismatchMean: r.Mean,
 		schema.StatMismatchP99: r.P99, schema.StatMismatchMax: r.Max, schema.StatMismatchBeyond: r.Beyond}, nil

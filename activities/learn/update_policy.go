@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/replaybuffer"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/training"
@@ -110,7 +110,7 @@ func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateIn
 		return nil, nil
 	}
 	if in.Buffer == (schema.Ref{}) {
-		return nil, failure.Refuse(api.FailRefused, "the recipe has a replay buffer, and step %d of run %s has "+
+		return nil, refusal.Unusablef("the recipe has a replay buffer, and step %d of run %s has "+
 			"committed none", in.Step, in.Run)
 	}
 	m, err := a.Record.Read(ctx, in.Buffer)

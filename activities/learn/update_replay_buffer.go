@@ -3,10 +3,10 @@ package learn
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/batch"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/replaybuffer"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -31,7 +31,7 @@ func (a UpdateReplayBuffer) Execute(ctx context.Context, e *stage.Env, in api.St
 			return err
 		}
 		if recipe.Replay == nil {
-			return failure.Refuse(api.FailRefused, "the recipe has no section replay, so there is no buffer")
+			return refusal.Unusablef("the recipe has no section replay, so there is no buffer")
 		}
 		b, err := a.advance(ctx, in, recipe)
 		if err != nil {

@@ -9,10 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -93,7 +94,7 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 		return schema.Manifest{}, err
 	}
 	if k := before.Recipe.Staleness(); resolved.Recipe.Staleness() != k {
-		return schema.Manifest{}, failure.Refuse(api.FailBadInput, "pipeline.max_staleness: is %d for the whole run, "+
+		return schema.Manifest{}, badinput.Errorf("pipeline.max_staleness: is %d for the whole run, "+
 			"because steps are sampled before others have ended", k)
 	}
 	place := amendmentPlace(in.Run, in.Number)
@@ -117,9 +118,9 @@ func (a AmendRecipe) samePolicy(ctx context.Context, before, after *recipes.Reci
 	was.Pinned, is.Pinned = nil, nil
 	switch {
 	case before.Seed != after.Seed:
-		return failure.Refuse(api.FailBadInput, "seed: the seed of a run cannot change")
+		return badinput.Errorf("seed: the seed of a run cannot change")
 	case !reflect.DeepEqual(was, is):
-		return failure.Refuse(api.FailBadInput, "policy: the model of a run cannot change")
+		return badinput.Errorf("policy: the model of a run cannot change")
 	case reflect.DeepEqual(before.Environment, after.Environment) && reflect.DeepEqual(before.Rollout, after.Rollout) &&
 		reflect.DeepEqual(before.Tokenizer, after.Tokenizer), after.Environment.Imported():
 		return nil
@@ -130,8 +131,7 @@ func (a AmendRecipe) samePolicy(ctx context.Context, before, after *recipes.Reci
 	}
 	has, err := a.Recipes.TokenizerDigest(ctx, after)
 	if err == nil && has != had {
-		err = failure.Refuse(api.FailBadInput, "set: the change gives the policy another tokenizer; start another run "+
-			"with it")
+		err = badinput.Errorf("set: the change gives the policy another tokenizer; start another run with it")
 	}
 	return outage(err)
 }
@@ -216,12 +216,12 @@ func amendment(ctx context.Context, r *resolver.Recipes, m schema.Manifest, ref 
 	}
 	from, err := strconv.Atoi(m.Note[schema.NoteFromStep])
 	if err != nil {
-		return api.Amendment{}, failure.Refuse(api.FailCorrupt, "%s: note %s: want a step, got %q",
+		return api.Amendment{}, refusal.Corruptf("%s: note %s: want a step, got %q",
 			ref.Key, schema.NoteFromStep, m.Note[schema.NoteFromStep])
 	}
 	gen, err := strconv.Atoi(m.Note[noteTakenAs])
 	if err != nil {
-		return api.Amendment{}, failure.Refuse(api.FailCorrupt, "%s: note %s: want a generation, got %q",
+		return api.Amendment{}, refusal.Corruptf("%s: note %s: want a generation, got %q",
 			ref.Key, noteTakenAs, m.Note[noteTakenAs])
 	}
 	return api.Amendment{Manifest: ref, Plan: PlanOf(c.Recipe), From: from, Gen: gen}, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -50,9 +51,9 @@ func confirmed(ctx context.Context, d *stage.Worker, run string, r *recipes.Reso
 			}
 		}
 	}
-	return failure.Refuse(api.FailUnconfirmed, "no command of yours has started the run, and its recipe wants "+
-		"programs or secrets of yours: %s; `ropewalk unpark %s --confirm` lets it have them", strings.Join(programs,
-		"; "), run)
+	return failure.Permanent(api.FailUnconfirmed, fmt.Errorf("no command of yours has started the run, and its recipe "+
+		"wants programs or secrets of yours: %s; `ropewalk unpark %s --confirm` lets it have them",
+		strings.Join(programs, "; "), run))
 }
 
 // document reads a JSON document of the store.
@@ -79,7 +80,7 @@ func samePrivileges(ctx context.Context, d *stage.Worker, in api.AmendInput, bef
 	if asked, err := Commanded(ctx, d, in.Run, schema.DeedRetry, in.Set); asked || err != nil {
 		return outage(err)
 	}
-	return failure.Refuse(api.FailBadInput, "the programs and secrets of a run cannot be changed (%s): start another "+
+	return badinput.Errorf("the programs and secrets of a run cannot be changed (%s): start another "+
 		"run", strings.Join(after.Privileged(), "; "))
 }
 

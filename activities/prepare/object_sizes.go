@@ -3,11 +3,10 @@ package prepare
 import (
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	sizes "github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/planning"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -28,9 +27,8 @@ func Storable(d *stage.Worker, r *recipes.Recipe) error {
 		return err
 	}
 	if limit := d.Store.MaxObject(); size > limit {
-		return failure.Refuse(api.FailBadInput,
-			"%s: a checkpoint would have a file of %s (%d bytes), and an object of %s has at most "+
-				"%s (%d bytes): make the model smaller, or use another store", field, gibibytes(size), size, d.Store,
+		return badinput.Errorf("%s: a checkpoint would have a file of %s (%d bytes), and an object of %s has at most "+
+			"%s (%d bytes): make the model smaller, or use another store", field, gibibytes(size), size, d.Store,
 			gibibytes(limit), limit)
 	}
 	return nil
@@ -51,7 +49,7 @@ func Holdable(d *stage.Worker, r *recipes.Recipe, kind string) error {
 	if text == "" {
 		return nil
 	}
-	return failure.Refuse(api.FailBadInput, "policy: %s: choose a smaller model, fewer threads, a smaller "+
+	return badinput.Errorf("policy: %s: choose a smaller model, fewer threads, a smaller "+
 		"rollout.max_tokens, or engine.kind: torch on GPUs (ropewalk run RECIPE --dry-run plans it)", text)
 }
 

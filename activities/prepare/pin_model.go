@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/resolver"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/hub"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/secret"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -71,9 +71,9 @@ func (a PrepareRun) pinModel(ctx context.Context, resolved *recipes.Resolved, re
 	case err != nil && (ctx.Err() != nil || errors.Is(err, store.ErrUnreachable)):
 		return nil, err
 	case err != nil: // a person is there to correct it
-		return nil, failure.Refuse(api.FailBadInput, "policy.checkpoint: %s: %v", policy.Checkpoint, err)
+		return nil, badinput.Errorf("policy.checkpoint: %s: %v", policy.Checkpoint, err)
 	case policy.Pinned != nil && policy.Pinned.Digest != pinned.Digest:
-		return nil, failure.Refuse(api.FailBadInput, "policy.pinned.digest: the model at %s has the digest %s, and "+
+		return nil, badinput.Errorf("policy.pinned.digest: the model at %s has the digest %s, and "+
 			"the recipe wants %s", policy.Checkpoint, pinned.Digest, policy.Pinned.Digest)
 	}
 	return resolved.Recipe.WithModel(pinned)
@@ -86,7 +86,7 @@ func (a PrepareRun) speaks(r *recipes.Recipe) error {
 		return nil
 	}
 	if _, err := a.Recipes.Loop(r, resolver.RolloutSampling(r)); err != nil {
-		return failure.Refuse(api.FailBadInput, "policy.checkpoint: the model at %s does not fit rollout.protocol: %v",
+		return badinput.Errorf("policy.checkpoint: the model at %s does not fit rollout.protocol: %v",
 			r.Policy.Checkpoint, err)
 	}
 	return nil
@@ -95,8 +95,7 @@ func (a PrepareRun) speaks(r *recipes.Recipe) error {
 // withModel returns a changed recipe with the model that was pinned before: a run's first policy stays the same.
 func withModel(resolved *recipes.Resolved, before recipes.Policy) (*recipes.Resolved, error) {
 	if resolved.Recipe.Policy.Checkpoint != before.Checkpoint {
-		return nil, failure.Refuse(api.FailBadInput, "policy.checkpoint: the model that a run starts from cannot "+
-			"change")
+		return nil, badinput.Errorf("policy.checkpoint: the model that a run starts from cannot change")
 	}
 	if before.Pinned == nil {
 		return resolved, nil
@@ -189,7 +188,7 @@ func (t taking) commit(ctx context.Context, folder string, from modelInputs, sou
 // pinned describes a model that is in the store.
 func (t taking) pinned(ctx context.Context, m schema.Manifest, source string) (recipes.Pinned, error) {
 	if m.Checkpoint == nil {
-		return recipes.Pinned{}, failure.Refuse(api.FailCorrupt, "%s commits no checkpoint", m.ManifestKey())
+		return recipes.Pinned{}, refusal.Corruptf("%s commits no checkpoint", m.ManifestKey())
 	}
 	files, err := resolver.SmallFiles(ctx, t.PrepareRun.Worker.Records, *m.Checkpoint)
 	if err != nil {

@@ -3,8 +3,7 @@ package prepare
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
-	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool/mcp"
@@ -33,7 +32,7 @@ func (a PrepareRun) PinTools(ctx context.Context, resolved *recipes.Resolved, re
 		}
 		var err error
 		if servers[i], err = a.Execution.Servers.Discover(ctx, s); err != nil && ctx.Err() == nil {
-			return nil, failure.Refuse(api.FailBadInput, "rollout.mcp: %v", err) // a person is there to correct it
+			return nil, badinput.Errorf("rollout.mcp: %v", err) // a person is there to correct it
 		}
 		if err != nil {
 			return nil, err
@@ -51,13 +50,12 @@ func withPins(resolved *recipes.Resolved, before []mcp.Server) (*recipes.Resolve
 	servers = mcp.Adopt(servers, before)
 	for i, s := range servers {
 		if len(servers) != len(before) || s.Name != before[i].Name || !samePins(s.Pinned, before[i].Pinned) {
-			return nil, failure.Refuse(api.FailBadInput, "rollout.mcp: the servers and tools of a run stay those that "+
+			return nil, badinput.Errorf("rollout.mcp: the servers and tools of a run stay those that " +
 				"it was prepared with")
 		}
 	}
 	if len(servers) != len(before) {
-		return nil, failure.Refuse(api.FailBadInput, "rollout.mcp: the servers of a run stay those that it was "+
-			"prepared with")
+		return nil, badinput.Errorf("rollout.mcp: the servers of a run stay those that it was prepared with")
 	}
 	return resolved.Recipe.WithServers(servers)
 }

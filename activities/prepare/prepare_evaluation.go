@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/preflight"
@@ -38,7 +38,7 @@ func noteEvaluates(in api.PrepareInput, m *schema.Manifest) error {
 		return nil
 	}
 	if in.Evaluates == nil {
-		return failure.Refuse(api.FailBadInput, "policy: name the manifest and the digest of the policy to evaluate")
+		return badinput.Errorf("policy: name the manifest and the digest of the policy to evaluate")
 	}
 	text, err := json.Marshal(in.Evaluates)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a PrepareRun) findLatest(ctx context.Context, in *api.PrepareInput, commit
 		return err
 	}
 	if !prepared {
-		return failure.Refuse(api.FailBadInput, "latest_of: there is no run %s", in.LatestOf)
+		return badinput.Errorf("latest_of: there is no run %s", in.LatestOf)
 	}
 	c, err := a.Recipes.Config(ctx, ref)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a PrepareRun) findLatest(ctx context.Context, in *api.PrepareInput, commit
 		return err
 	}
 	if of.Policy == nil {
-		return failure.Refuse(api.FailBadInput, "latest_of: run %s has finished no step yet", in.LatestOf)
+		return badinput.Errorf("latest_of: run %s has finished no step yet", in.LatestOf)
 	}
 	in.Evaluates = of.Policy
 	return nil
@@ -89,11 +89,10 @@ func evaluates(in api.PrepareInput, m schema.Manifest) (*api.PolicyRef, error) {
 	text, evaluation := m.Note[schema.NoteEvaluates]
 	switch {
 	case evaluation != (in.Kind == kindEvaluate) && evaluation:
-		return nil, failure.Refuse(api.FailBadInput, "run_id: run %s is an evaluation of its own, which trains "+
+		return nil, badinput.Errorf("run_id: run %s is an evaluation of its own, which trains "+
 			"nothing; choose another run id", in.Run)
 	case evaluation != (in.Kind == kindEvaluate):
-		return nil, failure.Refuse(api.FailBadInput, "run_id: run %s is not an evaluation of its own; choose another "+
-			"run id", in.Run)
+		return nil, badinput.Errorf("run_id: run %s is not an evaluation of its own; choose another run id", in.Run)
 	case !evaluation:
 		return nil, nil
 	}
@@ -102,7 +101,7 @@ func evaluates(in api.PrepareInput, m schema.Manifest) (*api.PolicyRef, error) {
 		return nil, fmt.Errorf("%w: %s: note %s: %w", commit.ErrDamaged, m.ManifestKey(), schema.NoteEvaluates, err)
 	}
 	if in.Evaluates != nil && in.Evaluates.Digest != policy.Digest {
-		return nil, failure.Refuse(api.FailBadInput, "run_id: run %s evaluates another policy (checkpoint %.16s, this "+
+		return nil, badinput.Errorf("run_id: run %s evaluates another policy (checkpoint %.16s, this "+
 			"one is %.16s); choose another run id", in.Run, policy.Digest, in.Evaluates.Digest)
 	}
 	return &policy, nil
@@ -115,9 +114,9 @@ func (a PrepareRun) measuresPinned(ctx context.Context, in *api.PrepareInput, re
 	case asked == nil || asked.Manifest != (schema.Ref{}):
 		return nil
 	case p == nil:
-		return failure.Refuse(api.FailBadInput, "policy: name the policy to evaluate, or a model as policy.checkpoint")
+		return badinput.Errorf("policy: name the policy to evaluate, or a model as policy.checkpoint")
 	case asked.Digest != "" && asked.Digest != p.Digest:
-		return failure.Refuse(api.FailBadInput, "policy.checkpoint: the model at %s has the digest %.16s, and the "+
+		return badinput.Errorf("policy.checkpoint: the model at %s has the digest %.16s, and the "+
 			"evaluation of %.16s is asked for", recipe.Policy.Checkpoint, p.Digest, asked.Digest)
 	}
 	_, ref, err := a.Recipes.PinnedModel(ctx, p)
@@ -135,18 +134,17 @@ func (a PrepareRun) reads(ctx context.Context, in api.PrepareInput, recipe *reci
 		return err
 	}
 	if m.Checkpoint == nil || m.Checkpoint.Digest != in.Evaluates.Digest {
-		return failure.Refuse(api.FailBadInput, "policy: %s commits no checkpoint %.16s", in.Evaluates.Manifest.Key,
-			in.Evaluates.Digest)
+		return badinput.Errorf("policy: %s commits no checkpoint %.16s", in.Evaluates.Manifest.Key, in.Evaluates.Digest)
 	}
 	file, ok := resolver.FileOf(m, preflight.TokenizerFile)
 	if !ok {
-		return failure.Refuse(api.FailBadInput, "policy: the checkpoint of %s has no %s", in.Evaluates.Manifest.Key,
+		return badinput.Errorf("policy: the checkpoint of %s has no %s", in.Evaluates.Manifest.Key,
 			preflight.TokenizerFile)
 	}
 	if recipe.Policy.Checkpoint != "" { // speaks has tried the prompt format with that model's tokenizer
 		given, err := a.Recipes.TokenizerDigest(ctx, recipe)
 		if err == nil && given != file.Digest {
-			err = failure.Refuse(api.FailBadInput, "policy: its tokenizer is another one than that of the model at "+
+			err = badinput.Errorf("policy: its tokenizer is another one than that of the model at "+
 				"policy.checkpoint, %s", recipe.Policy.Checkpoint)
 		}
 		return err
@@ -179,7 +177,7 @@ func (a PrepareRun) planEvaluation(ctx context.Context, policy *api.PolicyRef, r
 	}
 	file, ok := resolver.FileOf(m, checkpoint.FileConfig)
 	if !ok {
-		return nil, failure.Refuse(api.FailBadInput, "policy: %s has no %s", policy.Manifest.Key, checkpoint.FileConfig)
+		return nil, badinput.Errorf("policy: %s has no %s", policy.Manifest.Key, checkpoint.FileConfig)
 	}
 	config, err := a.Record.ReadBlob(ctx, m.Checkpoint.Key(file), file.Digest)
 	if err != nil {
@@ -187,13 +185,13 @@ func (a PrepareRun) planEvaluation(ctx context.Context, policy *api.PolicyRef, r
 	}
 	shape, err := checkpoint.ParseConfig(config)
 	if err != nil {
-		return nil, failure.Refuse(api.FailBadInput, "policy: %v", err)
+		return nil, badinput.Errorf("policy: %v", err)
 	}
 	if recipe.Policy.MaxPositions <= shape.Positions {
 		return plan, nil
 	}
 	if err := checkpoint.CanLengthen(config, recipe.Policy.MaxPositions); err != nil {
-		return nil, failure.Refuse(api.FailBadInput, "policy.max_positions: %v", err)
+		return nil, badinput.Errorf("policy.max_positions: %v", err)
 	}
 	plan.Positions = recipe.Policy.MaxPositions
 	return plan, nil

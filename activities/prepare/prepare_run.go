@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/internal/preflight"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -46,7 +47,7 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	}
 	switch {
 	case in.Resume && !found:
-		return failure.Refuse(api.FailBadInput, "run_id: run %s has committed no recipe in %s, so there is nothing to "+
+		return badinput.Errorf("run_id: run %s has committed no recipe in %s, so there is nothing to "+
 			"resume", in.Run, a.Store)
 	case in.Resume:
 		out.Adopted = true
@@ -66,7 +67,7 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 			return err
 		}
 		if idle := resolved.Recipe.Idle(); in.Kind == kindTrain && len(idle) > 0 {
-			return failure.Refuse(api.FailBadInput, "%s", strings.Join(idle, "\n"))
+			return badinput.Errorf("%s", strings.Join(idle, "\n"))
 		}
 		if !found {
 			if err := confirmed(ctx, a.Worker, in.Run, resolved); err != nil {
@@ -95,9 +96,8 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 			return err
 		}
 		if found && committed.Config != resolved.Digest {
-			return failure.Refuse(api.FailBadInput,
-				"run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe",
-				in.Run)
+			return badinput.Errorf("run_id: run %s was made by another recipe; choose another run id, or resume it "+
+				"without a recipe", in.Run)
 		}
 		engine, err := a.engine(ctx, in, &resolved.Recipe)
 		if err != nil {
@@ -198,9 +198,8 @@ func samplesApart(in api.PrepareInput, r *recipes.Recipe, kind string) error {
 	if in.Kind == kindEvaluate || r.Staleness() == 0 || apart(r, kind) {
 		return nil
 	}
-	return failure.Refuse(api.FailBadInput, "pipeline.max_staleness: rollouts run while the policy is updated, and an "+
-		"engine of kind %s generates with the model that it trains; name engine.servers, or set "+
-		"pipeline.max_staleness=0", kind)
+	return badinput.Errorf("pipeline.max_staleness: rollouts run while the policy is updated, and an engine of kind "+
+		"%s generates with the model that it trains; name engine.servers, or set pipeline.max_staleness=0", kind)
 }
 
 // recipeName is the built-in recipe's name, or the name of an inline recipe in messages.
@@ -218,13 +217,12 @@ func recipeName(in api.PrepareInput) string {
 func suits(in api.PrepareInput, r recipes.Recipe) error {
 	name := r.Environment.Name
 	if in.Kind != "reprocess" && r.Environment.Imported() {
-		return failure.Refuse(api.FailBadInput,
-			"environment.name: %s holds imported trajectories, which no policy can be run on; use ropewalk import "+
-				"(ReprocessRun)", name)
+		return badinput.Errorf("environment.name: %s holds imported trajectories, which no policy can be run on; use "+
+			"ropewalk import (ReprocessRun)", name)
 	}
 	if in.Kind == "reprocess" && name != in.Format {
-		return failure.Refuse(api.FailBadInput,
-			"environment.name: an import of format %s wants a recipe of that environment, got %s", in.Format, name)
+		return badinput.Errorf("environment.name: an import of format %s wants a recipe of that environment, got %s",
+			in.Format, name)
 	}
 	return nil
 }
@@ -240,7 +238,7 @@ func Implemented(name string, missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return failure.Refuse(api.FailBadInput, "recipe %s cannot run yet:\n%s", name, strings.Join(missing, "\n"))
+	return badinput.Errorf("recipe %s cannot run yet:\n%s", name, strings.Join(missing, "\n"))
 }
 
 // CommitPrepared commits the resolved recipe of a run, and the run's entry in the catalogue.
@@ -348,8 +346,7 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepar
 			return err
 		}
 		if !found || m.Checkpoint == nil {
-			return failure.Refuse(api.FailCorrupt, "step %d of run %s has a head and no update manifest with a "+
-				"checkpoint", step, run)
+			return refusal.Corruptf("step %d of run %s has a head and no update manifest with a checkpoint", step, run)
 		}
 		after := api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: step}
 		if step == last {

@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
-	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -20,14 +19,13 @@ func (r Records) ReadBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchR
 		return nil, err
 	}
 	if !found {
-		return nil, failure.Refuse(api.FailCorrupt, "%s commits no batch", ref.Key)
+		return nil, refusal.Corruptf("%s commits no batch", ref.Key)
 	}
 	for _, row := range batch {
 		if row.OldLogProbs == nil {
 			return nil,
-				failure.Refuse(api.FailRefused,
-					"row %s has no log-probabilities of the policy that wrote it (imported); an importance ratio "+
-						"needs them, so such rows cannot be trained on", row.TrajectoryID)
+				refusal.Unusablef("row %s has no log-probabilities of the policy that wrote it (imported); an "+
+					"importance ratio needs them, so such rows cannot be trained on", row.TrajectoryID)
 		}
 	}
 	return batch, nil

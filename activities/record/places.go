@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -14,9 +13,8 @@ import (
 func (r Records) PreparedRun(ctx context.Context, run string) (schema.Ref, error) {
 	_, ref, found, err := r.Record.Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
 	if err == nil && !found {
-		err = failure.Refuse(api.FailBadInput,
-			"run_id: no such run in the record: %s has committed nothing in %s; `ropewalk runs` lists them", run,
-			r.Store)
+		err = badinput.Errorf("run_id: no such run in the record: %s has committed nothing in %s; `ropewalk runs` "+
+			"lists them", run, r.Store)
 	}
 	return ref, err
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -25,8 +25,7 @@ func (r Records) PolicyAfter(ctx context.Context, run string, step int) (m schem
 		return m, out, err
 	}
 	if !found || m.Checkpoint == nil {
-		return m, out, failure.Refuse(api.FailCorrupt, "run %s commits no checkpoint of the policy after step %d", run,
-			step)
+		return m, out, refusal.Corruptf("run %s commits no checkpoint of the policy after step %d", run, step)
 	}
 	out.Digest = m.Checkpoint.Digest
 	return m, out, nil
@@ -45,9 +44,8 @@ func (r Records) Reference(ctx context.Context, scope api.Scope, recipe *recipes
 	}
 	if len(pruned) > 0 {
 		return out,
-			failure.Refuse(api.FailRefused,
-				"the reference of step %d is the policy after step %d, whose checkpoint is pruned; choose another "+
-					"loss.reference.refresh_every or schedule.stages", scope.Step, step)
+			refusal.Unusablef("the reference of step %d is the policy after step %d, whose checkpoint is pruned; "+
+				"choose another loss.reference.refresh_every or schedule.stages", scope.Step, step)
 	}
 	return out, nil
 }
@@ -72,9 +70,8 @@ func (r Records) CriticOf(ctx context.Context, ref api.PolicyRef) (api.PolicyRef
 	}
 	if m.Critic == nil {
 		return api.PolicyRef{},
-			failure.Refuse(api.FailRefused,
-				"the recipe needs a critic, and %s commits a policy without one: the run began under a recipe that "+
-					"trains none; run the recipe again", ref.Manifest.Key)
+			refusal.Unusablef("the recipe needs a critic, and %s commits a policy without one: the run began under a "+
+				"recipe that trains none; run the recipe again", ref.Manifest.Key)
 	}
 	return api.PolicyRef{Manifest: ref.Manifest, Digest: m.Critic.Digest, Step: ref.Step}, nil
 }

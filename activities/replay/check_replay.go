@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/activities/verdict"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -59,7 +59,7 @@ func finishedSteps(ctx context.Context, r record.Records, run string) ([]int, er
 	}
 	slices.Sort(steps)
 	if len(steps) == 0 {
-		return nil, failure.Refuse(api.FailBadInput, "run_id: no step of run %s is done, so there is nothing to "+
+		return nil, badinput.Errorf("run_id: no step of run %s is done, so there is nothing to "+
 			"replay; `ropewalk resume %s` continues it", run, run)
 	}
 	return steps, nil

@@ -7,13 +7,13 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/activities/prepare"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/activities/verdict"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/selection"
@@ -230,7 +230,7 @@ func (a PrepareReplay) findTrajectories(ctx context.Context, p *replaying.Plan, 
 func (a PrepareReplay) findVerdicts(ctx context.Context, r *replayed, stage, none string) error {
 	refs := r.plan.Made.Refs[stage]
 	if len(refs) == 0 {
-		return failure.Refuse(api.FailBadInput, none, r.plan.Made.Step, r.plan.Made.Run)
+		return badinput.Errorf(none, r.plan.Made.Step, r.plan.Made.Run)
 	}
 	found, err := a.shardsOf(ctx, refs[0])
 	r.out.Verdicts = append(r.out.Verdicts, found...)

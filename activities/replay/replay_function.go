@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -77,6 +78,7 @@ func (a PrepareReplay) replayConfirmed(ctx context.Context, in api.ReplayInput, 
 	if asked, err := prepare.Commanded(ctx, a.Worker, in.Run, schema.DeedReplay, in.Set); asked || err != nil {
 		return err
 	}
-	return failure.Refuse(api.FailUnconfirmed, "no command of yours has started the replay, and its recipe wants "+
-		"programs or secrets of yours: %s; start it with `ropewalk replay`", strings.Join(recipe.Privileged(), "; "))
+	return failure.Permanent(api.FailUnconfirmed, fmt.Errorf("no command of yours has started the replay, and its "+
+		"recipe wants programs or secrets of yours: %s; start it with `ropewalk replay`",
+		strings.Join(recipe.Privileged(), "; ")))
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/replaying"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -35,9 +34,8 @@ func stepStages(ctx context.Context, r record.Records, run string, step int) (*r
 		return nil, err
 	}
 	if len(made.Refs) == 0 {
-		return nil, failure.Refuse(api.FailBadInput,
-			"step: step %d of run %s has committed nothing; `ropewalk show %s` lists the steps that are done",
-			step, run, run)
+		return nil, badinput.Errorf("step: step %d of run %s has committed nothing; `ropewalk show %s` lists the "+
+			"steps that are done", step, run, run)
 	}
 	return made, nil
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
-	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -19,7 +19,7 @@ const modelsKept = 8
 func (r *Recipes) model(ctx context.Context, recipe *recipes.Recipe) (*pretrained.Model, error) {
 	p := recipe.Policy.Pinned
 	if p == nil {
-		return nil, failure.Refuse(api.FailBadInput, "policy.checkpoint: the model at %s is not taken into the store "+
+		return nil, badinput.Errorf("policy.checkpoint: the model at %s is not taken into the store "+
 			"yet", recipe.Policy.Checkpoint)
 	}
 	if m, ok := r.models.find(p.Inputs); ok {
@@ -35,7 +35,7 @@ func (r *Recipes) model(ctx context.Context, recipe *recipes.Recipe) (*pretraine
 	}
 	m, err := pretrained.Read(files)
 	if err != nil {
-		return nil, failure.Refuse(api.FailBadInput, "policy.checkpoint: %v", err)
+		return nil, badinput.Errorf("policy.checkpoint: %v", err)
 	}
 	r.models.put(p.Inputs, &m)
 	return &m, nil
@@ -48,7 +48,7 @@ func (r *Recipes) PinnedModel(ctx context.Context, p *recipes.Pinned) (schema.Ma
 		return m, ref, err
 	}
 	if !found || m.Checkpoint == nil || m.Checkpoint.Digest != p.Digest {
-		return m, ref, failure.Refuse(api.FailCorrupt, "policy.pinned: %s holds no model of digest %s",
+		return m, ref, refusal.Corruptf("policy.pinned: %s holds no model of digest %s",
 			schema.AtWarmStart(p.Inputs).ManifestKey(), p.Digest)
 	}
 	return m, ref, nil

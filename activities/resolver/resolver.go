@@ -7,9 +7,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/dataset"
@@ -204,7 +204,7 @@ func (r *Recipes) train(recipe *recipes.Recipe, plain *tokenizer.Tokenizer) (*to
 	}
 	t, err := tokenizer.Train(plain.Added(), texts, recipe.Tokenizer.Vocabulary)
 	if err != nil {
-		return nil, failure.Refuse(api.FailBadInput, "tokenizer.vocabulary: %v", err)
+		return nil, badinput.Errorf("tokenizer.vocabulary: %v", err)
 	}
 	return t, nil
 }

@@ -3,11 +3,11 @@ package resolver
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/prompts"
-	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -30,7 +30,7 @@ func (r *Recipes) Lister(recipe *recipes.Recipe) (env.Environment, env.Lister, e
 	}
 	list, ok := world.(env.Lister)
 	if !ok {
-		return nil, nil, failure.Refuse(api.FailBadInput, "data: environment %s cannot list its tasks", world.Name())
+		return nil, nil, badinput.Errorf("data: environment %s cannot list its tasks", world.Name())
 	}
 	return world, list, nil
 }
@@ -52,7 +52,7 @@ func (r *Recipes) KeptTasks(ctx context.Context, run string, recipe *recipes.Rec
 		return nil, err
 	}
 	if !found {
-		return nil, failure.Refuse(api.FailCorrupt, "data: run %s has committed no tasks", run)
+		return nil, refusal.Corruptf("data: run %s has committed no tasks", run)
 	}
 	out := &Tasks{Ref: ref}
 	if out, ok := r.prepared.find(ref.Digest); ok {
@@ -68,7 +68,7 @@ func (r *Recipes) KeptTasks(ctx context.Context, run string, recipe *recipes.Rec
 		}
 	}
 	if len(out.Kept) == 0 {
-		return nil, failure.Refuse(api.FailCorrupt, "data: %s keeps no task", ref.Key)
+		return nil, refusal.Corruptf("data: %s keeps no task", ref.Key)
 	}
 	for _, s := range m.ShardsOf(schema.Tasks) {
 		out.Digest = s.Digest
@@ -98,7 +98,7 @@ func (r *Recipes) TaskRows(ctx context.Context, recipe *recipes.Recipe, run stri
 	}
 	for _, row := range rows {
 		if int(row.Place) >= len(tasks) || tasks[row.Place].ID != row.TaskID {
-			return nil, nil, failure.Refuse(api.FailBadInput, "data: task %d of the environment's files is not task "+
+			return nil, nil, badinput.Errorf("data: task %d of the environment's files is not task "+
 				"%s, which run %s has committed: the files have changed", row.Place, row.TaskID, run)
 		}
 	}

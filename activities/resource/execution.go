@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/env/remote"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/judge"
-	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/session"
@@ -72,9 +71,8 @@ func (e *Execution) Isolates(r *recipes.Recipe) error {
 	if e.Tier.AtLeast(least) {
 		return nil
 	}
-	return failure.Refuse(api.FailBadInput,
-		"sandbox.min_tier: the recipe wants tier %s, and the worker's machine grants %s: `ropewalk sandbox doctor` "+
-			"says there what is missing; a recipe that names the weaker tier accepts it", least, e.Tier)
+	return badinput.Errorf("sandbox.min_tier: the recipe wants tier %s, and the worker's machine grants %s: `ropewalk "+
+		"sandbox doctor` says there what is missing; a recipe that names the weaker tier accepts it", least, e.Tier)
 }
 
 // Able refuses a recipe that this worker's sandbox cannot run, because it isolates too weakly or has no sympy to
@@ -85,7 +83,7 @@ func (e *Execution) Able(ctx context.Context, r *recipes.Recipe) error {
 	}
 	err := symbolic.Available(ctx, e.Sandbox)
 	if errors.Is(err, symbolic.ErrNoSympy) {
-		return failure.Refuse(api.FailBadInput, "reward.symbolic: %v", err)
+		return badinput.Errorf("reward.symbolic: %v", err)
 	}
 	if err != nil {
 		return fmt.Errorf("reward.symbolic: try the sandbox: %w", err)
@@ -96,7 +94,7 @@ func (e *Execution) Able(ctx context.Context, r *recipes.Recipe) error {
 // RunsCalls refuses a recipe whose tool calls this worker cannot run itself.
 func (e *Execution) RunsCalls(r *recipes.Recipe) error {
 	if r.Environment.CallsTools() && e.Sandbox == nil {
-		return failure.Refuse(api.FailBadInput, "rollout.mode: interleaved runs tool calls on the workers of queue "+
+		return badinput.Errorf("rollout.mode: interleaved runs tool calls on the workers of queue " +
 			"rollout, and this one has no sandbox; give it one, or set rollout.mode=staged")
 	}
 	return nil

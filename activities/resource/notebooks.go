@@ -5,8 +5,7 @@ import (
 	"errors"
 	"runtime"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
-	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -33,9 +32,8 @@ func (e *Execution) HasSessions(r *recipes.Recipe) error {
 	if !r.Sandbox.Session || e.Notebooks != nil {
 		return nil
 	}
-	return failure.Refuse(api.FailBadInput,
-		"sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's sandbox makes no "+
-			"sessions")
+	return badinput.Errorf("sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's "+
+		"sandbox makes no sessions")
 }
 
 // KeepsSessions is HasSessions plus a test session, before anything of a run is written.
@@ -46,9 +44,8 @@ func (e *Execution) KeepsSessions(ctx context.Context, r *recipes.Recipe) error 
 	err := e.Notebooks.Probe(ctx, CallLimits(r.Sandbox))
 	for _, lasting := range []error{sandbox.ErrBadCall, sandbox.ErrTier, sandbox.ErrNoPython} {
 		if errors.Is(err, lasting) {
-			return failure.Refuse(api.FailBadInput,
-				"sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's sandbox "+
-					"makes none: %v", err)
+			return badinput.Errorf("sandbox.session: the recipe wants an interpreter for each trajectory, and this "+
+				"worker's sandbox makes none: %v", err)
 		}
 	}
 	return err

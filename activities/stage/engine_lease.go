@@ -40,7 +40,7 @@ func (w *Draft) elsewhere(ctx context.Context, r *recipes.Recipe) bool {
 // leased arranges for the release of a lease at the end of the stage, or says why there is none.
 func (w *Draft) leased(ctx context.Context, r *recipes.Recipe, release enginepool.Release, err error) error {
 	if errors.Is(err, enginepool.ErrElsewhere) {
-		return failure.Refuse(api.FailElsewhere, "%v", err)
+		return failure.Permanent(api.FailElsewhere, err)
 	}
 	if err != nil {
 		return err

@@ -3,11 +3,12 @@ package summary
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/summary"
 	"github.com/ropewalk/ropewalk/policy"
@@ -76,16 +77,15 @@ func For(ctx context.Context, w *stage.Draft, recipe *recipes.Recipe, of api.Pol
 		return nil, err
 	}
 	if m.Checkpoint == nil {
-		return nil, failure.Refuse(api.FailCorrupt, "%s commits no checkpoint, which is to sum up pages",
-			frozen.Manifest.Key)
+		return nil, refusal.Corruptf("%s commits no checkpoint, which is to sum up pages", frozen.Manifest.Key)
 	}
 	model, err := w.Worker.Recipes.SmallModel(ctx, *m.Checkpoint)
 	if err != nil {
-		return nil, failure.Refuse(api.FailBadInput, "environment: summary_tokens: the model of %s cannot sum up "+
+		return nil, badinput.Errorf("environment: summary_tokens: the model of %s cannot sum up "+
 			"pages: %v", frozen.Manifest.Key, err)
 	}
 	if s.writer, err = writerOf(model, most); err != nil {
-		return nil, failure.Refuse(api.FailBadInput, "environment: summary_tokens: the model of %s cannot sum up "+
+		return nil, badinput.Errorf("environment: summary_tokens: the model of %s cannot sum up "+
 			"pages: %v", frozen.Manifest.Key, err)
 	}
 	s.writer.Positions = max(s.writer.Positions, positions)

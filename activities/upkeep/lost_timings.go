@@ -4,9 +4,9 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
@@ -24,8 +24,7 @@ func (a RecordTimings) adoptedTimes(ctx context.Context, in api.RecordTimingsInp
 	error) {
 	head, _, found, err := a.Record.Head(ctx, in.Run, strconv.Itoa(in.Step))
 	if err == nil && !found {
-		err = failure.Refuse(api.FailBadInput, "step: step %d of run %s is not done, so its times may still come",
-			in.Step, in.Run)
+		err = badinput.Errorf("step: step %d of run %s is not done, so its times may still come", in.Step, in.Run)
 	}
 	if err != nil {
 		return nil, err

@@ -3,10 +3,10 @@ package verdict
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/env/remote"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -74,10 +74,10 @@ func (a CallFunction) called(ctx context.Context, w *stage.Draft, scope api.Scop
 	}
 	settings := recipes.FunctionSettings(f)
 	if field, text := settings.Fault(); text != "" {
-		return nil, failure.Refuse(api.FailBadInput, "reward.%s: %s", field, text)
+		return nil, badinput.Errorf("reward.%s: %s", field, text)
 	}
 	if f.Module == "" {
-		return nil, failure.Refuse(api.FailBadInput, "reward.module: recipe %s names no function", recipe.Name)
+		return nil, badinput.Errorf("reward.module: recipe %s names no function", recipe.Name)
 	}
 	rows, arguments := g.Arguments(trajectories, problems, f.Module)
 	if len(rows) == 0 {

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/early"
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -93,7 +93,7 @@ func gradePairs(ctx context.Context, d *stage.Worker, w *stage.Draft, recipe *re
 			graded, err = run(ctx, left)
 		}
 		if errors.Is(err, symbolic.ErrNoSympy) { // this worker is not the one that prepared the run
-			return nil, failure.Refuse(api.FailBadInput, "reward.symbolic: %v", err)
+			return nil, badinput.Errorf("reward.symbolic: %v", err)
 		}
 		if err != nil {
 			return nil, err

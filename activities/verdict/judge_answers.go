@@ -6,9 +6,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -84,7 +84,7 @@ func Judged(ctx context.Context, d *stage.Worker, w *stage.Draft, recipe *recipe
 		return nil
 	}
 	if recipe.Judge == nil {
-		return failure.Refuse(api.FailBadInput, "judge: is required: the reward or the evaluation of recipe %s asks a "+
+		return badinput.Errorf("judge: is required: the reward or the evaluation of recipe %s asks a "+
 			"judge", recipe.Name)
 	}
 	j := w.Env.Verdicts.AskedJudge()
@@ -107,7 +107,7 @@ func Judged(ctx context.Context, d *stage.Worker, w *stage.Draft, recipe *recipe
 func classifyJudge(err error) error {
 	switch {
 	case errors.Is(err, judge.ErrSettings):
-		return failure.Refuse(api.FailBadInput, "%v", err)
+		return badinput.Errorf("%v", err)
 	case errors.Is(err, judge.ErrAway):
 		return temporal.NewApplicationError(err.Error(), api.FailJudge)
 	}

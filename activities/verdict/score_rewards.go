@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/grading"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -81,7 +81,7 @@ func (a ScoreRewards) settle(ctx context.Context, g *grading.Grader, in api.Scor
 		i := slices.IndexFunc(in.Verdicts, func(ref schema.Ref) bool { return record.IsOfStage(ref, v.Stage()) })
 		if i < 0 {
 			declared, _ := stages.Of(v.Stage())
-			return "", failure.Refuse(api.FailRefused, "reward: shard %d has no %s, which the stage %s commits before "+
+			return "", refusal.Unusablef("reward: shard %d has no %s, which the stage %s commits before "+
 				"the reward is computed", in.Shard, declared.Writes[0], v.Stage())
 		}
 		m, err := a.Record.Read(ctx, in.Verdicts[i])

@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/openai"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/dataset"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/learner"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -39,7 +40,7 @@ func (a WarmStart) givenDemonstrations(ctx context.Context, in api.Scope, recipe
 	case d.File != "":
 		return a.ofFile(ctx, recipe, *d)
 	case d.Run == in.Run:
-		return nil, failure.Refuse(api.FailBadInput, "warm_start.demonstrations.run: %s is this run", d.Run)
+		return nil, badinput.Errorf("warm_start.demonstrations.run: %s is this run", d.Run)
 	}
 	return a.ofRun(ctx, recipe, *d)
 }
@@ -52,7 +53,7 @@ func (a WarmStart) ofFile(ctx context.Context, recipe *recipes.Recipe, d recipes
 	}
 	conversations, err := openai.ReadDemonstrations(data)
 	if err != nil {
-		return nil, failure.Refuse(api.FailBadInput, "warm_start.demonstrations.file: %s: %v", d.File, err)
+		return nil, badinput.Errorf("warm_start.demonstrations.file: %s: %v", d.File, err)
 	}
 	loop, err := a.Recipes.Loop(recipe, resolver.RolloutSampling(recipe))
 	if err != nil {
@@ -62,7 +63,7 @@ func (a WarmStart) ofFile(ctx context.Context, recipe *recipes.Recipe, d recipes
 	for i, c := range conversations {
 		shown, err := loop.Recorded(ctx, env.Task{ID: strconv.Itoa(i), Level: 1, Text: c.Question}, moves(c), i)
 		if err != nil {
-			return nil, failure.Refuse(api.FailBadInput, "warm_start.demonstrations.file: %s: line %d: item %d: %v",
+			return nil, badinput.Errorf("warm_start.demonstrations.file: %s: line %d: item %d: %v",
 				d.File, c.Line, i, err)
 		}
 		out.rows[i] = demosOf(shown.Sequences())
@@ -113,8 +114,7 @@ func (a WarmStart) ofRun(ctx context.Context, recipe *recipes.Recipe, d recipes.
 		}
 		turns, rewards := head.Stages[schema.StageRollout], head.Stages[schema.StageReward]
 		if len(turns) == 0 || len(rewards) == 0 {
-			return nil, failure.Refuse(api.FailCorrupt, "warm_start.demonstrations.run: step %d of run %s has no "+
-				"rewards", step, d.Run)
+			return nil, refusal.Corruptf("warm_start.demonstrations.run: step %d of run %s has no rewards", step, d.Run)
 		}
 		if err := a.stepDemonstrations(ctx, recipe, d.All, turns, rewards, out); err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func (a WarmStart) ofRun(ctx context.Context, recipe *recipes.Recipe, d recipes.
 		out.inputs = append(out.inputs, slices.Concat(turns, rewards)...)
 	}
 	if len(out.rows) == 0 {
-		return nil, failure.Refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has no successful "+
+		return nil, badinput.Errorf("warm_start.demonstrations.run: run %s has no successful "+
 			"trajectory in its finished steps", d.Run)
 	}
 	text, err := schema.Canonical(out.inputs)
@@ -165,7 +165,7 @@ func (a WarmStart) stepDemonstrations(ctx context.Context, recipe *recipes.Recip
 				return err
 			}
 			if most := shape.Positions; len(one.TokenIDs) > most {
-				return failure.Refuse(api.FailBadInput, "warm_start.demonstrations.run: trajectory %s has %d tokens, "+
+				return badinput.Errorf("warm_start.demonstrations.run: trajectory %s has %d tokens, "+
 					"and policy.max_positions is %d", rows[0].TrajectoryID, len(one.TokenIDs), most)
 			}
 		}
@@ -181,8 +181,7 @@ func (a WarmStart) sameTokens(ctx context.Context, recipe *recipes.Recipe, run s
 		return err
 	}
 	if !found {
-		return failure.Refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has committed no recipe in %s",
-			run, a.Store)
+		return badinput.Errorf("warm_start.demonstrations.run: run %s has committed no recipe in %s", run, a.Store)
 	}
 	c, err := a.Recipes.Config(ctx, ref)
 	if err != nil {
@@ -197,7 +196,7 @@ func (a WarmStart) sameTokens(ctx context.Context, recipe *recipes.Recipe, run s
 		return err
 	}
 	if theirs != ours || c.Recipe.Whole() != recipe.Whole() {
-		return failure.Refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has another tokenizer or "+
+		return badinput.Errorf("warm_start.demonstrations.run: run %s has another tokenizer or "+
 			"prompt format: its environment, protocol and tools must be this recipe's", run)
 	}
 	return nil

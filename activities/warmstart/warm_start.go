@@ -6,11 +6,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/activities/resource"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/seed"
@@ -210,7 +210,7 @@ func (a WarmStart) demonstrations(ctx context.Context, w *stage.Draft, recipe *r
 		Noise: env.Noise(t), Faulty: recipe.WarmStart.Noise, Tools: recipe.Rollout.ToolNames()}}
 	script.Teacher, _ = world.(env.Teacher)
 	if script.Teacher == nil && !recipe.Environment.Declaration().Interactive {
-		return nil, 0, 0, failure.Refuse(api.FailBadInput, "warm_start: nothing in environment %s writes "+
+		return nil, 0, 0, badinput.Errorf("warm_start: nothing in environment %s writes "+
 			"demonstrations", recipe.Environment.Name)
 	}
 	if from.data != nil && script.Teacher != nil {
