@@ -23,29 +23,24 @@ type AnswerTasks struct{ *stage.Worker }
 
 // Execute runs whole episodes. An answer depends on the run's seed, the task's place and the answer's number, and not
 // on the shard.
-func (a AnswerTasks) Execute(ctx context.Context, e *stage.Env, in api.AnswersInput) (api.Answered, error) {
-	out := api.Answered{}
+func (a AnswerTasks) Execute(ctx context.Context, e *stage.Env, in api.AnswersInput) (out api.Answered, err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageAnswers, Turn: -1, Shard: in.Shard,
 		Inputs: []schema.Ref{in.Candidates}}
 	if in.Model.Manifest != in.Candidates {
 		s.Inputs = append(s.Inputs, in.Model.Manifest)
 	}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		tasks, places, err := candidates(ctx, a.Worker, w.Recipe, in)
 		if err != nil {
 			return err
 		}
-		tasks, places, err := candidates(ctx, a.Worker, recipe, in)
-		if err != nil {
-			return err
-		}
-		sampler, err := w.Sampler(ctx, in.Scope, stage.Evaluating(recipe))
+		sampler, err := w.Sampler(ctx, in.Scope, stage.Evaluating(w.Recipe))
 		if err != nil {
 			return err
 		}
 		var rows []schema.TaskAnswerRow
 		err = sampler.Use(ctx, stage.Version(in.Model), func(s policy.Sampler) error {
-			rows, err = a.answer(ctx, w, in, recipe, s, tasks, places)
+			rows, err = a.answer(ctx, w, in, w.Recipe, s, tasks, places)
 			return err
 		})
 		if err != nil {

@@ -21,10 +21,10 @@ const shardGroups = 128
 
 // Execute commits the shards as turn 0 of the rollout stage, each with its three tables. It fails for good if the run
 // id already holds the import of another file.
-func (a ImportTrajectories) Execute(ctx context.Context, e *stage.Env, in api.ImportInput) (api.Imported, error) {
-	out := api.Imported{}
+func (a ImportTrajectories) Execute(ctx context.Context, e *stage.Env, in api.ImportInput) (out api.Imported,
+	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageImport, Turn: -1, Shard: -1}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		tables, err := a.conversations(ctx, in)
 		if err != nil {
 			return err

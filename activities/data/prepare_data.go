@@ -20,21 +20,16 @@ import (
 type PrepareData struct{ *stage.Worker }
 
 // Execute refuses a recipe whose filters drop every task.
-func (a PrepareData) Execute(ctx context.Context, e *stage.Env, in api.DataInput) (api.DataPrepared, error) {
-	out := api.DataPrepared{}
+func (a PrepareData) Execute(ctx context.Context, e *stage.Env, in api.DataInput) (out api.DataPrepared, err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageData, Turn: -1, Shard: -1}
 	if in.Candidates != (schema.Ref{}) {
 		s.Inputs = []schema.Ref{in.Candidates, in.Answers}
 	}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		if in.Candidates != (schema.Ref{}) {
-			return a.byDifficulty(ctx, w, in, recipe, &out)
+			return a.byDifficulty(ctx, w, in, w.Recipe, &out)
 		}
-		world, list, err := a.Recipes.Lister(recipe)
+		world, list, err := a.Recipes.Lister(w.Recipe)
 		if err != nil {
 			return err
 		}
@@ -43,7 +38,7 @@ func (a PrepareData) Execute(ctx context.Context, e *stage.Env, in api.DataInput
 			return err
 		}
 		w.Manifest.Note = map[string]string{}
-		filters, err := a.filters(ctx, w, in.Scope, recipe, list)
+		filters, err := a.filters(ctx, w, in.Scope, w.Recipe, list)
 		if err != nil {
 			return err
 		}

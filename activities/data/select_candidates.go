@@ -19,15 +19,10 @@ type SelectCandidates struct{ *stage.Worker }
 const mostAnswerShards = 1000
 
 // Execute refuses a recipe whose other filters drop every task.
-func (a SelectCandidates) Execute(ctx context.Context, e *stage.Env, in api.Scope) (api.Candidates, error) {
-	out := api.Candidates{}
+func (a SelectCandidates) Execute(ctx context.Context, e *stage.Env, in api.Scope) (out api.Candidates, err error) {
 	s := stage.Spec{Scope: in, Stage: schema.StageCandidates, Turn: -1, Shard: -1}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in)
-		if err != nil {
-			return err
-		}
-		world, list, err := a.Recipes.Lister(recipe)
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		world, list, err := a.Recipes.Lister(w.Recipe)
 		if err != nil {
 			return err
 		}
@@ -36,7 +31,7 @@ func (a SelectCandidates) Execute(ctx context.Context, e *stage.Env, in api.Scop
 			return err
 		}
 		w.Manifest.Note = map[string]string{}
-		filters, err := PrepareData(a).filters(ctx, w, in, recipe, list)
+		filters, err := PrepareData(a).filters(ctx, w, in, w.Recipe, list)
 		if err != nil {
 			return err
 		}
@@ -45,11 +40,11 @@ func (a SelectCandidates) Execute(ctx context.Context, e *stage.Env, in api.Scop
 		if kept.Kept == 0 {
 			return curation.DropsAll(len(tasks), world.Name(), kept.Dropped)
 		}
-		if out.Model, err = a.answerer(ctx, w, in, recipe); err != nil {
+		if out.Model, err = a.answerer(ctx, w, in, w.Recipe); err != nil {
 			return err
 		}
 		out.Tasks = kept.Kept
-		out.Shards = answerShards(kept.Kept, recipe.Data.Difficulty.ShardTasks)
+		out.Shards = answerShards(kept.Kept, w.Recipe.Data.Difficulty.ShardTasks)
 		w.Timing.Rows = int64(len(rows))
 		return stage.Put(ctx, w, rows)
 	})

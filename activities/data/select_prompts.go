@@ -31,31 +31,26 @@ func NewSelectPrompts(d *stage.Worker) SelectPrompts {
 }
 
 // Execute commits one row for each group, none of them a held-out problem, in files of whole shards.
-func (a SelectPrompts) Execute(ctx context.Context, e *stage.Env, in api.PromptsInput) (api.Done, error) {
-	out := api.Done{}
+func (a SelectPrompts) Execute(ctx context.Context, e *stage.Env, in api.PromptsInput) (out api.Done, err error) {
 	s, round := stage.Spec{Scope: in.Scope, Stage: schema.StagePrompts, Turn: -1, Shard: -1}, 0
 	if in.Round != nil {
 		round = *in.Round
 		s.Shard = round
 	}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		world, err := keptWorld(ctx, a.Worker, w, in.Run, w.Recipe)
 		if err != nil {
 			return err
 		}
-		world, err := keptWorld(ctx, a.Worker, w, in.Run, recipe)
+		loop, err := a.Recipes.Loop(w.Recipe, resolver.RolloutSampling(w.Recipe))
 		if err != nil {
 			return err
 		}
-		loop, err := a.Recipes.Loop(recipe, resolver.RolloutSampling(recipe))
+		solved, err := a.SolvedProblems(ctx, w, in.Scope, w.Recipe.Unsolved(in.Step))
 		if err != nil {
 			return err
 		}
-		solved, err := a.SolvedProblems(ctx, w, in.Scope, recipe.Unsolved(in.Step))
-		if err != nil {
-			return err
-		}
-		drawn, err := prompts.Draw(ctx, world, recipe, in.Step, round, solved)
+		drawn, err := prompts.Draw(ctx, world, w.Recipe, in.Step, round, solved)
 		if err != nil {
 			return err
 		}
@@ -71,7 +66,7 @@ func (a SelectPrompts) Execute(ctx context.Context, e *stage.Env, in api.Prompts
 		if drawn.Skipped > 0 {
 			w.Manifest.Note["passed_over"] = strconv.Itoa(drawn.Skipped)
 		}
-		for file := range slices.Chunk(rows, prompts.PerFile(recipe.Rollout.ShardGroups)) {
+		for file := range slices.Chunk(rows, prompts.PerFile(w.Recipe.Rollout.ShardGroups)) {
 			if err := stage.Put(ctx, w, file); err != nil {
 				return err
 			}

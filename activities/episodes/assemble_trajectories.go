@@ -18,20 +18,16 @@ import (
 type AssembleTrajectories struct{ *stage.Worker }
 
 // Execute commits one row for each episode.
-func (a AssembleTrajectories) Execute(ctx context.Context, e *stage.Env, in api.AssembleInput) (api.Done, error) {
-	out := api.Done{}
+func (a AssembleTrajectories) Execute(ctx context.Context, e *stage.Env, in api.AssembleInput) (out api.Done,
+	err error) {
 	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageAssemble, Turn: -1, Shard: in.Shard, Inputs: inputs}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		build := a.sampled
-		if recipe.Environment.Imported() {
+		if w.Recipe.Environment.Imported() {
 			build = a.Imported
 		}
-		rows, err := build(ctx, in, recipe)
+		rows, err := build(ctx, in, w.Recipe)
 		if err != nil {
 			return err
 		}

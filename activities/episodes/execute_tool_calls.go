@@ -23,36 +23,29 @@ import (
 type ExecuteToolCalls struct{ *stage.Worker }
 
 // Execute commits one row for each call or action. The time that each took goes only to the timings table.
-func (a ExecuteToolCalls) Execute(ctx context.Context, e *stage.Env, in api.ToolsInput) (api.ToolsDone, error) {
-	out := api.ToolsDone{}
+func (a ExecuteToolCalls) Execute(ctx context.Context, e *stage.Env, in api.ToolsInput) (out api.ToolsDone, err error) {
 	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageSandbox, Turn: in.Turn, Shard: in.Shard, Inputs: inputs}
 	var held []*rollout.Episode
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) (err error) {
+		if err := a.Execution.Isolates(w.Recipe); err != nil {
 			return err
 		}
-		if err := a.Execution.Isolates(recipe); err != nil {
-			return err
-		}
-		if err := a.Execution.HasSessions(recipe); err != nil {
+		if err := a.Execution.HasSessions(w.Recipe); err != nil {
 			return err
 		}
 		defer func() { w.Env.Turnwise.Called(held) }()
-		if recipe.Environment.Declaration().Interactive {
-			held, err = a.act(ctx, w, in, recipe, &out)
+		if w.Recipe.Environment.Declaration().Interactive {
+			held, err = a.act(ctx, w, in, w.Recipe, &out)
 			return err
 		}
-		run := func(ctx context.Context, w *stage.Draft, in api.ToolsInput,
-			recipe *recipes.Recipe) (rows []schema.ToolCallRow, measured []schema.TimingRow, err error) {
-			held, rows, measured, err = a.policyCalls(ctx, w, in, recipe)
-			return rows, measured, err
+		var rows []schema.ToolCallRow
+		var measured []schema.TimingRow
+		if w.Recipe.Environment.Name == recipes.OpenAI {
+			rows, err = a.recordedCalls(ctx, w, in)
+		} else {
+			held, rows, measured, err = a.policyCalls(ctx, w, in, w.Recipe)
 		}
-		if recipe.Environment.Name == recipes.OpenAI {
-			run = a.recordedCalls
-		}
-		rows, measured, err := run(ctx, w, in, recipe)
 		if err != nil {
 			return err
 		}

@@ -19,21 +19,17 @@ import (
 type GenerateRollouts struct{ *stage.Worker }
 
 // Execute continues the shard's episodes from their committed state and commits their next turn.
-func (a GenerateRollouts) Execute(ctx context.Context, e *stage.Env, in api.GenerateInput) (api.Generated, error) {
-	out := api.Generated{}
+func (a GenerateRollouts) Execute(ctx context.Context, e *stage.Env, in api.GenerateInput) (out api.Generated,
+	err error) {
 	inputs := append([]schema.Ref{in.Prompts, in.Policy.Manifest}, in.Inputs()...)
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageRollout, Turn: in.Turn, Shard: in.Shard, Inputs: inputs}
 	var held []*rollout.Episode
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		loop, episodes, err := AsOf(ctx, a.Worker, w.Recipe, in.Shard, in.Prompts, in.Past)
 		if err != nil {
 			return err
 		}
-		loop, episodes, err := AsOf(ctx, a.Worker, recipe, in.Shard, in.Prompts, in.Past)
-		if err != nil {
-			return err
-		}
-		episodes, wrote, err := a.generate(ctx, w, in, recipe, loop, episodes)
+		episodes, wrote, err := a.generate(ctx, w, in, w.Recipe, loop, episodes)
 		if err != nil {
 			return err
 		}
@@ -56,18 +52,18 @@ func (a GenerateRollouts) Execute(ctx context.Context, e *stage.Env, in api.Gene
 		w.Timing.Rows, w.Timing.Tokens = int64(len(rows)), out.Tokens
 		w.Env.Turnwise.Responded(episodes, len(wrote), out.Tokens)
 		held = episodes
-		lag := int32(min(recipe.Staleness(), in.Step-1))
+		lag := int32(min(w.Recipe.Staleness(), in.Step-1))
 		for i := range rows {
 			if rows[i].Excluded == nil {
 				rows[i].Lag = &lag
 			}
 		}
-		if recipe.InFlight() {
-			if err := a.nameSamplers(ctx, w, in, recipe, rows); err != nil {
+		if w.Recipe.InFlight() {
+			if err := a.nameSamplers(ctx, w, in, w.Recipe, rows); err != nil {
 				return err
 			}
 		}
-		if err := stage.Put(ctx, w, rows); err != nil || recipe.Rollout.Tree == nil {
+		if err := stage.Put(ctx, w, rows); err != nil || w.Recipe.Rollout.Tree == nil {
 			return err
 		}
 		return stage.Put(ctx, w, rollout.BranchRows(wrote))

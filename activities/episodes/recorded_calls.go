@@ -9,32 +9,31 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // recordedCalls takes the calls of imported conversations together with their recorded answers. Nothing runs, so
 // nothing is measured. See ExecuteToolCalls.
-func (a ExecuteToolCalls) recordedCalls(ctx context.Context, w *stage.Draft, in api.ToolsInput,
-	_ *recipes.Recipe) ([]schema.ToolCallRow, []schema.TimingRow, error) {
+func (a ExecuteToolCalls) recordedCalls(ctx context.Context, w *stage.Draft, in api.ToolsInput) (
+	[]schema.ToolCallRow, error) {
 	past, err := a.Behind(ctx, in.Past, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	trajectories, err := importedTrajectories(ctx, a.Worker.Records, past)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var rows []schema.ToolCallRow
 	for i, t := range trajectories {
 		calls, err := openai.CallRows(t)
 		if err != nil {
-			return nil, nil, refusal.Corruptf("%v", err)
+			return nil, refusal.Corruptf("%v", err)
 		}
 		rows = append(rows, calls...)
 		w.Progress.Set(i+1, len(trajectories))
 	}
-	return rows, nil, nil
+	return rows, nil
 }
 
 // importedTrajectories reads the trajectories that an import committed with its turns.

@@ -6,11 +6,11 @@ import (
 )
 
 // Stages lists the stages that take shards from prompts to trajectories, by the names of their activities.
-func Stages(d *stage.Worker) map[string]stage.Activity {
+func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.GenerateRollouts:     stage.Of(GenerateRollouts{d}.Execute),
-		api.ExecuteToolCalls:     stage.Of(ExecuteToolCalls{d}.Execute),
-		api.RunEpisodes:          stage.Of(RunEpisodes{d}.Execute),
-		api.AssembleTrajectories: stage.Of(AssembleTrajectories{d}.Execute),
+		api.GenerateRollouts:     stage.Of(GenerateRollouts{w}.Execute),
+		api.ExecuteToolCalls:     stage.Of(ExecuteToolCalls{w}.Execute),
+		api.RunEpisodes:          stage.Of(RunEpisodes{w}.Execute),
+		api.AssembleTrajectories: stage.Of(AssembleTrajectories{w}.Execute),
 	}
 }

@@ -40,24 +40,19 @@ func (a Evaluate) commitEnd(ctx context.Context, in api.EvaluateInput, evaluated
 }
 
 // evaluate is the evaluation, as a stage of the given name.
-func (a Evaluate) evaluate(ctx context.Context, e *stage.Env, in api.EvaluateInput, name string) (api.Evaluated,
-	error) {
-	out := api.Evaluated{}
+func (a Evaluate) evaluate(ctx context.Context, e *stage.Env, in api.EvaluateInput, name string) (out api.Evaluated,
+	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: name, Turn: -1, Shard: -1, Inputs: []schema.Ref{in.Policy.Manifest}}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		if len(in.Parts) > 0 {
-			return a.combine(ctx, w, in, recipe, &out)
+			return a.combine(ctx, w, in, w.Recipe, &out)
 		}
-		found, err := measure(ctx, a.Worker, w, in, recipe, 0, recipe.Evaluation.Problems)
+		found, err := measure(ctx, a.Worker, w, in, w.Recipe, 0, w.Recipe.Evaluation.Problems)
 		if err != nil {
 			return err
 		}
-		out.Summary = summarise(w, found.rows, found.excluded, recipe)
-		return found.put(ctx, w, recipe)
+		out.Summary = summarise(w, found.rows, found.excluded, w.Recipe)
+		return found.put(ctx, w, w.Recipe)
 	})
 	return out, err
 }

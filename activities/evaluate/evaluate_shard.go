@@ -13,17 +13,12 @@ import (
 type EvaluateShard struct{ *stage.Worker }
 
 // Execute commits the shard's rows. Its episodes are those that one activity for the whole evaluation would run.
-func (a EvaluateShard) Execute(ctx context.Context, e *stage.Env, in api.EvaluateShardInput) (api.EvaluatedShard,
-	error) {
-	out := api.EvaluatedShard{}
+func (a EvaluateShard) Execute(ctx context.Context, e *stage.Env, in api.EvaluateShardInput) (out api.EvaluatedShard,
+	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageEvaluate, Turn: -1, Shard: in.Shard,
 		Inputs: []schema.Ref{in.Policy.Manifest}}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
-		found, err := measure(ctx, a.Worker, w, in.EvaluateInput, recipe, in.First, in.Problems)
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		found, err := measure(ctx, a.Worker, w, in.EvaluateInput, w.Recipe, in.First, in.Problems)
 		if err != nil {
 			return err
 		}
@@ -42,7 +37,7 @@ func (a EvaluateShard) Execute(ctx context.Context, e *stage.Env, in api.Evaluat
 			}
 		}
 		w.Timing.Rows = int64(len(found.rows))
-		return found.put(ctx, w, recipe)
+		return found.put(ctx, w, w.Recipe)
 	})
 	return out, err
 }

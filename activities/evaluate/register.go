@@ -6,10 +6,10 @@ import (
 )
 
 // Stages lists the stages that measure policies, by the names of their activities.
-func Stages(d *stage.Worker) map[string]stage.Activity {
+func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.Evaluate:         stage.Of(Evaluate{d}.Execute),
-		api.EvaluateUntaught: stage.Of(EvaluateUntaught{d}.Execute),
-		api.EvaluateShard:    stage.Of(EvaluateShard{d}.Execute),
+		api.Evaluate:         stage.Of(Evaluate{w}.Execute),
+		api.EvaluateUntaught: stage.Of(EvaluateUntaught{w}.Execute),
+		api.EvaluateShard:    stage.Of(EvaluateShard{w}.Execute),
 	}
 }

@@ -20,10 +20,9 @@ import (
 type CommitStages struct{ *stage.Worker }
 
 // Execute commits each stage in turn; a stage that is already committed is adopted.
-func (a CommitStages) Execute(ctx context.Context, e *stage.Env, in api.CommitInput) (api.Committed, error) {
-	out := api.Committed{}
+func (a CommitStages) Execute(ctx context.Context, e *stage.Env, in api.CommitInput) (out api.Committed, err error) {
 	timing := api.Timing{Stage: stages.Commit, Shard: -1, Turn: -1}
-	err := a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
+	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
 		sharded, err := a.rolledOut(ctx, in.Rewards)
 		if err != nil {
 			return err

@@ -16,19 +16,15 @@ import (
 type ComputeAdvantages struct{ *stage.Worker }
 
 // Execute writes each kept row once, with its advantage multiplied by its weight.
-func (a ComputeAdvantages) Execute(ctx context.Context, e *stage.Env, in api.StageInput) (api.Advantages, error) {
-	out := api.Advantages{}
+func (a ComputeAdvantages) Execute(ctx context.Context, e *stage.Env, in api.StageInput) (out api.Advantages,
+	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageAdvantage, Turn: -1, Shard: -1}
 	for _, stage := range []string{schema.StageRollout, schema.StageReward, schema.StageResample,
 		schema.StageLogprobs} {
 		s.Inputs = append(s.Inputs, in.Made.All(stage)...) // it finds its other inputs itself
 	}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
-		rows, err := a.batch(ctx, w, in, recipe)
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		rows, err := a.batch(ctx, w, in, w.Recipe)
 		if err != nil {
 			return err
 		}

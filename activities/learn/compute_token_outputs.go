@@ -21,11 +21,10 @@ type ComputeTokenOutputs struct{ *stage.Worker }
 
 // Execute commits one row for each kept trajectory of the shard that is not masked; a shard without such trajectories
 // has no rows.
-func (a ComputeTokenOutputs) Execute(ctx context.Context, e *stage.Env, in api.TokenOutputsInput) (api.TokenOutputs,
-	error) {
-	out := api.TokenOutputs{}
+func (a ComputeTokenOutputs) Execute(ctx context.Context, e *stage.Env, in api.TokenOutputsInput) (out api.TokenOutputs,
+	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageLogprobs, Turn: -1, Shard: in.Shard}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		k, err := a.begin(ctx, w, in)
 		if err != nil {
 			return err
@@ -48,10 +47,7 @@ func (a ComputeTokenOutputs) Execute(ctx context.Context, e *stage.Env, in api.T
 
 // begin finds the shard's kept trajectories, and the reference policy if it is needed.
 func (a ComputeTokenOutputs) begin(ctx context.Context, w *stage.Draft, in api.TokenOutputsInput) (*keptTokens, error) {
-	recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-	if err != nil {
-		return nil, err
-	}
+	recipe := w.Recipe
 	selection, err := record.Read[schema.SelectionRow](ctx, a.Records, in.Selection)
 	if err != nil {
 		return nil, err

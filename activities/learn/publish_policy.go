@@ -23,16 +23,12 @@ func (a PublishPolicy) Execute(ctx context.Context, e *stage.Env, in api.Publish
 		return out, failure.Classify(err)
 	}
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StagePublish, Turn: -1, Shard: -1, Inputs: inputs}
-	err = stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		// Rollouts of an earlier version may still run in a pipelined run.
-		if in.Unloaded || recipe.Staleness() > 0 {
+		if in.Unloaded || w.Recipe.Staleness() > 0 {
 			return nil
 		}
-		sampler, err := w.Sampler(ctx, in.Scope, recipe)
+		sampler, err := w.Sampler(ctx, in.Scope, w.Recipe)
 		if err != nil {
 			return err
 		}

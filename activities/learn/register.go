@@ -6,16 +6,16 @@ import (
 )
 
 // Stages lists the stages that lead from rewards to the next policy, by the names of their activities.
-func Stages(d *stage.Worker) map[string]stage.Activity {
+func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.CommitStages:        stage.Of(CommitStages{d}.Execute),
-		api.Resample:            stage.Of(Resample{d}.Execute),
-		api.ComputeTokenOutputs: stage.Of(ComputeTokenOutputs{d}.Execute),
-		api.ComputeAdvantages:   stage.Of(ComputeAdvantages{d}.Execute),
-		api.UpdateReplayBuffer:  stage.Of(UpdateReplayBuffer{d}.Execute),
-		api.UpdatePolicy:        stage.Of(UpdatePolicy{d}.Execute),
-		api.PublishPolicy:       stage.Of(PublishPolicy{d}.Execute),
-		api.MakeBatch:           stage.Of(MakeBatch{d}.Execute),
-		api.UpdateAndPublish:    stage.Of(UpdateAndPublish{d}.Execute),
+		api.CommitStages:        stage.Of(CommitStages{w}.Execute),
+		api.Resample:            stage.Of(Resample{w}.Execute),
+		api.ComputeTokenOutputs: stage.Of(ComputeTokenOutputs{w}.Execute),
+		api.ComputeAdvantages:   stage.Of(ComputeAdvantages{w}.Execute),
+		api.UpdateReplayBuffer:  stage.Of(UpdateReplayBuffer{w}.Execute),
+		api.UpdatePolicy:        stage.Of(UpdatePolicy{w}.Execute),
+		api.PublishPolicy:       stage.Of(PublishPolicy{w}.Execute),
+		api.MakeBatch:           stage.Of(MakeBatch{w}.Execute),
+		api.UpdateAndPublish:    stage.Of(UpdateAndPublish{w}.Execute),
 	}
 }

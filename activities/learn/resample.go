@@ -20,19 +20,14 @@ type Resample struct{ *stage.Worker }
 
 // Execute selects over all of the step's rewards. Every sampled trajectory gets a row. A trajectory that was
 // excluded, by itself or with its shard, gets a row with the reason and without a reward.
-func (a Resample) Execute(ctx context.Context, e *stage.Env, in api.StageInput) (api.Resampled, error) {
-	out := api.Resampled{}
+func (a Resample) Execute(ctx context.Context, e *stage.Env, in api.StageInput) (out api.Resampled, err error) {
 	scored := in.Made.One(schema.StageReward)
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageResample, Turn: -1, Shard: -1, Inputs: []schema.Ref{scored}}
 	if len(in.Excluded) > 0 {
 		s.Inputs = append(s.Inputs, in.Made.One(schema.StagePrompts))
 	}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
-		skipped, err := a.skipped(ctx, in, recipe)
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		skipped, err := a.skipped(ctx, in, w.Recipe)
 		if err != nil {
 			return err
 		}
@@ -46,14 +41,14 @@ func (a Resample) Execute(ctx context.Context, e *stage.Env, in api.StageInput) 
 			return err
 		}
 		excluded = append(excluded, skipped...)
-		rows, err := selection.Rows(recipe, rewards, excluded)
+		rows, err := selection.Rows(w.Recipe, rewards, excluded)
 		if err != nil {
 			return err
 		}
-		if err := a.addFacts(ctx, w, in, recipe, rows); err != nil {
+		if err := a.addFacts(ctx, w, in, w.Recipe, rows); err != nil {
 			return err
 		}
-		selected, err := selection.Select(recipe, in.Step, rows, excluded)
+		selected, err := selection.Select(w.Recipe, in.Step, rows, excluded)
 		if err != nil {
 			return err
 		}

@@ -22,23 +22,18 @@ type UpdatePolicy struct{ *stage.Worker }
 
 // Execute updates the policy. If the batch has no token in the loss (no group had any variance, or every row is
 // masked) and there is no replay batch, the policy stays unchanged.
-func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateInput) (api.Updated, error) {
-	out := api.Updated{}
+func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateInput) (out api.Updated, err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageUpdate, Turn: -1, Shard: -1,
 		Inputs: []schema.Ref{in.Batch, in.Policy.Manifest}}
 	if in.Buffer != (schema.Ref{}) {
 		s.Inputs = append(s.Inputs, in.Buffer)
 	}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		batch, err := a.ReadBatch(ctx, in.Batch)
 		if err != nil {
 			return err
 		}
-		again, err := a.again(ctx, w, in, recipe, &out)
+		again, err := a.again(ctx, w, in, w.Recipe, &out)
 		if err != nil {
 			return err
 		}
@@ -46,11 +41,11 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateIn
 		if len(again) == 0 && !slices.ContainsFunc(batch, inLoss) {
 			return a.unchanged(ctx, w, in, &out)
 		}
-		afresh, err := a.afresh(ctx, w, in, recipe)
+		afresh, err := a.afresh(ctx, w, in, w.Recipe)
 		if err != nil {
 			return err
 		}
-		trainer, err := w.Trainer(ctx, in.Scope, recipe)
+		trainer, err := w.Trainer(ctx, in.Scope, w.Recipe)
 		if err != nil {
 			return err
 		}
@@ -60,7 +55,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateIn
 				trainer.Forget(policy.RoleCritic)
 			}
 			return stage.Metered(t, w, func() error {
-				return a.update(ctx, w, trainer, in, recipe, t, batch, again, afresh, &out)
+				return a.update(ctx, w, trainer, in, w.Recipe, t, batch, again, afresh, &out)
 			})
 		}
 		if afresh {

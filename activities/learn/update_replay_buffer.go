@@ -18,22 +18,18 @@ import (
 type UpdateReplayBuffer struct{ *stage.Worker }
 
 // Execute commits the tables replay and baselines and, if the buffer was full, replay_batch.
-func (a UpdateReplayBuffer) Execute(ctx context.Context, e *stage.Env, in api.StageInput) (api.Buffered, error) {
-	out := api.Buffered{}
+func (a UpdateReplayBuffer) Execute(ctx context.Context, e *stage.Env, in api.StageInput) (out api.Buffered,
+	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageBuffer, Turn: -1, Shard: -1}
 	if in.Before != (schema.Ref{}) {
 		s.Inputs = append(s.Inputs, in.Before)
 	}
 	s.Inputs = append(s.Inputs, in.Made.One(schema.StageReward), in.Made.One(schema.StageAdvantage))
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
+		if w.Recipe.Replay == nil {
+			return refusal.Unusablef("the w.Recipe has no section replay, so there is no buffer")
 		}
-		if recipe.Replay == nil {
-			return refusal.Unusablef("the recipe has no section replay, so there is no buffer")
-		}
-		b, err := a.advance(ctx, in, recipe)
+		b, err := a.advance(ctx, in, w.Recipe)
 		if err != nil {
 			return err
 		}

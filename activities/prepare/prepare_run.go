@@ -27,10 +27,9 @@ import (
 type PrepareRun struct{ *stage.Worker }
 
 // Execute fails for good if the recipe is bad; the error lists all its faults.
-func (a PrepareRun) Execute(ctx context.Context, e *stage.Env, in api.PrepareInput) (api.Prepared, error) {
-	out := api.Prepared{}
+func (a PrepareRun) Execute(ctx context.Context, e *stage.Env, in api.PrepareInput) (out api.Prepared, err error) {
 	timing := api.Timing{Stage: schema.StagePrepare, Shard: -1, Turn: -1}
-	err := a.Track(ctx, e, stage.AtInit(in.Run), &timing, func(ctx context.Context, p *stage.Progress) error {
+	err = a.Track(ctx, e, stage.AtInit(in.Run), &timing, func(ctx context.Context, p *stage.Progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
 	out.Timing = timing

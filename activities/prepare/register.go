@@ -6,9 +6,9 @@ import (
 )
 
 // Stages lists the stages that prepare a run and change its recipe, by the names of their activities.
-func Stages(d *stage.Worker) map[string]stage.Activity {
+func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.PrepareRun:  stage.Of(PrepareRun{d}.Execute),
-		api.AmendRecipe: stage.Of(AmendRecipe{d}.Execute),
+		api.PrepareRun:  stage.Of(PrepareRun{w}.Execute),
+		api.AmendRecipe: stage.Of(AmendRecipe{w}.Execute),
 	}
 }

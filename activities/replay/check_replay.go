@@ -70,11 +70,10 @@ func finishedSteps(ctx context.Context, r record.Records, run string) ([]int, er
 type CheckReplay struct{ *stage.Worker }
 
 // Execute runs the real activities of the stages, over a store that is never written.
-func (a CheckReplay) Execute(ctx context.Context, e *stage.Env, in api.CheckInput) (api.Checked, error) {
-	out := api.Checked{}
+func (a CheckReplay) Execute(ctx context.Context, e *stage.Env, in api.CheckInput) (out api.Checked, err error) {
 	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
 	at := api.Scope{Run: in.Run, Step: in.Step}
-	err := a.Track(ctx, e, at, &timing, func(ctx context.Context, p *stage.Progress) (err error) {
+	err = a.Track(ctx, e, at, &timing, func(ctx context.Context, p *stage.Progress) (err error) {
 		out, err = checkStep(ctx, a.Worker, in, p)
 		return err
 	})

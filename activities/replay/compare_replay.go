@@ -13,10 +13,9 @@ import (
 type CompareReplay struct{ *stage.Worker }
 
 // Execute reads only manifests: equal bytes have equal digests.
-func (a CompareReplay) Execute(ctx context.Context, e *stage.Env, in api.CompareInput) (api.Compared, error) {
-	out := api.Compared{}
+func (a CompareReplay) Execute(ctx context.Context, e *stage.Env, in api.CompareInput) (out api.Compared, err error) {
 	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
-	err := a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
+	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
 		for i, pair := range in.Stages {
 			c, err := a.compare(ctx, pair)
 			if err != nil {

@@ -37,11 +37,11 @@ const (
 
 // Execute claims only once, however often it is tried: a claim with the same name is adopted. It refuses stages that
 // cannot be replayed, and damaged inputs, before anything is written.
-func (a PrepareReplay) Execute(ctx context.Context, e *stage.Env, in api.ReplayInput) (api.ReplayPrepared, error) {
-	out := api.ReplayPrepared{}
+func (a PrepareReplay) Execute(ctx context.Context, e *stage.Env, in api.ReplayInput) (out api.ReplayPrepared,
+	err error) {
 	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
 	at := api.Scope{Run: in.Run, Step: in.Step}
-	err := a.Track(ctx, e, at, &timing, func(ctx context.Context, p *stage.Progress) error {
+	err = a.Track(ctx, e, at, &timing, func(ctx context.Context, p *stage.Progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
 	out.Timing = timing
@@ -332,7 +332,7 @@ func (a PrepareReplay) claimOf(ctx context.Context, in api.ReplayInput, p *repla
 	if err != nil {
 		return m, err
 	}
-	result, err := stage.ResultNote(out, &out.Done)
+	result, err := stage.ResultNote(out)
 	if err != nil {
 		return m, err
 	}

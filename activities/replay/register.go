@@ -6,11 +6,11 @@ import (
 )
 
 // Stages lists the stages that plan, compare and check replays, by the names of their activities.
-func Stages(d *stage.Worker) map[string]stage.Activity {
+func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.PrepareReplay: stage.Of(PrepareReplay{d}.Execute),
-		api.CompareReplay: stage.Of(CompareReplay{d}.Execute),
-		api.PrepareCheck:  stage.Of(PrepareCheck{d}.Execute),
-		api.CheckReplay:   stage.Of(CheckReplay{d}.Execute),
+		api.PrepareReplay: stage.Of(PrepareReplay{w}.Execute),
+		api.CompareReplay: stage.Of(CompareReplay{w}.Execute),
+		api.PrepareCheck:  stage.Of(PrepareCheck{w}.Execute),
+		api.CheckReplay:   stage.Of(CheckReplay{w}.Execute),
 	}
 }

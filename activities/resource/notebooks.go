@@ -32,7 +32,7 @@ func (e *Execution) HasSessions(r *recipes.Recipe) error {
 	if !r.Sandbox.Session || e.Notebooks != nil {
 		return nil
 	}
-	return badinput.Errorf("sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's "+
+	return badinput.Errorf("sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's " +
 		"sandbox makes no sessions")
 }
 

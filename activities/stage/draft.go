@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -43,6 +44,7 @@ type Draft struct {
 	Place    schema.Place
 	Timing   *api.Timing
 	Progress *Progress
+	Recipe   *recipes.Recipe // as it applies at the stage's step
 	Manifest schema.Manifest
 	Stats    map[string]float64 // in addition to rows and tokens
 	release  []func()           // releases engines when the stage has ended
@@ -58,16 +60,15 @@ func (w *Draft) Since(began time.Time) {
 	}
 }
 
-// Execute runs one stage: it adopts what is committed, or else works and commits. out is the activity's result, and
-// done is the part of it that all stages have in common.
-func Execute[R any](ctx context.Context, d *Worker, e *Env, s Spec, out *R, done *api.Done,
+// Execute runs one stage: it adopts what is committed, or else works and commits. out is the activity's result.
+func Execute(ctx context.Context, d *Worker, e *Env, s Spec, out api.Result,
 	work func(ctx context.Context, w *Draft) error) error {
 	timing := api.Timing{Stage: s.Stage, Shard: s.Shard, Turn: s.Turn}
 	var began time.Time
 	err := d.Track(ctx, e, s.Scope, &timing, func(ctx context.Context, p *Progress) error {
 		w := &Draft{Worker: d, Env: e, Place: s.Place(), Timing: &timing, Progress: p}
 		defer w.releaseAll()
-		if err := w.run(ctx, s, out, done, work); err != nil {
+		if err := w.run(ctx, s, out, work); err != nil {
 			return fmt.Errorf("%s: %w", s.Stage, err)
 		}
 		began = w.Began
@@ -76,26 +77,29 @@ func Execute[R any](ctx context.Context, d *Worker, e *Env, s Spec, out *R, done
 	if !began.IsZero() {
 		timing.Start = began.UnixMicro() // the stage itself waited for the flow, and committed
 	}
-	done.Timing = timing
+	out.Its().Timing = timing
 	return err
 }
 
-func (w *Draft) run(ctx context.Context, s Spec, out any, done *api.Done,
+func (w *Draft) run(ctx context.Context, s Spec, out api.Result,
 	work func(ctx context.Context, w *Draft) error) error {
 	if found, ref, ok, err := w.Worker.Record.Lookup(ctx, w.Place); err != nil {
 		return err
 	} else if ok {
 		w.Timing.Adopted = true
-		return w.adopt(found, ref, out, done)
+		return w.adopt(found, ref, out)
 	}
 	var err error
 	if w.Manifest, err = w.Worker.Manifest(ctx, s); err != nil {
 		return err
 	}
+	if w.Recipe, err = w.Worker.Recipes.Recipe(ctx, s.Scope); err != nil {
+		return err
+	}
 	if err := work(ctx, w); err != nil {
 		return err
 	}
-	result, err := ResultNote(out, done)
+	result, err := ResultNote(out)
 	if err != nil {
 		return err
 	}
@@ -111,9 +115,9 @@ func (w *Draft) run(ctx context.Context, s Spec, out any, done *api.Done,
 		return err
 	}
 	if adopted {
-		return w.adopt(committed, ref, out, done)
+		return w.adopt(committed, ref, out)
 	}
-	done.Manifest, done.Home = ref, w.home
+	out.Its().Manifest, out.Its().Home = ref, w.home
 	w.Worker.Counts.Stored(s.Stage, bytesOf(committed))
 	return nil
 }
@@ -137,24 +141,24 @@ func bytesOf(m schema.Manifest) (total int64) {
 }
 
 // adopt returns what another attempt has committed as if this attempt had done it.
-func (w *Draft) adopt(m schema.Manifest, ref schema.Ref, out any, done *api.Done) error {
+func (w *Draft) adopt(m schema.Manifest, ref schema.Ref, out api.Result) error {
 	if text, ok := m.Note[schema.NoteResult]; ok {
 		if err := json.Unmarshal([]byte(text), out); err != nil {
 			return fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, ref.Key, err)
 		}
 	}
 	w.Timing.Rows, w.Timing.Tokens = int64(m.Stats[schema.StatRows]), int64(m.Stats[schema.StatTokens])
-	done.Manifest, done.Adopted = ref, true
+	out.Its().Manifest, out.Its().Adopted = ref, true
 	return nil
 }
 
-// ResultNote encodes an activity's result for the manifest's note, with the fields in the order of their names. done is
-// the part of the result that belongs to the attempt and is left out.
-func ResultNote(out any, done *api.Done) ([]byte, error) {
-	attempt := *done
-	*done = api.Done{}
+// ResultNote encodes an activity's result for the manifest's note, with the fields in the order of their names. The
+// part that belongs to the attempt is left out.
+func ResultNote(out api.Result) ([]byte, error) {
+	attempt := *out.Its()
+	*out.Its() = api.Done{}
 	data, err := json.Marshal(out)
-	*done = attempt
+	*out.Its() = attempt
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}

@@ -25,24 +25,23 @@ func TestResultNote(t *testing.T) {
 	replayed := api.ReplayPrepared{Done: attempt, Gen: 2, Chain: "roc",
 		Made: api.Made{{Stage: "rollout", Ref: schema.Ref{Key: "t", Digest: "f"}}}}
 	for _, tt := range []struct {
-		out  any
-		done *api.Done
+		out  api.Result
 		want string
 	}{
-		{&done, &done, `{}`},
-		{&generated, &generated.Done, `{"calls":3,"tokens":40}`},
-		{&scored, &scored.Done, `{"agreed":0,"compared":0,"excluded":2,"positive_calls":4,"positive_errors":1,` +
+		{&done, `{}`},
+		{&generated, `{"calls":3,"tokens":40}`},
+		{&scored, `{"agreed":0,"compared":0,"excluded":2,"positive_calls":4,"positive_errors":1,` +
 			`"reward_sum":3.5,"successes":3,"tokens":120,"tool_calls":9,"trajectories":6}`},
-		{&resampled, &resampled.Done, `{"dropped":1,"dropped_groups":0,"kept":5,"kept_groups":2,` +
+		{&resampled, `{"dropped":1,"dropped_groups":0,"kept":5,"kept_groups":2,` +
 			`"reasons":{"a":2,"b\u003c":1}}`},
-		{&updated, &updated.Done, `{"clip_fraction":0,"drift":0,"entropy":0,"grad_norm":0,"kl":0,"loss":0.5,` +
+		{&updated, `{"clip_fraction":0,"drift":0,"entropy":0,"grad_norm":0,"kl":0,"loss":0.5,` +
 			`"policy":{"manifest":{"key":"u","digest":"e"},"digest":"c","step":2},"tokens":7}`},
-		{&replayed, &replayed.Done, `{"chain":"roc","gen":2,` +
+		{&replayed, `{"chain":"roc","gen":2,` +
 			`"made":[{"stage":"rollout","ref":{"key":"t","digest":"f"}}]}`},
 	} {
-		got, err := ResultNote(tt.out, tt.done)
+		got, err := ResultNote(tt.out)
 		require.NoError(t, err)
 		require.Equal(t, tt.want, string(got))
-		require.Equal(t, attempt, *tt.done, "the attempt keeps its part")
+		require.Equal(t, attempt, *tt.out.Its(), "the attempt keeps its part")
 	}
 }

@@ -15,10 +15,9 @@ import (
 type CompactStep struct{ *stage.Worker }
 
 // Execute compacts the scope's step. A second attempt adopts what the first has committed.
-func (a CompactStep) Execute(ctx context.Context, e *stage.Env, in api.CompactInput) (api.Compacted, error) {
-	out := api.Compacted{}
+func (a CompactStep) Execute(ctx context.Context, e *stage.Env, in api.CompactInput) (out api.Compacted, err error) {
 	timing := api.Timing{Stage: schema.StageCompact, Shard: -1, Turn: -1}
-	err := a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *stage.Progress) error {
+	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *stage.Progress) error {
 		r, err := compaction.Step(ctx, a.Record, in.Run, in.Step, a.Code)
 		if err != nil {
 			return fmt.Errorf("%s: %w", schema.StageCompact, err)

@@ -39,10 +39,9 @@ type Pruned struct {
 const mostCarried = 4000
 
 // Execute prunes for the scope's step. A second attempt repeats the work of the first and ends in the same state.
-func (a PruneCheckpoints) Execute(ctx context.Context, e *stage.Env, in api.PruneInput) (api.Pruned, error) {
-	out := api.Pruned{}
+func (a PruneCheckpoints) Execute(ctx context.Context, e *stage.Env, in api.PruneInput) (out api.Pruned, err error) {
 	timing := api.Timing{Stage: stages.Prune, Shard: -1, Turn: -1}
-	err := a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
+	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
 		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
 		if err != nil {
 			return err

@@ -22,11 +22,10 @@ import (
 type RecordTimings struct{ *stage.Worker }
 
 // Execute commits one row for each activity execution.
-func (a RecordTimings) Execute(ctx context.Context, e *stage.Env, in api.RecordTimingsInput) (api.TimingsRecorded,
-	error) {
-	out := api.TimingsRecorded{}
+func (a RecordTimings) Execute(ctx context.Context, e *stage.Env, in api.RecordTimingsInput) (out api.TimingsRecorded,
+	err error) {
 	timing := api.Timing{Stage: stages.Timings, Shard: -1, Turn: -1}
-	err := a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *stage.Progress) (err error) {
+	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *stage.Progress) (err error) {
 		if in.Lost {
 			if in.Timings, err = a.adoptedTimes(ctx, in, timing); err != nil {
 				return err

@@ -6,14 +6,14 @@ import (
 )
 
 // Stages lists the stages that keep runs in order, next to their steps, by the names of their activities.
-func Stages(d *stage.Worker) map[string]stage.Activity {
+func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.PruneCheckpoints: stage.Of(PruneCheckpoints{d}.Execute),
-		api.CompactStep:      stage.Of(CompactStep{d}.Execute),
-		api.RecordTimings:    stage.Of(RecordTimings{d}.Execute),
-		api.NoteState:        stage.Of(NoteState{d}.Execute),
-		api.NoteDeed:         stage.Of(NoteDeed{d}.Execute),
-		api.FindHome:         stage.Of(FindHome{d}.Execute),
-		api.ServeRanks:       stage.Of(ServeRanks{d}.Execute),
+		api.PruneCheckpoints: stage.Of(PruneCheckpoints{w}.Execute),
+		api.CompactStep:      stage.Of(CompactStep{w}.Execute),
+		api.RecordTimings:    stage.Of(RecordTimings{w}.Execute),
+		api.NoteState:        stage.Of(NoteState{w}.Execute),
+		api.NoteDeed:         stage.Of(NoteDeed{w}.Execute),
+		api.FindHome:         stage.Of(FindHome{w}.Execute),
+		api.ServeRanks:       stage.Of(ServeRanks{w}.Execute),
 	}
 }

@@ -35,11 +35,11 @@ func (CallFunction) problems() bool { return true }
 func (CallFunction) Missing() string { return "" }
 
 func (a CallFunction) ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error {
-	g, err := grader(ctx, a.Worker.Records, w, q.recipe, q.Step, q.Trajectories)
+	g, err := grader(ctx, a.Worker.Records, w, w.Recipe, q.Step, q.Trajectories)
 	if err != nil {
 		return err
 	}
-	rows, err := a.called(ctx, w, q.Scope, q.recipe, g, q.trajectories, q.problems)
+	rows, err := a.called(ctx, w, q.Scope, w.Recipe, g, q.trajectories, q.problems)
 	if err != nil {
 		return err
 	}

@@ -38,12 +38,12 @@ func (GradeAnswers) Asked(r *recipes.Recipe) bool { return r.Reward.Graded() }
 func (GradeAnswers) problems() bool { return false }
 
 func (a GradeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error {
-	if err := a.Execution.Isolates(q.recipe); err != nil {
+	if err := a.Execution.Isolates(w.Recipe); err != nil {
 		return err
 	}
-	g := grading.New(q.recipe, q.Step)
+	g := grading.New(w.Recipe, q.Step)
 	rows, pairs := g.Questions(q.trajectories)
-	graded, err := gradePairs(ctx, a.Worker, w, q.recipe, g.Tested(), pairs)
+	graded, err := gradePairs(ctx, a.Worker, w, w.Recipe, g.Tested(), pairs)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (JudgeAnswers) Asked(r *recipes.Recipe) bool { return r.Reward.Judged() }
 func (JudgeAnswers) problems() bool { return true }
 
 func (a JudgeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error {
-	g := grading.New(q.recipe, q.Step)
+	g := grading.New(w.Recipe, q.Step)
 	if err := g.Check(q.trajectories); err != nil { // a reward that lacks facts would ask about other answers
 		return err
 	}
@@ -45,7 +45,7 @@ func (a JudgeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out
 	if err != nil {
 		return err
 	}
-	if err := Judged(ctx, a.Worker, w, q.recipe, q.Run, rows, queries); err != nil {
+	if err := Judged(ctx, a.Worker, w, w.Recipe, q.Run, rows, queries); err != nil {
 		return err
 	}
 	prompts := map[string]bool{}

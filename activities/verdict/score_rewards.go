@@ -26,27 +26,22 @@ type ScoreRewards struct{ *stage.Worker }
 // Execute commits one reward for each trajectory that is not excluded. A wrong answer is a verdict, never an error. A
 // trajectory that was excluded, or that cannot be graded, has no reward: the stage commits its row of the selection
 // instead.
-func (a ScoreRewards) Execute(ctx context.Context, e *stage.Env, in api.ScoreInput) (api.Scored, error) {
-	out := api.Scored{}
+func (a ScoreRewards) Execute(ctx context.Context, e *stage.Env, in api.ScoreInput) (out api.Scored, err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageReward, Turn: -1, Shard: in.Shard,
 		Inputs: append([]schema.Ref{in.Trajectories}, in.Verdicts...)}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
-		if err != nil {
-			return err
-		}
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		trajectories, err := record.Read[schema.TrajectoryRow](ctx, a.Records, in.Trajectories)
 		if err != nil {
 			return err
 		}
-		g, err := grader(ctx, a.Worker.Records, w, recipe, in.Step, in.Trajectories)
+		g, err := grader(ctx, a.Worker.Records, w, w.Recipe, in.Step, in.Trajectories)
 		if err != nil {
 			return err
 		}
 		if err := g.Check(trajectories); err != nil {
 			return err
 		}
-		if out.Edited, err = a.settle(ctx, g, in, recipe, trajectories); err != nil {
+		if out.Edited, err = a.settle(ctx, g, in, w.Recipe, trajectories); err != nil {
 			return err
 		}
 		done := func(t schema.TrajectoryRow, r schema.RewardRow) {
@@ -58,7 +53,7 @@ func (a ScoreRewards) Execute(ctx context.Context, e *stage.Env, in api.ScoreInp
 			return err
 		}
 		out.Excluded = len(excluded)
-		if recipe.Resample.Dynamic() != nil {
+		if w.Recipe.Resample.Dynamic() != nil {
 			out.Informative = selection.Informative(rows)
 		}
 		w.Timing.Rows, w.Timing.Tokens = int64(len(rows)), out.Tokens

@@ -37,23 +37,19 @@ func All(d *stage.Worker) []Source {
 // questions are the answers of a shard that verdicts are asked for.
 type questions struct {
 	api.VerdictInput
-	recipe       *recipes.Recipe
 	trajectories []schema.TrajectoryRow
 	problems     map[string]string // by group, if the questions hold them
 }
 
 // answer runs a stage that gets verdicts.
-func answer(ctx context.Context, d *stage.Worker, e *stage.Env, v Source, in api.VerdictInput) (api.Verdicts, error) {
-	out := api.Verdicts{}
+func answer(ctx context.Context, d *stage.Worker, e *stage.Env, v Source, in api.VerdictInput) (out api.Verdicts,
+	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: v.Stage(), Turn: -1, Shard: in.Shard, Inputs: []schema.Ref{in.Trajectories}}
 	if v.problems() {
 		s.Inputs = append(s.Inputs, in.Prompts)
 	}
-	err := stage.Execute(ctx, d, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) (err error) {
+	err = stage.Execute(ctx, d, e, s, &out, func(ctx context.Context, w *stage.Draft) (err error) {
 		q := &questions{VerdictInput: in}
-		if q.recipe, err = d.Recipes.Recipe(ctx, in.Scope); err != nil {
-			return err
-		}
 		if q.trajectories, err = record.Read[schema.TrajectoryRow](ctx, d.Records, in.Trajectories); err != nil {
 			return err
 		}

@@ -6,8 +6,8 @@ import (
 )
 
 // Stages lists the stages that make the first policy, by the names of their activities.
-func Stages(d *stage.Worker) map[string]stage.Activity {
+func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.WarmStart: stage.Of(WarmStart{d}.Execute),
+		api.WarmStart: stage.Of(WarmStart{w}.Execute),
 	}
 }

@@ -32,29 +32,24 @@ import (
 type WarmStart struct{ *stage.Worker }
 
 // Execute clones, or finds the warm start of an earlier run.
-func (a WarmStart) Execute(ctx context.Context, e *stage.Env, in api.Scope) (api.WarmStarted, error) {
-	out := api.WarmStarted{}
+func (a WarmStart) Execute(ctx context.Context, e *stage.Env, in api.Scope) (out api.WarmStarted, err error) {
 	s := stage.Spec{Scope: in, Stage: schema.StageWarmStart, Turn: -1, Shard: -1}
-	err := stage.Execute(ctx, a.Worker, e, s, &out, &out.Done, func(ctx context.Context, w *stage.Draft) error {
-		recipe, err := a.Recipes.Recipe(ctx, in)
-		if err != nil {
-			return err
-		}
+	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		// An adapter on random weights would learn little. So the adapter starts from the finished warm start.
-		recipe = recipe.WithoutAdapter()
-		made, ref, err := a.findOrMake(ctx, w, in, recipe)
+		w.Recipe = w.Recipe.WithoutAdapter()
+		made, ref, err := a.findOrMake(ctx, w, in, w.Recipe)
 		if err != nil {
 			return err
 		}
 		w.Manifest.Inputs = append(w.Manifest.Inputs, ref)
 		w.Manifest.Checkpoint = made.Checkpoint
-		if recipe.Forms() {
-			if out.Untaught, err = a.untaughtPolicy(ctx, w, in, recipe); err != nil {
+		if w.Recipe.Forms() {
+			if out.Untaught, err = a.untaughtPolicy(ctx, w, in, w.Recipe); err != nil {
 				return err
 			}
 		}
-		if recipe.Loss.Value() != nil {
-			critic, err := a.firstCritic(ctx, w, in, recipe, *made.Checkpoint)
+		if w.Recipe.Loss.Value() != nil {
+			critic, err := a.firstCritic(ctx, w, in, w.Recipe, *made.Checkpoint)
 			if err != nil {
 				return err
 			}
