@@ -9,6 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -108,4 +109,13 @@ func CallLimits(s recipes.Sandbox) sandbox.Limits {
 		MemoryBytes: int64(s.MemoryMB) << 20,
 		OutputBytes: s.OutputKB << 10,
 	}
+}
+
+// Engines are the engines of one worker.
+type Engines struct {
+	Pool *enginepool.Pool
+	// Host names this worker's host; "" if the host has no queue of its own.
+	Host    string
+	Scratch string // folder for checkpoints that are made
+	Memory  int64  // of the machine, in bytes, if this worker runs models on it; else 0
 }

@@ -9,9 +9,11 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/ropewalk/ropewalk/activities/failure"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // Track runs body under heartbeats, measures it, and tells metrics and the log of it. Errors that a retry cannot fix
@@ -100,4 +102,29 @@ func (d *Worker) tell(ctx context.Context, t api.Timing, err error, span *trace.
 	span.End(kind)
 	// Not a warning: the error is returned, and its caller says it.
 	slog.InfoContext(ctx, "stage failed", "seconds", took.Seconds(), "kind", kind, "error", err)
+}
+
+// Stages of measured times, each with its own place for manifests.
+const (
+	TimingsOf    = "timings_" // common prefix; the part follows
+	TimingsStep  = "timings_step"
+	TimingsRun   = "timings_run"
+	TimingsCalls = "timings_calls"
+)
+
+// RecordTimings commits rows of the timings table at their own place; if an earlier attempt has committed there, its
+// rows stay.
+func (d *Worker) RecordTimings(ctx context.Context, s Spec, rows []schema.TimingRow) error {
+	m, err := d.Manifest(ctx, s)
+	if err != nil {
+		return err
+	}
+	schema.Sort(rows)
+	shard, err := commit.PutRows(ctx, d.Record, m.Place, rows)
+	if err != nil {
+		return err
+	}
+	m.Shards = append(m.Shards, shard)
+	_, _, _, err = d.Record.Commit(ctx, m)
+	return err
 }

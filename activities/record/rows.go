@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/refusal"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -53,4 +56,19 @@ func (r Records) BatchOf(ctx context.Context, m schema.Manifest, table schema.Ta
 func (r Records) ReadReplayBatch(ctx context.Context, m schema.Manifest) ([]schema.BatchRow, error) {
 	rows, _, err := r.BatchOf(ctx, m, schema.ReplayBatch, schema.DecodeReplayBatch)
 	return rows, err
+}
+
+// PromptsOf reads the prompts of one shard from only those files that hold some of them.
+func (r Records) PromptsOf(ctx context.Context, ref schema.Ref, shard int, method recipes.Rollout) ([]schema.PromptRow,
+	error) {
+	m, err := r.Record.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	m.Shards = prompts.FilesOfShard(m.ShardsOf(schema.Prompts), shard, method)
+	rows, err := commit.Rows[schema.PromptRow](ctx, r.Record, m)
+	if err != nil {
+		return nil, err
+	}
+	return prompts.OfShard(rows, shard, method)
 }
