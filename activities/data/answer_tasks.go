@@ -40,7 +40,7 @@ func (a AnswerTasks) Execute(ctx context.Context, e *stage.Env, in api.AnswersIn
 		}
 		var rows []schema.TaskAnswerRow
 		err = sampler.Use(ctx, stage.Version(in.Model), func(s policy.Sampler) error {
-			rows, err = a.answer(ctx, w, in, w.Recipe, s, tasks, places)
+			rows, err = a.answer(ctx, w, in, s, tasks, places)
 			return err
 		})
 		if err != nil {
@@ -79,23 +79,23 @@ func candidates(ctx context.Context, d *stage.Worker, recipe *recipes.Recipe, in
 }
 
 // answer runs the episodes of the tasks and grades them.
-func (a AnswerTasks) answer(ctx context.Context, w *stage.Draft, in api.AnswersInput, recipe *recipes.Recipe,
-	sampler policy.Sampler, tasks []env.Task, places []int) ([]schema.TaskAnswerRow, error) {
-	d := recipe.Data.Difficulty
+func (a AnswerTasks) answer(ctx context.Context, w *stage.Draft, in api.AnswersInput, sampler policy.Sampler,
+	tasks []env.Task, places []int) ([]schema.TaskAnswerRow, error) {
+	d := w.Recipe.Data.Difficulty
 	var pool *session.Pool
-	if recipe.Sandbox.Session {
+	if w.Recipe.Sandbox.Session {
 		var err error
-		if pool, err = a.Execution.EvaluationNotebooks(recipe); err != nil {
+		if pool, err = a.Execution.EvaluationNotebooks(w.Recipe); err != nil {
 			return nil, err
 		}
 		defer pool.Close()
 	}
-	box, err := a.Execution.Toolbox(recipe, pool)
+	box, err := a.Execution.Toolbox(w.Recipe, pool)
 	if err != nil {
 		return nil, err
 	}
-	loop, err := a.Recipes.Loop(recipe, resolver.Sampling{Temperature: d.Temperature,
-		Truncation: recipe.Rollout.Truncation()})
+	loop, err := a.Recipes.Loop(w.Recipe, resolver.Sampling{Temperature: d.Temperature,
+		Truncation: w.Recipe.Rollout.Truncation()})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (a AnswerTasks) answer(ctx context.Context, w *stage.Draft, in api.AnswersI
 	if err != nil {
 		return nil, err
 	}
-	matched, err := verdict.Correct(ctx, a.Worker, w, api.EvaluateInput{Scope: in.Scope}, recipe, episodes)
+	matched, err := verdict.Correct(ctx, w, api.EvaluateInput{Scope: in.Scope}, episodes)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -16,10 +15,8 @@ import (
 type tally struct{ answers, matched int32 }
 
 // byDifficulty completes the verdicts on the candidates by the answers of the given model.
-func (a PrepareData) byDifficulty(
-	ctx context.Context, w *stage.Draft, in api.DataInput, recipe *recipes.Recipe, out *api.DataPrepared,
-) error {
-	tasks, rows, err := a.Recipes.TaskRows(ctx, recipe, in.Run, in.Candidates)
+func (a PrepareData) byDifficulty(ctx context.Context, w *stage.Draft, in api.DataInput, out *api.DataPrepared) error {
+	tasks, rows, err := a.Recipes.TaskRows(ctx, w.Recipe, in.Run, in.Candidates)
 	if err != nil {
 		return err
 	}
@@ -27,7 +24,7 @@ func (a PrepareData) byDifficulty(
 	if err != nil {
 		return err
 	}
-	d := recipe.Data.Difficulty
+	d := w.Recipe.Data.Difficulty
 	bounds := curation.Difficulty{AtLeast: d.AtLeast, AtMost: d.AtMost}
 	for i := range rows {
 		r := &rows[i]
@@ -45,7 +42,7 @@ func (a PrepareData) byDifficulty(
 		countTask(out, r.Kept, r.Reason)
 	}
 	if out.Kept == 0 {
-		world, err := a.Recipes.World(recipe)
+		world, err := a.Recipes.World(w.Recipe)
 		if err != nil {
 			return err
 		}

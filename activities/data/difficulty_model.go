@@ -17,10 +17,8 @@ import (
 
 // answerer finds the model that answers the training tasks, and notes it in the draft. The manifest of the reference is
 // zero if the draft's own manifest commits the model, because the model is a folder.
-func (a SelectCandidates) answerer(
-	ctx context.Context, w *stage.Draft, in api.Scope, recipe *recipes.Recipe,
-) (out api.PolicyRef, err error) {
-	d, model := recipe.Data.Difficulty, schema.Checkpoint{}
+func (a SelectCandidates) answerer(ctx context.Context, w *stage.Draft, in api.Scope) (out api.PolicyRef, err error) {
+	d, model := w.Recipe.Data.Difficulty, schema.Checkpoint{}
 	run, step, err := d.Answerer()
 	switch {
 	case err != nil:
@@ -42,7 +40,7 @@ func (a SelectCandidates) answerer(
 	if d.Weights != "" && d.Weights != model.Weights {
 		return out, badinput.Errorf("data.difficulty.weights: the weights digest of %s is %s", d.Model, model.Weights)
 	}
-	if err := a.readsTokens(recipe, model); err != nil {
+	if err := a.readsTokens(w.Recipe, model); err != nil {
 		return out, err
 	}
 	w.Manifest.Note["model"], w.Manifest.Note["model_checkpoint"] = d.Model, model.Digest
@@ -56,11 +54,8 @@ func (a SelectCandidates) answerer(
 }
 
 // policyOf finds the policy of another run after a step.
-func (a SelectCandidates) policyOf(
-	ctx context.Context,
-	run string,
-	step int,
-) (schema.Checkpoint, api.PolicyRef, error) {
+func (a SelectCandidates) policyOf(ctx context.Context, run string, step int) (schema.Checkpoint, api.PolicyRef,
+	error) {
 	none := schema.Checkpoint{}
 	if step == recipes.LatestPolicy {
 		var err error

@@ -11,7 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -27,7 +26,7 @@ func (a PrepareData) Execute(ctx context.Context, e *stage.Env, in api.DataInput
 	}
 	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		if in.Candidates != (schema.Ref{}) {
-			return a.byDifficulty(ctx, w, in, w.Recipe, &out)
+			return a.byDifficulty(ctx, w, in, &out)
 		}
 		world, list, err := a.Recipes.Lister(w.Recipe)
 		if err != nil {
@@ -38,7 +37,7 @@ func (a PrepareData) Execute(ctx context.Context, e *stage.Env, in api.DataInput
 			return err
 		}
 		w.Manifest.Note = map[string]string{}
-		filters, err := a.filters(ctx, w, in.Scope, w.Recipe, list)
+		filters, err := a.filters(ctx, w, in.Scope, list)
 		if err != nil {
 			return err
 		}
@@ -53,9 +52,9 @@ func (a PrepareData) Execute(ctx context.Context, e *stage.Env, in api.DataInput
 }
 
 // filters reads what the filters compare tasks with.
-func (a PrepareData) filters(ctx context.Context, w *stage.Draft, in api.Scope, recipe *recipes.Recipe,
-	list env.Lister) (f curation.Filters, err error) {
-	d := *recipe.Data
+func (a PrepareData) filters(ctx context.Context, w *stage.Draft, in api.Scope, list env.Lister) (f curation.Filters,
+	err error) {
+	d := *w.Recipe.Data
 	f, err = curation.FiltersOf(ctx, d, list, func(i int, digest string) {
 		w.Manifest.Note[fmt.Sprintf("against_%d_sha256", i)] = digest
 		w.Progress.Set(i+1, len(d.Decontaminate.Against))

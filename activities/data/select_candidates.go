@@ -31,7 +31,7 @@ func (a SelectCandidates) Execute(ctx context.Context, e *stage.Env, in api.Scop
 			return err
 		}
 		w.Manifest.Note = map[string]string{}
-		filters, err := PrepareData(a).filters(ctx, w, in, w.Recipe, list)
+		filters, err := PrepareData(a).filters(ctx, w, in, list)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (a SelectCandidates) Execute(ctx context.Context, e *stage.Env, in api.Scop
 		if kept.Kept == 0 {
 			return curation.DropsAll(len(tasks), world.Name(), kept.Dropped)
 		}
-		if out.Model, err = a.answerer(ctx, w, in, w.Recipe); err != nil {
+		if out.Model, err = a.answerer(ctx, w, in); err != nil {
 			return err
 		}
 		out.Tasks = kept.Kept

@@ -11,7 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -38,7 +37,7 @@ func (a SelectPrompts) Execute(ctx context.Context, e *stage.Env, in api.Prompts
 		s.Shard = round
 	}
 	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
-		world, err := keptWorld(ctx, a.Worker, w, in.Run, w.Recipe)
+		world, err := keptWorld(ctx, w, in.Run)
 		if err != nil {
 			return err
 		}
@@ -78,13 +77,12 @@ func (a SelectPrompts) Execute(ctx context.Context, e *stage.Env, in api.Prompts
 
 // keptWorld returns the recipe's environment with the training tasks that the run draws. The manifest that decided on
 // them becomes an input of the draft.
-func keptWorld(ctx context.Context, d *stage.Worker, w *stage.Draft, run string,
-	recipe *recipes.Recipe) (env.Environment, error) {
-	world, err := d.Recipes.World(recipe)
+func keptWorld(ctx context.Context, w *stage.Draft, run string) (env.Environment, error) {
+	world, err := w.Worker.Recipes.World(w.Recipe)
 	if err != nil {
 		return nil, err
 	}
-	data, err := d.Recipes.KeptTasks(ctx, run, recipe)
+	data, err := w.Worker.Recipes.KeptTasks(ctx, run, w.Recipe)
 	if err != nil || data == nil {
 		return world, err
 	}

@@ -36,7 +36,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, e *stage.Env, in api.Tool
 		}
 		defer func() { w.Env.Turnwise.Called(held) }()
 		if w.Recipe.Environment.Declaration().Interactive {
-			held, err = a.act(ctx, w, in, w.Recipe, &out)
+			held, err = a.act(ctx, w, in, &out)
 			return err
 		}
 		var rows []schema.ToolCallRow
@@ -44,7 +44,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, e *stage.Env, in api.Tool
 		if w.Recipe.Environment.Name == recipes.OpenAI {
 			rows, err = a.recordedCalls(ctx, w, in)
 		} else {
-			held, rows, measured, err = a.policyCalls(ctx, w, in, w.Recipe)
+			held, rows, measured, err = a.policyCalls(ctx, w, in)
 		}
 		if err != nil {
 			return err
@@ -67,9 +67,9 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, e *stage.Env, in api.Tool
 }
 
 // act applies the actions of the turn and commits their transitions. It returns the episodes after these transitions.
-func (a ExecuteToolCalls) act(ctx context.Context, w *stage.Draft, in api.ToolsInput, recipe *recipes.Recipe,
+func (a ExecuteToolCalls) act(ctx context.Context, w *stage.Draft, in api.ToolsInput,
 	out *api.ToolsDone) ([]*rollout.Episode, error) {
-	loop, episodes, err := AsOf(ctx, a.Worker, recipe, in.Shard, in.Prompts, in.Past)
+	loop, episodes, err := AsOf(ctx, a.Worker, w.Recipe, in.Shard, in.Prompts, in.Past)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *stage.Draft, in api.ToolsI
 	}
 	out.Calls = len(rows)
 	w.Timing.Rows = int64(len(rows))
-	files, err := a.Recipes.WorldCode(ctx, recipe)
+	files, err := a.Recipes.WorldCode(ctx, w.Recipe)
 	if err != nil {
 		return nil, err
 	}
@@ -126,17 +126,17 @@ func countCalls(rows []schema.ToolCallRow) (failed, excluded int) {
 }
 
 // policyCalls runs the policy's calls of the last turn, and returns the episodes with the results.
-func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *stage.Draft, in api.ToolsInput,
-	recipe *recipes.Recipe) ([]*rollout.Episode, []schema.ToolCallRow, []schema.TimingRow, error) {
-	loop, episodes, err := AsOf(ctx, a.Worker, recipe, in.Shard, in.Prompts, in.Past)
+func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *stage.Draft, in api.ToolsInput) ([]*rollout.Episode,
+	[]schema.ToolCallRow, []schema.TimingRow, error) {
+	loop, episodes, err := AsOf(ctx, a.Worker, w.Recipe, in.Shard, in.Prompts, in.Past)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	pages, err := a.summaries(ctx, w, in.Scope, recipe)
+	pages, err := a.summaries(ctx, w, in.Scope)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	box, err := a.Execution.ToolboxFor(recipe, a.Execution.Notebooks, nil, pages.Summariser())
+	box, err := a.Execution.ToolboxFor(w.Recipe, a.Execution.Notebooks, nil, pages.Summariser())
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -180,22 +180,21 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *stage.Draft, in ap
 
 // summaries has the run's first policy sum up pages if the recipe asks for it. The engine is leased when the first page
 // is read, because many turns read none.
-func (a ExecuteToolCalls) summaries(ctx context.Context, w *stage.Draft, scope api.Scope, recipe *recipes.Recipe) (
-	*summary.Summaries, error) {
-	if recipe.SummaryTokens() == 0 {
+func (a ExecuteToolCalls) summaries(ctx context.Context, w *stage.Draft, scope api.Scope) (*summary.Summaries, error) {
+	if w.Recipe.SummaryTokens() == 0 {
 		return nil, nil
 	}
 	_, first, err := a.PolicyAfter(ctx, scope.Run, 0)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := summary.For(ctx, w, recipe, first, 0)
+	pages, err := summary.For(ctx, w, first, 0)
 	if err != nil {
 		return nil, err
 	}
 	w.Manifest.Inputs = append(w.Manifest.Inputs, first.Manifest)
 	pages.Generate = func(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
-		sampler, err := w.Sampler(ctx, scope, recipe)
+		sampler, err := w.Sampler(ctx, scope, w.Recipe)
 		if err != nil {
 			return out, err
 		}

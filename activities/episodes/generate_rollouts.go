@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -29,7 +28,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, e *stage.Env, in api.Gene
 		if err != nil {
 			return err
 		}
-		episodes, wrote, err := a.generate(ctx, w, in, w.Recipe, loop, episodes)
+		episodes, wrote, err := a.generate(ctx, w, in, loop, episodes)
 		if err != nil {
 			return err
 		}
@@ -59,7 +58,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, e *stage.Env, in api.Gene
 			}
 		}
 		if w.Recipe.InFlight() {
-			if err := a.nameSamplers(ctx, w, in, w.Recipe, rows); err != nil {
+			if err := a.nameSamplers(ctx, w, in, rows); err != nil {
 				return err
 			}
 		}
@@ -76,21 +75,21 @@ func (a GenerateRollouts) Execute(ctx context.Context, e *stage.Env, in api.Gene
 }
 
 // generate returns all episodes of the shard, and those that have a new turn.
-func (a GenerateRollouts) generate(ctx context.Context, w *stage.Draft, in api.GenerateInput, recipe *recipes.Recipe,
-	loop *rollout.Loop, episodes []*rollout.Episode) (all, wrote []*rollout.Episode, err error) {
+func (a GenerateRollouts) generate(ctx context.Context, w *stage.Draft, in api.GenerateInput, loop *rollout.Loop,
+	episodes []*rollout.Episode) (all, wrote []*rollout.Episode, err error) {
 	if all, err = loop.Grow(episodes); err != nil || !slices.ContainsFunc(all, (*rollout.Episode).AwaitsResponse) {
 		return all, nil, err
 	}
 	if f := w.Env.Flow; f != nil {
 		return loop.RoundBy(all, func(all []*rollout.Episode) error {
-			return a.fromFlow(ctx, w, f, in, recipe, loop, all)
+			return a.fromFlow(ctx, w, f, in, loop, all)
 		})
 	}
-	sampler, err := w.Sampler(ctx, in.Scope, recipe)
+	sampler, err := w.Sampler(ctx, in.Scope, w.Recipe)
 	if err != nil {
 		return nil, nil, err
 	}
-	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, recipe, in.Policy)
+	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, w.Recipe, in.Policy)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,7 +104,7 @@ func (a GenerateRollouts) generate(ctx context.Context, w *stage.Draft, in api.G
 
 // fromFlow takes responses from the flow that works ahead. What the flow has left is generated here.
 func (a GenerateRollouts) fromFlow(ctx context.Context, w *stage.Draft, f *stage.Flow, in api.GenerateInput,
-	recipe *recipes.Recipe, loop *rollout.Loop, all []*rollout.Episode) error {
+	loop *rollout.Loop, all []*rollout.Episode) error {
 	wrote := rollout.AwaitingResponses(all)
 	left, began, err := f.Respond(ctx, in.Policy.Digest, wrote)
 	if err != nil {
@@ -115,11 +114,11 @@ func (a GenerateRollouts) fromFlow(ctx context.Context, w *stage.Draft, f *stage
 	if len(left) == 0 {
 		return nil
 	}
-	sampler, err := w.Sampler(ctx, in.Scope, recipe)
+	sampler, err := w.Sampler(ctx, in.Scope, w.Recipe)
 	if err != nil {
 		return err
 	}
-	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, recipe, in.Policy)
+	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, w.Recipe, in.Policy)
 	if err != nil {
 		return err
 	}
@@ -131,8 +130,8 @@ func (a GenerateRollouts) fromFlow(ctx context.Context, w *stage.Draft, f *stage
 
 // nameSamplers makes the policies that wrote the rows of a turn inputs of it, and counts the updates since.
 func (a GenerateRollouts) nameSamplers(ctx context.Context, w *stage.Draft, in api.GenerateInput,
-	recipe *recipes.Recipe, rows []schema.TurnRow) error {
-	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, recipe, in.Policy)
+	rows []schema.TurnRow) error {
+	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, w.Recipe, in.Policy)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (m *measurement) decide(ctx context.Context, episodes []*rollout.Episode, i
 	if broken := slices.IndexFunc(episodes, func(e *rollout.Episode) bool { return e.Excluded != "" }); broken >= 0 {
 		return fmt.Errorf("debate %s: %s", episodes[broken].TrajectoryID, episodes[broken].Excluded)
 	}
-	correct, err := verdict.Correct(ctx, m.deps, m.w, m.in, m.recipe, episodes)
+	correct, err := verdict.Correct(ctx, m.w, m.in, episodes)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/evaluation"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -45,23 +44,22 @@ func (a Evaluate) evaluate(ctx context.Context, e *stage.Env, in api.EvaluateInp
 	s := stage.Spec{Scope: in.Scope, Stage: name, Turn: -1, Shard: -1, Inputs: []schema.Ref{in.Policy.Manifest}}
 	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		if len(in.Parts) > 0 {
-			return a.combine(ctx, w, in, w.Recipe, &out)
+			return a.combine(ctx, w, in, &out)
 		}
-		found, err := measure(ctx, a.Worker, w, in, w.Recipe, 0, w.Recipe.Evaluation.Problems)
+		found, err := measure(ctx, w, in, 0, w.Recipe.Evaluation.Problems)
 		if err != nil {
 			return err
 		}
-		out.Summary = summarise(w, found.rows, found.excluded, w.Recipe)
-		return found.put(ctx, w, w.Recipe)
+		out.Summary = summarise(w, found.rows, found.excluded)
+		return found.put(ctx, w)
 	})
 	return out, err
 }
 
 // summarise computes the figures of an evaluation's rows, in canonical order, and states them in the manifest.
-func summarise(w *stage.Draft, rows []schema.EvaluationRow, excluded int,
-	recipe *recipes.Recipe) api.EvaluationSummary {
+func summarise(w *stage.Draft, rows []schema.EvaluationRow, excluded int) api.EvaluationSummary {
 	schema.Sort(rows)
-	out := evaluation.Summarise(evaluation.Sampled(rows), recipe.Seed)
+	out := evaluation.Summarise(evaluation.Sampled(rows), w.Recipe.Seed)
 	w.Timing.Rows, w.Timing.Tokens = int64(len(rows)), out.Tokens
 	w.Stats = map[string]float64{record.StatSuccess: out.Success, "greedy": out.Greedy}
 	if excluded > 0 {
@@ -70,18 +68,17 @@ func summarise(w *stage.Draft, rows []schema.EvaluationRow, excluded int,
 	if score, ok := evaluation.Score(rows); ok {
 		w.Stats[schema.StatScore] = score
 	}
-	if recipe.Environment.Declaration().Golds {
+	if w.Recipe.Environment.Declaration().Golds {
 		w.Stats[schema.StatExactMatch], w.Stats[schema.StatF1] = evaluation.Words(rows)
 	}
-	if rate, judged := evaluation.JudgedRate(rows, recipe.Seed); judged {
+	if rate, judged := evaluation.JudgedRate(rows, w.Recipe.Seed); judged {
 		w.Stats[schema.StatJudged] = rate.Success
 	}
 	return out
 }
 
 // combine computes the figures of an evaluation from the rows that its shards have committed.
-func (a Evaluate) combine(ctx context.Context, w *stage.Draft, in api.EvaluateInput, recipe *recipes.Recipe,
-	out *api.Evaluated) error {
+func (a Evaluate) combine(ctx context.Context, w *stage.Draft, in api.EvaluateInput, out *api.Evaluated) error {
 	rows, err := record.Read[schema.EvaluationRow](ctx, a.Records, in.Parts...)
 	if err != nil {
 		return err
@@ -98,7 +95,7 @@ func (a Evaluate) combine(ctx context.Context, w *stage.Draft, in api.EvaluateIn
 	for _, r := range rows {
 		seen[r.ProblemID] = true
 	}
-	n, err := a.Recipes.HeldOutTasks(ctx, recipe)
+	n, err := a.Recipes.HeldOutTasks(ctx, w.Recipe)
 	if err != nil {
 		return err
 	}
@@ -107,19 +104,18 @@ func (a Evaluate) combine(ctx context.Context, w *stage.Draft, in api.EvaluateIn
 		return fmt.Errorf("%w: the shards of the evaluation hold %d problems, want %d", commit.ErrDamaged, len(seen), n)
 	}
 	w.Manifest.Parts = in.Parts
-	out.Summary = summarise(w, rows, excluded, recipe)
+	out.Summary = summarise(w, rows, excluded)
 	return nil
 }
 
 // measure runs the episodes of n held-out problems, from one on, with the policy.
-func measure(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.EvaluateInput, recipe *recipes.Recipe, from,
-	n int) (*heldOut, error) {
-	m, err := newMeasurement(ctx, d, w, in, recipe, from, n)
+func measure(ctx context.Context, w *stage.Draft, in api.EvaluateInput, from, n int) (*heldOut, error) {
+	m, err := newMeasurement(ctx, w, in, from, n)
 	if err != nil {
 		return nil, err
 	}
 	defer m.close()
-	sampler, err := w.Sampler(ctx, in.Scope, stage.Evaluating(recipe))
+	sampler, err := w.Sampler(ctx, in.Scope, stage.Evaluating(w.Recipe))
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +128,14 @@ func measure(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.Evalua
 	if err != nil {
 		return nil, err
 	}
-	files, err := d.Recipes.WorldCode(ctx, recipe)
+	files, err := w.Worker.Recipes.WorldCode(ctx, w.Recipe)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.NoteCode(ctx, in.Scope, schema.NoteEnvironmentCode, files); err != nil {
 		return nil, err
 	}
-	return m.found, judge(ctx, d, w, in, recipe, m.found)
+	return m.found, judge(ctx, w, in, m.found)
 }
 
 // EvaluateUntaught is Evaluate for the policy before the warm start: a stage of its own, so that no reader takes its

@@ -23,9 +23,8 @@ func (h *heldOut) judgeable(recipe *recipes.Recipe) error {
 
 // judge asks the judge about the answers of all episodes, if the recipe wants that. An episode without an answer is no
 // match, and one on which the judge gives no verdict has none.
-func judge(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.EvaluateInput, recipe *recipes.Recipe,
-	h *heldOut) error {
-	if !recipe.Evaluation.Judged {
+func judge(ctx context.Context, w *stage.Draft, in api.EvaluateInput, h *heldOut) error {
+	if !w.Recipe.Evaluation.Judged {
 		return nil
 	}
 	problems := map[string]string{}
@@ -43,7 +42,7 @@ func judge(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.Evaluate
 		}
 	}
 	rows, queries := grading.MatchQueries(trajectories, problems)
-	if err := verdict.Judged(ctx, d, w, recipe, in.Run, rows, queries); err != nil {
+	if err := verdict.Judged(ctx, w, in.Run, rows, queries); err != nil {
 		return err
 	}
 	verdicts := map[string]*bool{}

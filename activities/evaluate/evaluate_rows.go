@@ -5,7 +5,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -83,7 +82,7 @@ func promptOf(e *rollout.Episode) schema.EvaluationPromptRow {
 }
 
 // put commits the tables. An environment has tool calls or transitions; the other table is left out.
-func (h *heldOut) put(ctx context.Context, w *stage.Draft, recipe *recipes.Recipe) error {
+func (h *heldOut) put(ctx context.Context, w *stage.Draft) error {
 	if err := stage.Put(ctx, w, h.rows); err != nil || !h.whole {
 		return err
 	}
@@ -93,12 +92,12 @@ func (h *heldOut) put(ctx context.Context, w *stage.Draft, recipe *recipes.Recip
 	if err := stage.Put(ctx, w, h.turns); err != nil {
 		return err
 	}
-	if recipe.Evaluation.Debate != nil {
+	if w.Recipe.Evaluation.Debate != nil {
 		if err := stage.Put(ctx, w, h.debates); err != nil {
 			return err
 		}
 	}
-	if recipe.Environment.Declaration().Interactive {
+	if w.Recipe.Environment.Declaration().Interactive {
 		if err := stage.Put(ctx, w, h.transitions); err != nil {
 			return err
 		}

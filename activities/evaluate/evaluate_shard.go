@@ -18,7 +18,7 @@ func (a EvaluateShard) Execute(ctx context.Context, e *stage.Env, in api.Evaluat
 	s := stage.Spec{Scope: in.Scope, Stage: schema.StageEvaluate, Turn: -1, Shard: in.Shard,
 		Inputs: []schema.Ref{in.Policy.Manifest}}
 	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
-		found, err := measure(ctx, a.Worker, w, in.EvaluateInput, w.Recipe, in.First, in.Problems)
+		found, err := measure(ctx, w, in.EvaluateInput, in.First, in.Problems)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (a EvaluateShard) Execute(ctx context.Context, e *stage.Env, in api.Evaluat
 			}
 		}
 		w.Timing.Rows = int64(len(found.rows))
-		return found.put(ctx, w, w.Recipe)
+		return found.put(ctx, w)
 	})
 	return out, err
 }

@@ -47,16 +47,16 @@ type pass struct {
 	first   int // number of the problem's first sample in the pass
 }
 
-func newMeasurement(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.EvaluateInput, recipe *recipes.Recipe,
-	from, n int) (m *measurement, err error) {
-	m = &measurement{deps: d, w: w, in: in, recipe: recipe, from: from, found: &heldOut{}}
-	if m.world, err = d.Recipes.World(recipe); err != nil {
+func newMeasurement(ctx context.Context, w *stage.Draft, in api.EvaluateInput, from,
+	n int) (m *measurement, err error) {
+	m = &measurement{deps: w.Worker, w: w, in: in, recipe: w.Recipe, from: from, found: &heldOut{}}
+	if m.world, err = w.Worker.Recipes.World(w.Recipe); err != nil {
 		return nil, err
 	}
-	if m.tokens, err = d.Recipes.PolicyTokenizer(ctx, in.Policy, recipe); err != nil {
+	if m.tokens, err = w.Worker.Recipes.PolicyTokenizer(ctx, in.Policy, w.Recipe); err != nil {
 		return nil, err
 	}
-	first := *recipe
+	first := *w.Recipe
 	first.Evaluation.Problems = from + n
 	drawn, err := prompts.HeldOut(ctx, m.world, &first)
 	if err != nil {
@@ -67,17 +67,17 @@ func newMeasurement(ctx context.Context, d *stage.Worker, w *stage.Draft, in api
 	for _, p := range m.passes() {
 		m.total, most = m.total+len(m.problems)*p.samples, p.first+p.samples
 	}
-	m.found.whole = fits(recipe.Evaluation.Problems, most)
-	if err := m.found.judgeable(recipe); err != nil {
+	m.found.whole = fits(w.Recipe.Evaluation.Problems, most)
+	if err := m.found.judgeable(w.Recipe); err != nil {
 		return nil, err
 	}
-	if recipe.Sandbox.Session {
-		if m.pool, err = d.Execution.EvaluationNotebooks(recipe); err != nil {
+	if w.Recipe.Sandbox.Session {
+		if m.pool, err = w.Worker.Execution.EvaluationNotebooks(w.Recipe); err != nil {
 			return nil, err
 		}
 	}
-	if m.pages, err = summary.For(ctx, w, recipe, in.Policy, in.Positions); err == nil {
-		m.box, err = d.Execution.ToolboxFor(recipe, m.pool, m.tokens, m.pages.Summariser())
+	if m.pages, err = summary.For(ctx, w, in.Policy, in.Positions); err == nil {
+		m.box, err = w.Worker.Execution.ToolboxFor(w.Recipe, m.pool, m.tokens, m.pages.Summariser())
 	}
 	if err != nil {
 		m.close()
@@ -117,7 +117,7 @@ func (m *measurement) run(ctx context.Context, sampler policy.Sampler) error {
 		if err := m.found.add(episodes, p.first); err != nil {
 			return err
 		}
-		correct, err := verdict.Correct(ctx, m.deps, m.w, m.in, m.recipe, episodes)
+		correct, err := verdict.Correct(ctx, m.w, m.in, episodes)
 		if err != nil {
 			return err
 		}

@@ -20,9 +20,8 @@ const firstStep = 1
 // addProperties puts what the world offers before training into the statistics of step 1. A run without a policy of its
 // own, such as an import, has none. The rows of turns are read shard by shard. The manifests of trajectories become
 // inputs; each leads to the turns behind it.
-func (a Resample) addProperties(
-	ctx context.Context, w *stage.Draft, in api.StageInput, rewards []schema.RewardRow,
-) error {
+func (a Resample) addProperties(ctx context.Context, w *stage.Draft, in api.StageInput,
+	rewards []schema.RewardRow) error {
 	if in.Step != firstStep || len(rewards) == 0 {
 		return nil
 	}
@@ -64,9 +63,8 @@ func (a Resample) addProperties(
 }
 
 // addShard adds the trajectories of one shard that have a reward, and removes these from left.
-func (a Resample) addShard(
-	ctx context.Context, all *diagnose.Properties, assembled schema.Ref, left map[string]schema.RewardRow,
-) error {
+func (a Resample) addShard(ctx context.Context, all *diagnose.Properties, assembled schema.Ref,
+	left map[string]schema.RewardRow) error {
 	chain, err := a.ShardChain(ctx, assembled)
 	if err != nil {
 		return err

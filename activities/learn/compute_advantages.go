@@ -24,7 +24,7 @@ func (a ComputeAdvantages) Execute(ctx context.Context, e *stage.Env, in api.Sta
 		s.Inputs = append(s.Inputs, in.Made.All(stage)...) // it finds its other inputs itself
 	}
 	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
-		rows, err := a.batch(ctx, w, in, w.Recipe)
+		rows, err := a.batch(ctx, w, in)
 		if err != nil {
 			return err
 		}
@@ -41,34 +41,33 @@ func (a ComputeAdvantages) Execute(ctx context.Context, e *stage.Env, in api.Sta
 }
 
 // batch fetches what the rows are made from and makes them.
-func (a ComputeAdvantages) batch(ctx context.Context, w *stage.Draft, in api.StageInput,
-	recipe *recipes.Recipe) ([]schema.BatchRow, error) {
+func (a ComputeAdvantages) batch(ctx context.Context, w *stage.Draft, in api.StageInput) ([]schema.BatchRow, error) {
 	kept, err := a.kept(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	if recipe.Advantage.SharesPrefixes() {
+	if w.Recipe.Advantage.SharesPrefixes() {
 		branches, err := record.Read[schema.BranchRow](ctx, a.Records, in.Made.All(schema.StageRollout)...)
 		if err != nil {
 			return nil, err
 		}
 		batch.JoinLineage(kept, schema.LineageOf(branches))
 	}
-	if recipe.Outputs().Any() {
-		if err := a.joinOutputs(ctx, in, recipe, kept); err != nil {
+	if w.Recipe.Outputs().Any() {
+		if err := a.joinOutputs(ctx, in, w.Recipe, kept); err != nil {
 			return nil, err
 		}
 	}
-	if recipe.Environment.Declaration().Interactive {
+	if w.Recipe.Environment.Declaration().Interactive {
 		if err := a.joinTransitions(ctx, w, in, kept); err != nil {
 			return nil, err
 		}
 	}
-	beta, err := klCoefficient(ctx, a.Worker.Records, w, in.Scope, recipe)
+	beta, err := klCoefficient(ctx, w, in.Scope)
 	if err != nil {
 		return nil, err
 	}
-	rows, stats, err := batch.Estimate(recipe, kept, beta)
+	rows, stats, err := batch.Estimate(w.Recipe, kept, beta)
 	w.Stats = stats
 	return rows, err
 }

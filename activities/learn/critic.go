@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/training"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/learner"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -20,16 +19,16 @@ import (
 // critic's figures to the rows of the policy's steps. With afresh, the critic starts without its optimiser's state.
 // The caller is inside trainer.Use.
 func (a UpdatePolicy) updateCritic(ctx context.Context, w *stage.Draft, trainer *enginepool.Trainer, in api.UpdateInput,
-	recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
-	coefficient, err := klInUpdate(ctx, a.Worker.Records, in.Batch, recipe)
+	batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
+	coefficient, err := klInUpdate(ctx, a.Worker.Records, in.Batch, w.Recipe)
 	if err != nil {
 		return err
 	}
-	config, err := training.Update(recipe, in.Scope.Step, coefficient)
+	config, err := training.Update(w.Recipe, in.Scope.Step, coefficient)
 	if err != nil {
 		return err
 	}
-	critic, err := training.Critic(recipe, in.Scope.Step)
+	critic, err := training.Critic(w.Recipe, in.Scope.Step)
 	if err != nil {
 		return err
 	}

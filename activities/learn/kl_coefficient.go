@@ -16,13 +16,12 @@ import (
 
 // klCoefficient is the coefficient of a step's penalty, if its batch needs one. An adaptive coefficient follows from
 // what the previous step has committed, which becomes an input of the stage.
-func klCoefficient(ctx context.Context, r record.Records, w *stage.Draft, scope api.Scope,
-	recipe *recipes.Recipe) (float64, error) {
-	beta, adapted := batch.StartKL(recipe.Loss.KL(), scope.Step)
+func klCoefficient(ctx context.Context, w *stage.Draft, scope api.Scope) (float64, error) {
+	beta, adapted := batch.StartKL(w.Recipe.Loss.KL(), scope.Step)
 	if !adapted {
 		return beta, nil
 	}
-	head, _, found, err := r.Record.Head(ctx, scope.Run, strconv.Itoa(scope.Step-1))
+	head, _, found, err := w.Worker.Record.Head(ctx, scope.Run, strconv.Itoa(scope.Step-1))
 	if err != nil {
 		return 0, err
 	}
@@ -31,7 +30,7 @@ func klCoefficient(ctx context.Context, r record.Records, w *stage.Draft, scope 
 			scope.Step-1)
 	}
 	ref := head.Stages[schema.StageAdvantage][0]
-	m, err := r.Record.Read(ctx, ref)
+	m, err := w.Worker.Record.Read(ctx, ref)
 	if err != nil {
 		return 0, err
 	}

@@ -45,7 +45,7 @@ func (a Resample) Execute(ctx context.Context, e *stage.Env, in api.StageInput) 
 		if err != nil {
 			return err
 		}
-		if err := a.addFacts(ctx, w, in, w.Recipe, rows); err != nil {
+		if err := a.addFacts(ctx, w, in, rows); err != nil {
 			return err
 		}
 		selected, err := selection.Select(w.Recipe, in.Step, rows, excluded)
@@ -85,9 +85,8 @@ func (a Resample) skipped(ctx context.Context, in api.StageInput,
 
 // addFacts fills in what the selection reads beyond rewards: the trajectories behind these and, for filters of tokens
 // and the drop of mixed groups, their turns. Both become inputs of the stage.
-func (a Resample) addFacts(ctx context.Context, w *stage.Draft, in api.StageInput, recipe *recipes.Recipe,
-	rows []resample.Row) error {
-	if !selection.ReadsFacts(recipe) {
+func (a Resample) addFacts(ctx context.Context, w *stage.Draft, in api.StageInput, rows []resample.Row) error {
+	if !selection.ReadsFacts(w.Recipe) {
 		return nil
 	}
 	assembled, err := a.MadeFrom(ctx, in.Made.One(schema.StageReward), schema.StageAssemble)
@@ -99,7 +98,7 @@ func (a Resample) addFacts(ctx context.Context, w *stage.Draft, in api.StageInpu
 	if facts.Trajectories, err = record.Read[schema.TrajectoryRow](ctx, a.Records, assembled...); err != nil {
 		return err
 	}
-	if selection.ReadsTurns(recipe) {
+	if selection.ReadsTurns(w.Recipe) {
 		turns, err := a.turnsOf(ctx, assembled)
 		if err != nil {
 			return err
@@ -109,7 +108,7 @@ func (a Resample) addFacts(ctx context.Context, w *stage.Draft, in api.StageInpu
 			return err
 		}
 	}
-	return facts.Fill(rows, recipe)
+	return facts.Fill(rows, w.Recipe)
 }
 
 // turnsOf lists the turns of assembled shards, shard by shard.

@@ -13,7 +13,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/training"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/learner"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -33,7 +32,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateIn
 		if err != nil {
 			return err
 		}
-		again, err := a.again(ctx, w, in, w.Recipe, &out)
+		again, err := a.again(ctx, w, in, &out)
 		if err != nil {
 			return err
 		}
@@ -41,7 +40,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateIn
 		if len(again) == 0 && !slices.ContainsFunc(batch, inLoss) {
 			return a.unchanged(ctx, w, in, &out)
 		}
-		afresh, err := a.afresh(ctx, w, in, w.Recipe)
+		afresh, err := a.afresh(ctx, w, in)
 		if err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateIn
 				trainer.Forget(policy.RoleCritic)
 			}
 			return stage.Metered(t, w, func() error {
-				return a.update(ctx, w, trainer, in, w.Recipe, t, batch, again, afresh, &out)
+				return a.update(ctx, w, trainer, in, t, batch, again, afresh, &out)
 			})
 		}
 		if afresh {
@@ -79,9 +78,8 @@ const (
 
 // afresh reports whether this is the first update of a stage that resets the optimiser, and records it. The stage's
 // first steps may have left the policy unchanged; then it is still the policy that the stage began with.
-func (a UpdatePolicy) afresh(ctx context.Context, w *stage.Draft, in api.UpdateInput, recipe *recipes.Recipe) (bool,
-	error) {
-	first := recipe.OptimizerReset(in.Step)
+func (a UpdatePolicy) afresh(ctx context.Context, w *stage.Draft, in api.UpdateInput) (bool, error) {
+	first := w.Recipe.OptimizerReset(in.Step)
 	if first == 0 {
 		return false, nil
 	}
@@ -99,9 +97,9 @@ func (a UpdatePolicy) afresh(ctx context.Context, w *stage.Draft, in api.UpdateI
 }
 
 // again reads the replay batch and records the state of the buffer, if the recipe has one.
-func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateInput, recipe *recipes.Recipe,
+func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateInput,
 	out *api.Updated) ([]schema.BatchRow, error) {
-	if recipe.Replay == nil {
+	if w.Recipe.Replay == nil {
 		return nil, nil
 	}
 	if in.Buffer == (schema.Ref{}) {
@@ -112,7 +110,7 @@ func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateIn
 	if err != nil {
 		return nil, err
 	}
-	out.Gamma = new(training.Gamma(recipe, in.Step))
+	out.Gamma = new(training.Gamma(w.Recipe, in.Step))
 	w.Stats = map[string]float64{statGamma: *out.Gamma}
 	for _, name := range []string{replaybuffer.StatBuffered, replaybuffer.StatP50,
 		replaybuffer.StatImitated, replaybuffer.StatReplayed} {
@@ -124,16 +122,16 @@ func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateIn
 }
 
 func (a UpdatePolicy) update(ctx context.Context, w *stage.Draft, trainer *enginepool.Trainer, in api.UpdateInput,
-	recipe *recipes.Recipe, t policy.Trainer, batch, again []schema.BatchRow, afresh bool, out *api.Updated) error {
-	coefficient, err := klInUpdate(ctx, a.Worker.Records, in.Batch, recipe)
+	t policy.Trainer, batch, again []schema.BatchRow, afresh bool, out *api.Updated) error {
+	coefficient, err := klInUpdate(ctx, a.Worker.Records, in.Batch, w.Recipe)
 	if err != nil {
 		return err
 	}
-	config, err := training.Update(recipe, in.Scope.Step, coefficient)
+	config, err := training.Update(w.Recipe, in.Scope.Step, coefficient)
 	if err != nil {
 		return err
 	}
-	config.Imitation = training.Imitation(recipe, in.Scope.Step, config.Objective.Aggregation, again)
+	config.Imitation = training.Imitation(w.Recipe, in.Scope.Step, config.Objective.Aggregation, again)
 	result, err := learner.Update(ctx, t, batch, config, w.Progress.Set)
 	if err != nil {
 		return err
@@ -157,8 +155,8 @@ func (a UpdatePolicy) update(ctx context.Context, w *stage.Draft, trainer *engin
 	out.Policy = api.PolicyRef{Digest: saved.Digest, Step: in.Scope.Step}
 	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
 	w.Timing.Rows, w.Timing.Tokens = int64(result.Rows), result.Tokens
-	if recipe.Loss.Value() != nil {
-		if err := a.updateCritic(ctx, w, trainer, in, recipe, batch, rows, afresh); err != nil {
+	if w.Recipe.Loss.Value() != nil {
+		if err := a.updateCritic(ctx, w, trainer, in, batch, rows, afresh); err != nil {
 			return err
 		}
 	}

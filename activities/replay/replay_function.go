@@ -70,8 +70,7 @@ func (a PrepareReplay) sameCode(ctx context.Context, results schema.Ref, recipe 
 
 // replayConfirmed is confirmed for a replay that calls code which its run was not confirmed for: the command that
 // starts a replay leaves a note in the store.
-func (a PrepareReplay) replayConfirmed(ctx context.Context, in api.ReplayInput, before,
-	recipe *recipes.Recipe) error {
+func (a PrepareReplay) replayConfirmed(ctx context.Context, in api.ReplayInput, before, recipe *recipes.Recipe) error {
 	if !a.Execution.Confirms || slices.Equal(before.Privileged(), recipe.Privileged()) {
 		return nil
 	}

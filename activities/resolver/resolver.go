@@ -285,8 +285,7 @@ func (r *Recipes) Loop(recipe *recipes.Recipe, draws Sampling) (*rollout.Loop, e
 }
 
 // LoopWith is Loop for a policy that has another tokenizer than the recipe's.
-func (r *Recipes) LoopWith(recipe *recipes.Recipe, draws Sampling, tokens tokenizer.Codec) (*rollout.Loop,
-	error) {
+func (r *Recipes) LoopWith(recipe *recipes.Recipe, draws Sampling, tokens tokenizer.Codec) (*rollout.Loop, error) {
 	p, err := r.protocol(recipe)
 	if err != nil {
 		return nil, err

@@ -81,8 +81,7 @@ func Execute(ctx context.Context, d *Worker, e *Env, s Spec, out api.Result,
 	return err
 }
 
-func (w *Draft) run(ctx context.Context, s Spec, out api.Result,
-	work func(ctx context.Context, w *Draft) error) error {
+func (w *Draft) run(ctx context.Context, s Spec, out api.Result, work func(ctx context.Context, w *Draft) error) error {
 	if found, ref, ok, err := w.Worker.Record.Lookup(ctx, w.Place); err != nil {
 		return err
 	} else if ok {

@@ -12,7 +12,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/summary"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool/tools"
@@ -60,9 +59,8 @@ func (s *Summaries) With(sampler policy.Sampler) {
 // For finds the model that sums up pages for a policy, and names it in the draft. It returns nil if the
 // recipe asks for no summaries. positions is the longest sequence that the model is to read; 0 = what its checkpoint
 // says.
-func For(ctx context.Context, w *stage.Draft, recipe *recipes.Recipe, of api.PolicyRef,
-	positions int) (*Summaries, error) {
-	most := recipe.SummaryTokens()
+func For(ctx context.Context, w *stage.Draft, of api.PolicyRef, positions int) (*Summaries, error) {
+	most := w.Recipe.SummaryTokens()
 	if most == 0 {
 		return nil, nil
 	}

@@ -35,11 +35,11 @@ func (CallFunction) problems() bool { return true }
 func (CallFunction) Missing() string { return "" }
 
 func (a CallFunction) ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error {
-	g, err := grader(ctx, a.Worker.Records, w, w.Recipe, q.Step, q.Trajectories)
+	g, err := grader(ctx, w, q.Step, q.Trajectories)
 	if err != nil {
 		return err
 	}
-	rows, err := a.called(ctx, w, q.Scope, w.Recipe, g, q.trajectories, q.problems)
+	rows, err := a.called(ctx, w, q.Scope, g, q.trajectories, q.problems)
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,7 @@ func (a CallFunction) settle(ctx context.Context, g *grading.Grader, made schema
 }
 
 // called calls the function, returns its results and notes its code. It takes over results that are there early.
-func (a CallFunction) called(ctx context.Context, w *stage.Draft, scope api.Scope, recipe *recipes.Recipe,
-	g *grading.Grader,
+func (a CallFunction) called(ctx context.Context, w *stage.Draft, scope api.Scope, g *grading.Grader,
 	trajectories []schema.TrajectoryRow, problems map[string]string) ([]schema.FunctionScoreRow, error) {
 	f, err := g.Function()
 	if err != nil {
@@ -77,7 +76,7 @@ func (a CallFunction) called(ctx context.Context, w *stage.Draft, scope api.Scop
 		return nil, badinput.Errorf("reward.%s: %s", field, text)
 	}
 	if f.Module == "" {
-		return nil, badinput.Errorf("reward.module: recipe %s names no function", recipe.Name)
+		return nil, badinput.Errorf("reward.module: recipe %s names no function", w.Recipe.Name)
 	}
 	rows, arguments := g.Arguments(trajectories, problems, f.Module)
 	if len(rows) == 0 {

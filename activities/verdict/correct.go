@@ -10,7 +10,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/grading"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
@@ -18,10 +17,9 @@ import (
 
 // Correct reports for each episode whether it solved its problem. A reward that reads gradings has them made here, and
 // the evaluation records what follows from them. An answer whose grading breaks fails the stage.
-func Correct(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.EvaluateInput, recipe *recipes.Recipe,
-	episodes []*rollout.Episode) ([]bool, error) {
-	g, rows := grading.New(recipe, in.Step), make([]schema.TrajectoryRow, len(episodes))
-	if recipe.Environment.Declaration().Interactive {
+func Correct(ctx context.Context, w *stage.Draft, in api.EvaluateInput, episodes []*rollout.Episode) ([]bool, error) {
+	g, rows := grading.New(w.Recipe, in.Step), make([]schema.TrajectoryRow, len(episodes))
+	if w.Recipe.Environment.Declaration().Interactive {
 		g.Played = map[string]reward.Played{}
 	}
 	for i, e := range episodes {
@@ -32,11 +30,11 @@ func Correct(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.Evalua
 		}
 	}
 	if g.Reads() {
-		if err := d.Execution.Isolates(recipe); err != nil {
+		if err := w.Worker.Execution.Isolates(w.Recipe); err != nil {
 			return nil, err
 		}
 		gradings, pairs := g.Questions(rows)
-		graded, err := gradePairs(ctx, d, w, recipe, g.Tested(), pairs)
+		graded, err := gradePairs(ctx, w, g.Tested(), pairs)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +53,7 @@ func Correct(ctx context.Context, d *stage.Worker, w *stage.Draft, in api.Evalua
 		for i, e := range episodes {
 			rows[i].GroupID, problems[strconv.Itoa(i)] = strconv.Itoa(i), e.Task.Text
 		}
-		results, err := CallFunction{d}.called(ctx, w, in.Scope, recipe, g, rows, problems)
+		results, err := CallFunction{w.Worker}.called(ctx, w, in.Scope, g, rows, problems)
 		if err != nil {
 			return nil, err
 		}

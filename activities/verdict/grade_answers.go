@@ -43,7 +43,7 @@ func (a GradeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out
 	}
 	g := grading.New(w.Recipe, q.Step)
 	rows, pairs := g.Questions(q.trajectories)
-	graded, err := gradePairs(ctx, a.Worker, w, w.Recipe, g.Tested(), pairs)
+	graded, err := gradePairs(ctx, w, g.Tested(), pairs)
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,9 @@ func (GradeAnswers) Missing() string {
 
 // gradePairs grades the pairs, one batch at a time, so that heartbeats show progress. What was graded early is not
 // graded again. tested means that the answers are programs.
-func gradePairs(ctx context.Context, d *stage.Worker, w *stage.Draft, recipe *recipes.Recipe, tested bool,
+func gradePairs(ctx context.Context, w *stage.Draft, tested bool,
 	pairs []symbolic.Pair) (map[symbolic.Pair]symbolic.Graded, error) {
-	run, most := early.GradeBy(recipe, d.Execution.Sandbox, tested)
+	run, most := early.GradeBy(w.Recipe, w.Worker.Execution.Sandbox, tested)
 	out := make(map[symbolic.Pair]symbolic.Graded, len(pairs))
 	for batch := range slices.Chunk(pairs, most) {
 		early, began, err := w.Env.Verdicts.Graded(ctx, batch)

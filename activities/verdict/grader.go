@@ -6,19 +6,17 @@ import (
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/grading"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // grader makes what grades a shard's trajectories. In an interactive environment it knows what their actions led to,
 // and the manifests that say so become inputs.
-func grader(ctx context.Context, r record.Records, w *stage.Draft, recipe *recipes.Recipe, step int,
-	trajectories schema.Ref) (*grading.Grader, error) {
-	g := grading.New(recipe, step)
-	if !recipe.Environment.Declaration().Interactive {
+func grader(ctx context.Context, w *stage.Draft, step int, trajectories schema.Ref) (*grading.Grader, error) {
+	g := grading.New(w.Recipe, step)
+	if !w.Recipe.Environment.Declaration().Interactive {
 		return g, nil
 	}
-	transitions, made, err := r.Transitions(ctx, trajectories)
+	transitions, made, err := w.Worker.Records.Transitions(ctx, trajectories)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (a JudgeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out
 	if err != nil {
 		return err
 	}
-	if err := Judged(ctx, a.Worker, w, w.Recipe, q.Run, rows, queries); err != nil {
+	if err := Judged(ctx, w, q.Run, rows, queries); err != nil {
 		return err
 	}
 	prompts := map[string]bool{}
@@ -71,26 +71,26 @@ func (a JudgeAnswers) settle(ctx context.Context, g *grading.Grader, made schema
 	return g.SettleJudgements(rows, trajectories)
 }
 
-// Missing implements Source.
-func (JudgeAnswers) Missing() string { // a replay asks no judge
+// Missing implements Source: a replay asks no judge.
+func (JudgeAnswers) Missing() string {
 	return "reward: step %d of run %s has committed no judgements, which a replay cannot make, for it asks no judge; " +
 		"run the recipe again with --set reward.judge=server and a judge section"
 }
 
 // Judged asks the judge and fills the rows.
-func Judged(ctx context.Context, d *stage.Worker, w *stage.Draft, recipe *recipes.Recipe, run string,
-	rows []schema.JudgementRow, queries []reward.Query) error {
+func Judged(ctx context.Context, w *stage.Draft, run string, rows []schema.JudgementRow,
+	queries []reward.Query) error {
 	if len(queries) == 0 {
 		return nil
 	}
-	if recipe.Judge == nil {
+	if w.Recipe.Judge == nil {
 		return badinput.Errorf("judge: is required: the reward or the evaluation of recipe %s asks a "+
-			"judge", recipe.Name)
+			"judge", w.Recipe.Name)
 	}
 	j := w.Env.Verdicts.AskedJudge()
 	if j == nil {
 		var err error
-		if j, err = judge.Open(*recipe.Judge, d.Execution.Judgements, run); err != nil {
+		if j, err = judge.Open(*w.Recipe.Judge, w.Worker.Execution.Judgements, run); err != nil {
 			return classifyJudge(err)
 		}
 		defer j.Close()
@@ -99,7 +99,7 @@ func Judged(ctx context.Context, d *stage.Worker, w *stage.Draft, recipe *recipe
 	if err != nil {
 		return classifyJudge(err)
 	}
-	grading.FillJudgements(rows, answers, *recipe.Judge)
+	grading.FillJudgements(rows, answers, *w.Recipe.Judge)
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (a ScoreRewards) Execute(ctx context.Context, e *stage.Env, in api.ScoreInp
 		if err != nil {
 			return err
 		}
-		g, err := grader(ctx, a.Worker.Records, w, w.Recipe, in.Step, in.Trajectories)
+		g, err := grader(ctx, w, in.Step, in.Trajectories)
 		if err != nil {
 			return err
 		}
