@@ -127,7 +127,7 @@ func TestTheModelOfTheDifficulty(t *testing.T) {
 
 	at := 0
 	for section, want := range map[string]string{
-		"{difficulty: {model: base@9}}":                         "run base has not finished step 9",
+		"{difficulty: {model: base@9}}":                         "run base has committed no policy after step 9",
 		"{difficulty: {model: nothing}}":                        "run nothing has no policy",
 		"{difficulty: {model: /nowhere}}":                       "data.difficulty.model: /nowhere",
 		"{difficulty: {model: a b}}":                            "RUN, RUN@STEP or an absolute path",

@@ -2,14 +2,11 @@ package data
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/preflight"
-	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -63,47 +60,20 @@ func (a SelectCandidates) policyOf(ctx context.Context, run string, step int) (s
 			return none, api.PolicyRef{}, err
 		}
 	}
-	ref, err := a.updateOf(ctx, run, step)
+	m, out, found, err := a.FindPolicy(ctx, run, step)
 	if err != nil {
-		return none, api.PolicyRef{}, err
+		return none, out, err
 	}
-	m, err := a.Record.Read(ctx, ref)
-	if err != nil {
-		return none, api.PolicyRef{}, err
+	if !found {
+		return none, out, badinput.Errorf("data.difficulty.model: run %s has committed no policy after step %d in %s",
+			run, step, a.Store)
 	}
-	if m.Checkpoint == nil {
-		return none, api.PolicyRef{}, refusal.Corruptf("data.difficulty.model: %s commits no checkpoint", ref.Key)
+	pruned, err := a.Pruned(ctx, *m.Checkpoint)
+	if err == nil && pruned {
+		err = badinput.Errorf("data.difficulty.model: run %s has pruned the policy after step %d; `ropewalk show %s` "+
+			"lists those that are kept", run, step, run)
 	}
-	listed, err := a.Store.List(ctx, m.Checkpoint.Prefix+schema.PrunedFile)
-	if err != nil {
-		return none, api.PolicyRef{}, fmt.Errorf("look for %s: %w", m.Checkpoint.Prefix, err)
-	}
-	if len(listed) > 0 {
-		return none, api.PolicyRef{}, badinput.Errorf("data.difficulty.model: run %s has pruned the "+
-			"policy after step %d; `ropewalk show %s` lists those that are kept", run, step, run)
-	}
-	return *m.Checkpoint, api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: step}, nil
-}
-
-// updateOf returns the manifest that commits a run's policy after a step.
-func (a SelectCandidates) updateOf(ctx context.Context, run string, step int) (schema.Ref, error) {
-	if step == 0 {
-		_, ref, found, err := a.Record.Lookup(ctx, schema.AtInit(run, schema.StageWarmStart))
-		if err == nil && !found {
-			err = badinput.Errorf("data.difficulty.model: run %s has no policy in %s", run, a.Store)
-		}
-		return ref, err
-	}
-	head, _, found, err := a.Record.Head(ctx, run, strconv.Itoa(step))
-	if err != nil {
-		return schema.Ref{}, err
-	}
-	refs := head.Stages[schema.StageUpdate]
-	if !found || len(refs) == 0 {
-		return schema.Ref{}, badinput.Errorf("data.difficulty.model: run %s has not finished step %d "+
-			"in %s", run, step, a.Store)
-	}
-	return refs[0], nil
+	return *m.Checkpoint, out, err
 }
 
 // readsTokens refuses a model with another tokenizer than the recipe's.

@@ -217,7 +217,7 @@ func (t taking) ofRun(ctx context.Context, address string) (recipes.Pinned, erro
 	if err != nil {
 		return recipes.Pinned{}, err
 	}
-	if pruned, err := t.Store.List(ctx, m.Checkpoint.Prefix+schema.PrunedFile); err != nil || len(pruned) > 0 {
+	if pruned, err := t.Pruned(ctx, *m.Checkpoint); err != nil || pruned {
 		return recipes.Pinned{}, errors.Join(err, fmt.Errorf("the checkpoint after step %d is pruned", step))
 	}
 	from, to := filepath.Join(t.dir, "from"), filepath.Join(t.dir, "checkpoint")

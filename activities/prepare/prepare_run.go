@@ -314,23 +314,15 @@ func PlanOf(r recipes.Recipe) api.Plan {
 
 // whereToGoOn finds the first step without a head and the checkpoint that it starts from.
 func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepared) error {
-	heads, err := a.Store.List(ctx, schema.HeadsPrefix(run))
+	done, err := a.Steps(ctx, run)
 	if err != nil {
 		return err
 	}
-	done := map[int]bool{}
-	for _, o := range heads {
-		_, step, err := schema.ParseHeadKey(o.Key)
-		if err != nil {
-			return fmt.Errorf("list heads of run %s: %w", run, err)
-		}
-		if n, err := strconv.Atoi(step); err == nil {
-			done[n] = true
-		}
-	}
 	out.NextStep = 1
-	for done[out.NextStep] {
-		out.NextStep++
+	for _, step := range done {
+		if step == out.NextStep {
+			out.NextStep++
+		}
 	}
 	if out.NextStep == 1 || out.Plan.Steps == 0 {
 		return nil

@@ -3,32 +3,48 @@ package record
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// PolicyAfter finds the checkpoint that a step left; step 0 means the warm start.
-func (r Records) PolicyAfter(ctx context.Context, run string, step int) (m schema.Manifest, out api.PolicyRef,
-	err error) {
+// FindPolicy finds the checkpoint that a step left; step 0 means the warm start. found is false if there is none.
+func (r Records) FindPolicy(ctx context.Context, run string, step int) (m schema.Manifest, out api.PolicyRef,
+	found bool, err error) {
 	out.Step = step
-	found := false
 	if step == 0 {
 		m, out.Manifest, found, err = r.Record.Lookup(ctx, schema.AtInit(run, schema.StageWarmStart))
 	} else {
 		m, out.Manifest, found, err = r.UpdateOf(ctx, run, step)
 	}
-	if err != nil {
-		return m, out, err
-	}
-	if !found || m.Checkpoint == nil {
-		return m, out, refusal.Corruptf("run %s commits no checkpoint of the policy after step %d", run, step)
+	if err != nil || m.Checkpoint == nil {
+		return m, out, false, err
 	}
 	out.Digest = m.Checkpoint.Digest
-	return m, out, nil
+	return m, out, found, nil
+}
+
+// PolicyAfter is FindPolicy for a step that must have left a checkpoint.
+func (r Records) PolicyAfter(ctx context.Context, run string, step int) (schema.Manifest, api.PolicyRef, error) {
+	m, out, found, err := r.FindPolicy(ctx, run, step)
+	if err == nil && !found {
+		err = refusal.Corruptf("run %s commits no checkpoint of the policy after step %d", run, step)
+	}
+	return m, out, err
+}
+
+// Pruned reports whether a checkpoint's files are pruned.
+func (r Records) Pruned(ctx context.Context, c schema.Checkpoint) (bool, error) {
+	notes, err := r.Store.List(ctx, c.Prefix+schema.PrunedFile)
+	if err != nil {
+		return false, fmt.Errorf("look for %s: %w", c.Prefix, err)
+	}
+	return len(notes) > 0, nil
 }
 
 // Reference finds the checkpoint that is the reference policy of a step.
@@ -38,11 +54,11 @@ func (r Records) Reference(ctx context.Context, scope api.Scope, recipe *recipes
 	if err != nil {
 		return out, fmt.Errorf("find the reference of step %d: %w", scope.Step, err)
 	}
-	pruned, err := r.Store.List(ctx, m.Checkpoint.Prefix+schema.PrunedFile)
+	pruned, err := r.Pruned(ctx, *m.Checkpoint)
 	if err != nil {
 		return out, fmt.Errorf("find the reference of step %d: %w", scope.Step, err)
 	}
-	if len(pruned) > 0 {
+	if pruned {
 		return out,
 			refusal.Unusablef("the reference of step %d is the policy after step %d, whose checkpoint is pruned; "+
 				"choose another loss.reference.refresh_every or schedule.stages", scope.Step, step)
@@ -76,20 +92,31 @@ func (r Records) CriticOf(ctx context.Context, ref api.PolicyRef) (api.PolicyRef
 	return api.PolicyRef{Manifest: ref.Manifest, Digest: m.Critic.Digest, Step: ref.Step}, nil
 }
 
-// LastStep returns a run's last finished step, 0 if it has finished none.
-func (r Records) LastStep(ctx context.Context, run string) (last int, err error) {
+// Steps returns a run's finished steps, in order.
+func (r Records) Steps(ctx context.Context, run string) ([]int, error) {
 	heads, err := r.Store.List(ctx, schema.HeadsPrefix(run))
 	if err != nil {
-		return 0, fmt.Errorf("list heads of run %s: %w", run, err)
+		return nil, fmt.Errorf("list heads of run %s: %w", run, err)
 	}
+	var steps []int
 	for _, o := range heads {
 		_, step, err := schema.ParseHeadKey(o.Key)
 		if err != nil {
-			return 0, err
+			return nil, fmt.Errorf("%w: list heads of run %s: %w", commit.ErrDamaged, run, err)
 		}
 		if n, err := strconv.Atoi(step); err == nil {
-			last = max(last, n)
+			steps = append(steps, n)
 		}
 	}
-	return last, nil
+	slices.Sort(steps)
+	return steps, nil
+}
+
+// LastStep returns a run's last finished step, 0 if it has finished none.
+func (r Records) LastStep(ctx context.Context, run string) (int, error) {
+	steps, err := r.Steps(ctx, run)
+	if err != nil || len(steps) == 0 {
+		return 0, err
+	}
+	return steps[len(steps)-1], nil
 }

@@ -124,12 +124,9 @@ func ReadsOnly(inputs []schema.Ref, stages ...string) bool {
 
 // Read returns the rows of a table behind manifests; it follows the parts of stage manifests.
 func Read[R schema.Row](ctx context.Context, r Records, refs ...schema.Ref) ([]R, error) {
-	manifests := make([]schema.Manifest, len(refs))
-	for i, ref := range refs {
-		var err error
-		if manifests[i], err = r.Record.Read(ctx, ref); err != nil {
-			return nil, err
-		}
+	manifests, err := r.Manifests(ctx, refs)
+	if err != nil {
+		return nil, err
 	}
 	return commit.Rows[R](ctx, r.Record, manifests...)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/activities/record"
@@ -43,21 +41,10 @@ func finishedSteps(ctx context.Context, r record.Records, run string) ([]int, er
 	if _, err := r.PreparedRun(ctx, run); err != nil {
 		return nil, err
 	}
-	heads, err := r.Store.List(ctx, schema.HeadsPrefix(run))
+	steps, err := r.Steps(ctx, run)
 	if err != nil {
-		return nil, fmt.Errorf("list heads of run %s: %w", run, err)
+		return nil, err
 	}
-	var steps []int
-	for _, o := range heads {
-		_, step, err := schema.ParseHeadKey(o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("%w: list heads of run %s: %w", commit.ErrDamaged, run, err)
-		}
-		if n, err := strconv.Atoi(step); err == nil {
-			steps = append(steps, n)
-		}
-	}
-	slices.Sort(steps)
 	if len(steps) == 0 {
 		return nil, badinput.Errorf("run_id: no step of run %s is done, so there is nothing to "+
 			"replay; `ropewalk resume %s` continues it", run, run)
