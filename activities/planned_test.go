@@ -8,7 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/episodes"
 	"github.com/ropewalk/ropewalk/activities/prepare"
-	"github.com/ropewalk/ropewalk/internal/replaying"
+	"github.com/ropewalk/ropewalk/activities/replay"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -47,7 +47,7 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
-	judged, err := replaying.Recipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"},
+	judged, err := replay.Recipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"},
 		[]string{schema.StageReward})
 	require.NoError(t, err)
 	require.ErrorContains(t, prepare.Built(judged), "judge: is required, for the reward prs_long asks a judge")

@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
-	"github.com/ropewalk/ropewalk/internal/replaybuffer"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -140,8 +139,8 @@ func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 	}, again[1])
 	require.Equal(t, 3, third.Imitated)
 	require.InDelta(t, (2.0+5+2)/3, third.Recalibrated, 1e-12)
-	require.InDelta(t, 3, m.Stats[replaybuffer.StatImitated], 0)
-	require.InDelta(t, 1, m.Stats[replaybuffer.StatConsumed], 0)
+	require.InDelta(t, 3, m.Stats[learn.StatImitated], 0)
+	require.InDelta(t, 1, m.Stats[learn.StatConsumed], 0)
 
 	inputs[4].Before = third.Manifest
 	require.Equal(t, []string{"00004/0000/000", "00004/0001/000"}, b.held(b.update(inputs[4]).Manifest))

@@ -8,7 +8,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/refusal"
-	"github.com/ropewalk/ropewalk/internal/replaybuffer"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/training"
 	"github.com/ropewalk/ropewalk/policy"
@@ -112,8 +111,8 @@ func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateIn
 	}
 	out.Gamma = new(training.Gamma(w.Recipe, in.Step))
 	w.Stats = map[string]float64{statGamma: *out.Gamma}
-	for _, name := range []string{replaybuffer.StatBuffered, replaybuffer.StatP50,
-		replaybuffer.StatImitated, replaybuffer.StatReplayed} {
+	for _, name := range []string{StatBuffered, StatP50,
+		StatImitated, StatReplayed} {
 		if x, ok := m.Stats[name]; ok {
 			w.Stats[name] = x
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/refusal"
-	"github.com/ropewalk/ropewalk/internal/replaybuffer"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -44,7 +43,7 @@ func (a UpdateReplayBuffer) Execute(ctx context.Context, e *stage.Env, in api.St
 
 // advance takes the buffer that the previous step left through the step.
 func (a UpdateReplayBuffer) advance(ctx context.Context, in api.StageInput,
-	recipe *recipes.Recipe) (*replaybuffer.Buffer, error) {
+	recipe *recipes.Recipe) (*Buffer, error) {
 	var rows []schema.ReplayRow
 	var baselines []schema.BaselineRow
 	var err error
@@ -64,11 +63,11 @@ func (a UpdateReplayBuffer) advance(ctx context.Context, in api.StageInput,
 	if err != nil {
 		return nil, err
 	}
-	b := replaybuffer.Open(batch.History(recipe), rows, baselines)
-	return b, b.Advance(replaybuffer.Rules(recipe.Replay), in.Step, rewards, trained)
+	b := OpenBuffer(batch.History(recipe), rows, baselines)
+	return b, b.Advance(ReplayRules(recipe.Replay), in.Step, rewards, trained)
 }
 
-func (a UpdateReplayBuffer) commit(ctx context.Context, w *stage.Draft, b *replaybuffer.Buffer) error {
+func (a UpdateReplayBuffer) commit(ctx context.Context, w *stage.Draft, b *Buffer) error {
 	if err := stage.Put(ctx, w, b.Rows()); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/schema"
@@ -88,7 +87,7 @@ func checkStep(ctx context.Context, d *stage.Worker, in api.CheckInput, p *stage
 // check is the replay of one step in memory.
 type check struct {
 	deps *stage.Worker
-	made *replaying.Made
+	made *Made
 	out  *api.Checked
 }
 
@@ -129,7 +128,7 @@ func (c *check) again(ctx context.Context, before schema.Manifest) error {
 		c.out.Code = before.Code
 	}
 	c.out.Shards += len(before.Shards)
-	for _, d := range replaying.Differences(before.Shards, after.Shards) {
+	for _, d := range Differences(before.Shards, after.Shards) {
 		c.out.Differs = append(c.out.Differs, api.Different{Step: c.made.Step, Stage: before.Stage,
 			Shard: before.Shard, Table: string(d.Table), Digest: d.Digest[:min(16, len(d.Digest))]})
 	}

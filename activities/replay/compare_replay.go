@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/ropewalk/ropewalk/activities/stage"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -38,14 +37,14 @@ func (a CompareReplay) compare(ctx context.Context, pair api.StagePair) (api.Sta
 	}
 	out.Shards = len(now)
 	if pair.Old == (schema.Ref{}) {
-		out.New, out.Differs = replaying.Digest(now), len(now)
+		out.New, out.Differs = Digest(now), len(now)
 		return out, nil
 	}
 	old, before, err := a.StageShards(ctx, pair.Old)
 	if err != nil {
 		return out, err
 	}
-	c := replaying.Compare(before, now)
+	c := Compare(before, now)
 	out.Old, out.New, out.Same, out.Differs = c.Old, c.New, c.Same, c.Differs
 	if old.Code != made.Code {
 		out.Code = old.Code

@@ -15,7 +15,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -71,9 +70,9 @@ func (a PrepareReplay) prepare(ctx context.Context, in api.ReplayInput, out *api
 }
 
 // planned finds what the replay reads, and its recipe. It writes nothing.
-func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api.ReplayInput,
-	out *api.ReplayPrepared) (*replaying.Plan, *recipes.Recipe, error) {
-	plan := replaying.NewPlan(made, in.Stages, in.Follow)
+func (a PrepareReplay) planned(ctx context.Context, made *Made, in api.ReplayInput,
+	out *api.ReplayPrepared) (*Plan, *recipes.Recipe, error) {
+	plan := NewPlan(made, in.Stages, in.Follow)
 	if len(plan.Stages) > len(in.Stages) {
 		out.Stages = plan.Stages
 	}
@@ -84,7 +83,7 @@ func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api
 	if err != nil {
 		return nil, nil, err
 	}
-	recipe, err := replaying.Recipe(in.Run, &base.Recipe, in.Set, plan.Stages)
+	recipe, err := Recipe(in.Run, &base.Recipe, in.Set, plan.Stages)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,13 +114,13 @@ func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api
 // replayed is a replay of the reward that is being prepared.
 type replayed struct {
 	in             api.ReplayInput
-	plan           *replaying.Plan
+	plan           *Plan
 	before, recipe *recipes.Recipe // of the step and of the replay
 	out            *api.ReplayPrepared
 }
 
 // adoptClaim finds the generation that an earlier attempt of the same replay has claimed.
-func (a PrepareReplay) adoptClaim(ctx context.Context, made *replaying.Made, claim string,
+func (a PrepareReplay) adoptClaim(ctx context.Context, made *Made, claim string,
 	out *api.ReplayPrepared) (bool, error) {
 	for _, place := range made.Claims {
 		m, ref, found, err := a.Record.Lookup(ctx, place)
@@ -141,7 +140,7 @@ func (a PrepareReplay) adoptClaim(ctx context.Context, made *replaying.Made, cla
 
 // findInputs finds what the replayed stages read from stages that are not replayed, and what they have committed
 // before. What the reward reads depends on the replay's recipe too, which is not known yet: see planned.
-func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
+func (a PrepareReplay) findInputs(ctx context.Context, p *Plan, out *api.ReplayPrepared) error {
 	for _, stage := range p.Stages {
 		if stage == schema.StageReward {
 			if err := a.findTrajectories(ctx, p, out); err != nil {
@@ -160,7 +159,7 @@ func (a PrepareReplay) findInputs(ctx context.Context, p *replaying.Plan, out *a
 }
 
 // findReads finds what a stage without shards reads, as it declares.
-func (a PrepareReplay) findReads(ctx context.Context, p *replaying.Plan, stage string,
+func (a PrepareReplay) findReads(ctx context.Context, p *Plan, stage string,
 	out *api.ReplayPrepared) (err error) {
 	declared, _ := stages.Of(stage)
 	for _, read := range declared.Reads {
@@ -191,7 +190,7 @@ func (a PrepareReplay) findReads(ctx context.Context, p *replaying.Plan, stage s
 }
 
 // findExcluded finds the shards that the step skipped, if resample is replayed.
-func (a PrepareReplay) findExcluded(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
+func (a PrepareReplay) findExcluded(ctx context.Context, p *Plan, out *api.ReplayPrepared) error {
 	before := p.Made.Refs[schema.StageResample]
 	if !p.Has(schema.StageResample) || len(before) == 0 {
 		return nil
@@ -209,7 +208,7 @@ func (a PrepareReplay) findExcluded(ctx context.Context, p *replaying.Plan, out 
 	return err
 }
 
-func (a PrepareReplay) findTrajectories(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
+func (a PrepareReplay) findTrajectories(ctx context.Context, p *Plan, out *api.ReplayPrepared) error {
 	ref, err := p.Made.One(schema.StageAssemble, schema.StageReward)
 	if err != nil {
 		return err
@@ -258,7 +257,7 @@ func (a PrepareReplay) shardsOf(ctx context.Context, stage schema.Ref) ([]api.Sh
 
 // madeBefore returns the recipe that the first replayed stage was made under, or the run's recipe if the step has not
 // reached that stage.
-func (a PrepareReplay) madeBefore(ctx context.Context, p *replaying.Plan, before []api.StageRef) (*resolver.Config,
+func (a PrepareReplay) madeBefore(ctx context.Context, p *Plan, before []api.StageRef) (*resolver.Config,
 	error) {
 	if len(before) == 0 {
 		return a.Recipes.Config(ctx, p.Made.Recipe)
@@ -279,7 +278,7 @@ func (a PrepareReplay) madeBefore(ctx context.Context, p *replaying.Plan, before
 
 // readInputs reads every shard that the replay will read, so that a damaged or missing shard is found before anything
 // is written.
-func (a PrepareReplay) readInputs(ctx context.Context, plan *replaying.Plan, p *stage.Progress) error {
+func (a PrepareReplay) readInputs(ctx context.Context, plan *Plan, p *stage.Progress) error {
 	reads := plan.Reads()
 	for i, r := range reads {
 		m, err := a.Record.Read(ctx, r.Ref)
@@ -301,7 +300,7 @@ func (a PrepareReplay) readInputs(ctx context.Context, plan *replaying.Plan, p *
 }
 
 // claim commits the replay's manifest in the first free generation.
-func (a PrepareReplay) claim(ctx context.Context, in api.ReplayInput, p *replaying.Plan, recipe *recipes.Recipe,
+func (a PrepareReplay) claim(ctx context.Context, in api.ReplayInput, p *Plan, recipe *recipes.Recipe,
 	out *api.ReplayPrepared) error {
 	text, err := recipe.Canonical()
 	if err != nil {
@@ -324,7 +323,7 @@ func (a PrepareReplay) claim(ctx context.Context, in api.ReplayInput, p *replayi
 	}
 }
 
-func (a PrepareReplay) claimOf(ctx context.Context, in api.ReplayInput, p *replaying.Plan, recipe []byte,
+func (a PrepareReplay) claimOf(ctx context.Context, in api.ReplayInput, p *Plan, recipe []byte,
 	out *api.ReplayPrepared) (schema.Manifest, error) {
 	place := schema.At(in.Run, in.Step, schema.StageReplay).WithGen(out.Gen)
 	m := schema.NewManifest(place, a.Code, schema.Digest(recipe))

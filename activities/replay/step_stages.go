@@ -6,13 +6,12 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // stepStages finds what a step has committed. If the run or step has committed nothing, the error is a bad input of
 // the caller.
-func stepStages(ctx context.Context, r record.Records, run string, step int) (*replaying.Made, error) {
+func stepStages(ctx context.Context, r record.Records, run string, step int) (*Made, error) {
 	recipe, err := r.PreparedRun(ctx, run)
 	if err != nil {
 		return nil, err
@@ -21,7 +20,7 @@ func stepStages(ctx context.Context, r record.Records, run string, step int) (*r
 	if err != nil {
 		return nil, err
 	}
-	made := replaying.NewMade(run, step, recipe, places)
+	made := NewMade(run, step, recipe, places)
 	head, _, found, err := r.Record.Head(ctx, run, strconv.Itoa(step))
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/internal/summary"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
@@ -24,8 +23,8 @@ const noteSummaries = "summary_model"
 // documents themselves.
 type Summaries struct {
 	model    enginepool.Version
-	writer   summary.Writer
-	Generate summary.Generate
+	writer   Writer
+	Generate Generate
 }
 
 // Summarise implements tools.Summariser.
@@ -110,8 +109,8 @@ func frozen(ctx context.Context, r record.Records, of api.PolicyRef) (api.Policy
 
 // writerOf makes what asks a model for summaries of so many tokens. A model without a chat template of its own, as
 // those that are made here, has that of ChatML.
-func writerOf(m *pretrained.Model, most int) (summary.Writer, error) {
-	w := summary.Writer{Tokens: m.Tokens, Positions: m.Shape.Positions, Most: most, Role: policy.RoleReference}
+func writerOf(m *pretrained.Model, most int) (Writer, error) {
+	w := Writer{Tokens: m.Tokens, Positions: m.Shape.Positions, Most: most, Role: policy.RoleReference}
 	if m.Template != "" {
 		var err error
 		if w.Chat, err = w.Chat.With(protocol.ChatModel{Template: m.Template, Special: m.Special,

@@ -72,13 +72,11 @@ var neverReaches = map[string][]string{
 	"analysis":        {"workflows", "cmd"},
 	"internal/commit": {temporal, "activities", "internal/step", "workflows"},
 	// what stages compute: they fetch and commit in activities
-	"internal/batch":        {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
-	"internal/grading":      {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
-	"internal/prompts":      {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
-	"internal/replaybuffer": {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
-	"internal/replaying":    {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
-	"internal/selection":    {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
-	"internal/training":     {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
+	"internal/batch":     {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
+	"internal/grading":   {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
+	"internal/prompts":   {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
+	"internal/selection": {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
+	"internal/training":  {"store", temporal, "activities", "internal/step", "workflows", "internal/commit"},
 	// the pool serves stages, and knows none
 	"internal/enginepool": {temporal, "activities", "internal/step", "workflows", "analysis", "cmd"},
 	"cmd/gpu-check":       {duckdb, minio, "analysis", "internal/stack"}, // it runs on a bare machine

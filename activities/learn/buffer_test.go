@@ -1,4 +1,4 @@
-package replaybuffer
+package learn
 
 import (
 	"testing"
@@ -37,7 +37,7 @@ func TestReplayRowsAreTheRowsOfTheBatch(t *testing.T) {
 	for _, history := range []rollout.History{{}, {Turns: 1}, {Turns: 2}, {Turns: 3}, {Tokens: 1}, {Tokens: 8},
 		{Turns: 2, Tokens: 9}, {Summary: 1}, {Summary: 2}, {Summary: 3}, {Own: true, Summary: 1}} {
 		rows := turnRows(t, history)
-		b := Open(history, nil, nil)
+		b := OpenBuffer(history, nil, nil)
 		require.NoError(t, b.join(1,
 			[]schema.RewardRow{{TrajectoryID: rows[0].TrajectoryID, GroupID: rows[0].GroupID}}, rows))
 		require.Equal(t, rows, replayRows(b.held[rows[0].TrajectoryID], 0.5, history), "history %+v", history)
@@ -46,7 +46,7 @@ func TestReplayRowsAreTheRowsOfTheBatch(t *testing.T) {
 
 func TestARowWithoutARewardIsRefused(t *testing.T) {
 	var refused *refusal.Error
-	err := Open(rollout.History{}, nil, nil).Advance(Rules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil,
+	err := OpenBuffer(rollout.History{}, nil, nil).Advance(ReplayRules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil,
 		turnRows(t, rollout.History{}))
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, refusal.Corrupt, refused.Kind)
@@ -55,7 +55,7 @@ func TestARowWithoutARewardIsRefused(t *testing.T) {
 
 // The state after a step, opened again, is the state that the next step continues from.
 func TestTheStateIsInItsRows(t *testing.T) {
-	rules := Rules(&recipes.Replay{Size: 1, Baselines: 4, FullRule: "size"})
+	rules := ReplayRules(&recipes.Replay{Size: 1, Baselines: 4, FullRule: "size"})
 	step := func(b *Buffer, n int, reward float64) {
 		t.Helper()
 		row := turnRows(t, rollout.History{})[0]
@@ -64,13 +64,13 @@ func TestTheStateIsInItsRows(t *testing.T) {
 			{GroupID: row.GroupID, TrajectoryID: schema.TrajectoryID(n, 0, 1)}}
 		require.NoError(t, b.Advance(rules, n, rewards, []schema.BatchRow{row}))
 	}
-	first := Open(rollout.History{}, nil, nil)
+	first := OpenBuffer(rollout.History{}, nil, nil)
 	step(first, 1, 4)
 	require.Equal(t, Counts{Size: 1, Stored: 1, Baselines: 1, P50: 2}, first.Count())
 	_, consumed := first.ReplayBatch()
 	require.False(t, consumed)
 
-	second := Open(rollout.History{}, first.Rows(), first.Baselines())
+	second := OpenBuffer(rollout.History{}, first.Rows(), first.Baselines())
 	require.Equal(t, first.Rows(), second.Rows())
 	require.Equal(t, first.Baselines(), second.Baselines())
 	step(second, 2, 2)

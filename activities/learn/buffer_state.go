@@ -1,4 +1,4 @@
-package replaybuffer
+package learn
 
 import (
 	"github.com/ropewalk/ropewalk/rl/resample"

@@ -1,10 +1,4 @@
-// Package replaybuffer takes the replay buffer and the queue of baselines through a step (SPEAR, Algorithm 1). Its
-// rules are those of rl/resample; here they meet the rows of the record.
-//
-// Glossary. The *buffer* holds trajectories with a positive advantage, with their tokens. A *baseline* is the mean
-// reward of a group; the queue holds the latest ones. A full buffer is *consumed*: its trajectories are evaluated
-// again, it becomes empty, and the trajectories that are still worth imitating are the step's *replay batch*.
-package replaybuffer
+package learn
 
 import (
 	"fmt"
@@ -18,8 +12,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Rules returns the buffer's rules from the recipe.
-func Rules(r *recipes.Replay) resample.Replay {
+// ReplayRules returns the buffer's rules from the recipe.
+func ReplayRules(r *recipes.Replay) resample.Replay {
 	return resample.Replay{
 		Capacity: r.Size, Baselines: r.Baselines, Full: resample.FullRule(r.FullRule), MaxAge: r.MaxAge,
 		RequireToolCall: r.RequireToolCall,
@@ -37,9 +31,9 @@ type Buffer struct {
 	batch    []schema.BatchRow
 }
 
-// Open returns the buffer that the previous step left; nil rows make an empty buffer. The history is that of the
+// OpenBuffer returns the buffer that the previous step left; nil rows make an empty buffer. The history is that of the
 // policy's prompts (batch.History).
-func Open(history rollout.History, rows []schema.ReplayRow, baselines []schema.BaselineRow) *Buffer {
+func OpenBuffer(history rollout.History, rows []schema.ReplayRow, baselines []schema.BaselineRow) *Buffer {
 	b := &Buffer{history: history, held: map[string]schema.ReplayRow{}}
 	for _, r := range rows {
 		b.held[r.TrajectoryID] = r

@@ -1,4 +1,4 @@
-package replaying
+package replay
 
 import (
 	"fmt"
