@@ -216,7 +216,7 @@ var levels = []Level{
 		},
 	},
 	{
-		Name: "topics", For: "run the stages: fetch what they read, call what computes it, and commit",
+		Name: "topics", For: "hold the stages: fetch rows, compute, commit",
 		Sideways: true, // the frame of stages serves all topics, and later topics use what earlier ones commit
 		Packages: []Package{
 			{"activities/*", "the stages of one topic each"},
