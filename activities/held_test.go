@@ -89,9 +89,9 @@ func TestSameBytesWhateverIsHeld(t *testing.T) {
 	require.Len(t, steady.refs, 4+5+1)
 	for name, between := range map[string]func(b *turnsBench) func(){
 		"a worker for each activity": func(b *turnsBench) func() { return b.worker },
-		"nothing is held":            func(b *turnsBench) func() { return func() { b.deps.Held = nil } },
+		"nothing is held":            func(b *turnsBench) func() { return func() { b.deps.Episodes = nil } },
 		"no room": func(b *turnsBench) func() {
-			return func() { b.deps.Held = resource.NewEpisodes(1) }
+			return func() { b.deps.Episodes = resource.NewEpisodes(1) }
 		},
 		"one worker generates and another runs the calls": func(b *turnsBench) func() {
 			other := b.deps
@@ -114,7 +114,7 @@ func TestHeldEpisodesAreThoseOfTheRecord(t *testing.T) {
 	b.shard(0, func() {
 		recipe, err := b.deps.Recipes.Recipe(t.Context(), b.scope)
 		require.NoError(t, err)
-		heldNow := b.deps.Held.Take(b.past.Last.Digest)
+		heldNow := b.deps.Episodes.Take(b.past.Last.Digest)
 		if b.past.Last == (schema.Ref{}) {
 			require.Nil(t, heldNow)
 			return
@@ -123,11 +123,11 @@ func TestHeldEpisodesAreThoseOfTheRecord(t *testing.T) {
 		_, rebuilt, err := episodes.AsOf(t.Context(), b.deps, recipe, 0, b.prompts, b.past)
 		require.NoError(t, err)
 		require.Equal(t, rebuilt, heldNow)
-		b.deps.Held.Put(b.past.Last.Digest, heldNow)
+		b.deps.Episodes.Put(b.past.Last.Digest, heldNow)
 		compared++
 	})
 	require.Equal(t, 3+4, compared)
-	require.Nil(t, b.deps.Held.Take(b.past.Last.Digest), "assembled episodes are not held")
+	require.Nil(t, b.deps.Episodes.Take(b.past.Last.Digest), "assembled episodes are not held")
 }
 
 // countingStore counts reads.

@@ -100,7 +100,7 @@ func (b *stepBench) playShard(shard int, forget bool) (assembled schema.Ref, tur
 	last := api.Past{}
 	for turn := 0; ; turn++ {
 		if forget {
-			b.deps.Held = resource.NewEpisodes(resource.EpisodeBytes)
+			b.deps.Episodes = resource.NewEpisodes(resource.EpisodeBytes)
 		}
 		out, err := do(b, episodes.GenerateRollouts{Worker: b.deps}.Execute, api.GenerateInput{Scope: b.scope,
 			Past: last, Shard: shard, Turn: turn, Prompts: b.prompts, Policy: b.policy})
@@ -113,7 +113,7 @@ func (b *stepBench) playShard(shard int, forget bool) (assembled schema.Ref, tur
 			break
 		}
 		if forget {
-			b.deps.Held = resource.NewEpisodes(resource.EpisodeBytes)
+			b.deps.Episodes = resource.NewEpisodes(resource.EpisodeBytes)
 		}
 		done, err := do(b, episodes.ExecuteToolCalls{Worker: b.deps}.Execute, api.ToolsInput{Scope: b.scope, Past: last,
 			Shard: shard, Turn: turn, Prompts: b.prompts})

@@ -59,7 +59,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, e *stage.Env, in api.Tool
 		}
 		return stage.Put(ctx, w, rows)
 	})
-	hold(a.Worker, out.Done, err, held)
+	keepEpisodes(a.Worker, out.Done, err, held)
 	if err == nil && e.Flow != nil {
 		e.Flow.Committed(in.Turn+1, in.Turn+1)
 	}

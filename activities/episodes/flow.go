@@ -40,10 +40,10 @@ func flows(r *recipes.Recipe) bool {
 // nil if the episodes go on turn by turn: because of the recipe, because the engine's numbers depend on the rows that
 // generate together, or because this worker's sandbox is too weak, for which the stage sandbox refuses the recipe.
 func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, e *stage.Env) (*flow, error) {
-	if !flows(recipe) || s.deps.Execution.Isolates(recipe) != nil {
+	if !flows(recipe) || s.worker.Execution.Isolates(recipe) != nil {
 		return nil, nil
 	}
-	sampler, release, err := s.deps.Engines.Pool.Sampler(ctx, s.in.Scope.Run, recipe, false)
+	sampler, release, err := s.worker.Engines.Pool.Sampler(ctx, s.in.Scope.Run, recipe, false)
 	if err != nil {
 		return nil, err
 	}
@@ -61,21 +61,21 @@ func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, e *stage.E
 
 func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *enginepool.Rows, e *stage.Env) (*flow,
 	error) {
-	box, err := s.deps.Execution.ToolboxFor(recipe, s.deps.Execution.Notebooks, nil, nil)
+	box, err := s.worker.Execution.ToolboxFor(recipe, s.worker.Execution.Notebooks, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	last, turns, results, err := committedTurns(ctx, s.deps, s.in)
+	last, turns, results, err := committedTurns(ctx, s.worker, s.in)
 	if err != nil {
 		return nil, err
 	}
-	loop, episodes, err := AsOf(ctx, s.deps, recipe, s.in.Shard, s.in.Prompts, api.Past{Last: last})
+	loop, episodes, err := AsOf(ctx, s.worker, recipe, s.in.Shard, s.in.Prompts, api.Past{Last: last})
 	if err != nil {
 		return nil, err
 	}
-	kept := &segments{deps: s.deps, prefix: schema.SegmentsPrefix(s.in.Scope.Run, s.in.Scope.Step, s.in.Scope.Gen,
+	kept := &segments{worker: s.worker, prefix: schema.SegmentsPrefix(s.in.Scope.Run, s.in.Scope.Step, s.in.Scope.Gen,
 		s.in.Shard), attempt: fmt.Sprintf("%013d-%s", time.Now().UnixMilli(), rand.Text()[:8]),
-		mark: rollout.FlowMark{}, every: cmp.Or(s.deps.SegmentEvery, segmentEvery)}
+		mark: rollout.FlowMark{}, every: cmp.Or(s.worker.SegmentEvery, segmentEvery)}
 	kept.committed(turns, results)
 	trees, applied := (*rollout.Kept)(nil), 0
 	if recipe.Rollout.Tree == nil {
@@ -89,7 +89,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 		slog.InfoContext(ctx, "a shard goes on from segments of an earlier attempt", "segments", kept.prefix, "applied",
 			applied)
 	}
-	sampling, err := NewSamplers(ctx, s.deps, s.in.Scope, recipe, s.in.Policy)
+	sampling, err := NewSamplers(ctx, s.worker, s.in.Scope, recipe, s.in.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *
 			return out, by.Digest, err
 		}}
 	if box.Stateful() {
-		options.AtOnce = s.deps.Execution.CellsAtOnce()
+		options.AtOnce = s.worker.Execution.CellsAtOnce()
 	}
 	f := &flow{Flow: loop.NewFlow(ctx, episodes, options), rows: rows, segments: kept, progress: e.Progress,
 		stop: e.Progress.Samples(rows.Sampler())}

@@ -67,7 +67,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, e *stage.Env, in api.Gene
 		}
 		return stage.Put(ctx, w, rollout.BranchRows(wrote))
 	})
-	hold(a.Worker, out.Done, err, held)
+	keepEpisodes(a.Worker, out.Done, err, held)
 	if err == nil && e.Flow != nil && out.Calls == 0 && out.Open > 0 { // no calls follow a summary
 		e.Flow.Committed(in.Turn+1, in.Turn+1)
 	}

@@ -15,14 +15,14 @@ import (
 // cannot get them from this worker, which the stages say. The caller closes it.
 func (s *shardRun) openVerdicts(ctx context.Context, recipe *recipes.Recipe) (*early.Verdicts, error) {
 	g, from := grading.New(recipe, s.in.Step), early.Sources{}
-	if s.in.Grade && s.deps.Execution.Sandbox != nil && s.deps.Execution.Isolates(recipe) == nil {
+	if s.in.Grade && s.worker.Execution.Sandbox != nil && s.worker.Execution.Isolates(recipe) == nil {
 		open, err := s.uncommitted(ctx, schema.StageGrade)
 		if err != nil {
 			return nil, err
 		}
 		if open {
-			from.Grade, _ = early.GradeBy(recipe, s.deps.Execution.Sandbox, g.Tested())
-			from.AtOnce = s.deps.Execution.CellsAtOnce()
+			from.Grade, _ = early.GradeBy(recipe, s.worker.Execution.Sandbox, g.Tested())
+			from.AtOnce = s.worker.Execution.CellsAtOnce()
 		}
 	}
 	if s.in.Judge && recipe.Judge != nil {
@@ -32,7 +32,7 @@ func (s *shardRun) openVerdicts(ctx context.Context, recipe *recipes.Recipe) (*e
 		}
 		if open {
 			// the stage meets the same error
-			from.Judge, _ = judge.Open(*recipe.Judge, s.deps.Execution.Judgements, s.in.Run)
+			from.Judge, _ = judge.Open(*recipe.Judge, s.worker.Execution.Judgements, s.in.Run)
 		}
 	}
 	var err error
@@ -45,7 +45,7 @@ func (s *shardRun) openVerdicts(ctx context.Context, recipe *recipes.Recipe) (*e
 // uncommitted reports whether a stage of the shard is not committed yet.
 func (s *shardRun) uncommitted(ctx context.Context, name string) (bool, error) {
 	at := stage.Spec{Scope: s.in.Scope, Stage: name, Turn: -1, Shard: s.in.Shard}
-	_, _, committed, err := s.deps.Record.Lookup(ctx, at.Place())
+	_, _, committed, err := s.worker.Record.Lookup(ctx, at.Place())
 	return !committed, err
 }
 
@@ -62,6 +62,6 @@ func (s *shardRun) scorer(ctx context.Context, recipe *recipes.Recipe, g *gradin
 	if !open || err != nil {
 		return nil, err
 	}
-	return early.NewScorer(s.deps.Execution.Functions, recipes.FunctionSettings(f),
+	return early.NewScorer(s.worker.Execution.Functions, recipes.FunctionSettings(f),
 		recipe.Environment.Declaration().Interactive), nil
 }

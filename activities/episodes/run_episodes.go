@@ -44,14 +44,14 @@ func (a RunEpisodes) Execute(ctx context.Context, _ *stage.Env, in api.EpisodesI
 
 // shardRun is one execution of RunEpisodes.
 type shardRun struct {
-	deps *stage.Worker
-	in   api.EpisodesInput
+	worker *stage.Worker
+	in     api.EpisodesInput
 }
 
 // begin begins the span of the activity, under which its stages and its flow have theirs. Lines of the log that
 // belong to none of these are about the rollout.
 func (s *shardRun) begin(r *stage.Runner) *trace.Span {
-	ctx := s.deps.Tracer.Step(r.Context, s.in.Run, s.in.Step, s.in.Gen)
+	ctx := s.worker.Tracer.Step(r.Context, s.in.Run, s.in.Step, s.in.Gen)
 	ctx, span := trace.Start(ctx, "episodes", stage.Whereabouts(s.in.Scope, r.Own)...)
 	r.Context = logs.With(ctx, append(trace.IDs(ctx), slog.String("stage", schema.StageRollout))...)
 	return span
@@ -60,11 +60,11 @@ func (s *shardRun) begin(r *stage.Runner) *trace.Span {
 // Open begins what works ahead of a shard's stages; it closes with the environment.
 func Open(ctx context.Context, d *stage.Worker, in api.EpisodesInput, e *stage.Env) error {
 	s := &shardRun{d, in}
-	recipe, err := s.deps.Recipes.Recipe(ctx, s.in.Scope)
+	recipe, err := s.worker.Recipes.Recipe(ctx, s.in.Scope)
 	if err != nil {
 		return err
 	}
-	if err := s.deps.Execution.RunsCalls(recipe); err != nil {
+	if err := s.worker.Execution.RunsCalls(recipe); err != nil {
 		return err
 	}
 	if e.Verdicts, err = s.openVerdicts(ctx, recipe); err != nil {

@@ -24,7 +24,7 @@ const segmentEvery = 5 * time.Second
 // segments keeps the finished turns of a shard in the store until the shard is committed. They serve an attempt that
 // continues after a lost worker; nothing else reads them, so that an error of theirs is a warning.
 type segments struct {
-	deps           *stage.Worker
+	worker         *stage.Worker
 	prefix         string
 	attempt        string
 	every          time.Duration
@@ -96,12 +96,12 @@ func saveRows[R schema.Row](ctx context.Context, g *segments, rows []R) error {
 	if err != nil {
 		return err
 	}
-	return g.deps.Store.PutIfAbsent(ctx, schema.SegmentKey(g.prefix, g.attempt, g.number, schema.TableOf[R]()), data)
+	return g.worker.Store.PutIfAbsent(ctx, schema.SegmentKey(g.prefix, g.attempt, g.number, schema.TableOf[R]()), data)
 }
 
 // read returns the rows of each earlier attempt, the latest first. What cannot be read is left out.
 func (g *segments) read(ctx context.Context) []rollout.Rows {
-	listed, err := g.deps.Store.List(ctx, g.prefix)
+	listed, err := g.worker.Store.List(ctx, g.prefix)
 	if err != nil {
 		slog.WarnContext(ctx, "list the segments of a shard", "segments", g.prefix, "error", err)
 		return nil
@@ -129,7 +129,7 @@ func (g *segments) read(ctx context.Context) []rollout.Rows {
 
 // add adds the rows of one object.
 func (g *segments) add(ctx context.Context, to *rollout.Rows, key string, table schema.Table) error {
-	data, err := g.deps.Store.Get(ctx, key)
+	data, err := g.worker.Store.Get(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -167,9 +167,9 @@ func (g *segments) end(ctx context.Context, f *rollout.Flow, done bool) {
 	if !g.found && g.number == 0 {
 		return
 	}
-	listed, err := g.deps.Store.List(ctx, g.prefix)
+	listed, err := g.worker.Store.List(ctx, g.prefix)
 	for _, o := range listed {
-		err = errors.Join(err, g.deps.Store.Delete(ctx, o.Key))
+		err = errors.Join(err, g.worker.Store.Delete(ctx, o.Key))
 	}
 	if err != nil && ctx.Err() == nil {
 		slog.WarnContext(ctx, "delete the segments of a shard", "segments", g.prefix, "error", err)

@@ -14,11 +14,11 @@ import (
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// hold keeps the episodes that an activity has committed. It does not keep them if the activity adopted another
+// keepEpisodes keeps the episodes that an activity has committed. It does not keep them if the activity adopted another
 // attempt's commit, which may differ from them.
-func hold(d *stage.Worker, done api.Done, err error, episodes []*rollout.Episode) {
+func keepEpisodes(d *stage.Worker, done api.Done, err error, episodes []*rollout.Episode) {
 	if err == nil && !done.Adopted && episodes != nil {
-		d.Held.Put(done.Manifest.Digest, episodes)
+		d.Episodes.Put(done.Manifest.Digest, episodes)
 	}
 }
 
@@ -44,7 +44,7 @@ func AsOf(ctx context.Context, d *stage.Worker, recipe *recipes.Recipe, shard in
 	}
 	var episodes []*rollout.Episode
 	later, err := d.Behind(ctx, past, func(ref schema.Ref) bool {
-		episodes = d.Held.Take(ref.Digest)
+		episodes = d.Episodes.Take(ref.Digest)
 		return episodes != nil
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // Each sample of a problem is a debate.
 func (m *measurement) debate(ctx context.Context, sampler policy.Sampler) error {
 	p := m.passes()[0]
-	loop, err := m.deps.Recipes.LoopWith(m.recipe, p.Sampling, m.tokens)
+	loop, err := m.w.Worker.Recipes.LoopWith(m.recipe, p.Sampling, m.tokens)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ import (
 
 // measurement runs the episodes of some of the held-out problems of an evaluation.
 type measurement struct {
-	deps     *stage.Worker
 	w        *stage.Draft
 	in       api.EvaluateInput
 	recipe   *recipes.Recipe
@@ -49,7 +48,7 @@ type pass struct {
 
 func newMeasurement(ctx context.Context, w *stage.Draft, in api.EvaluateInput, from,
 	n int) (m *measurement, err error) {
-	m = &measurement{deps: w.Worker, w: w, in: in, recipe: w.Recipe, from: from, found: &heldOut{}}
+	m = &measurement{w: w, in: in, recipe: w.Recipe, from: from, found: &heldOut{}}
 	if m.world, err = w.Worker.Recipes.World(w.Recipe); err != nil {
 		return nil, err
 	}
@@ -143,7 +142,7 @@ func (m *measurement) run(ctx context.Context, sampler policy.Sampler) error {
 // before.
 func (m *measurement) play(ctx context.Context, sampler policy.Sampler, p pass, number, done int) ([]*rollout.Episode,
 	error) {
-	loop, err := m.deps.Recipes.LoopWith(m.recipe, p.Sampling, m.tokens)
+	loop, err := m.w.Worker.Recipes.LoopWith(m.recipe, p.Sampling, m.tokens)
 	if err != nil {
 		return nil, err
 	}

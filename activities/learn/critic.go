@@ -16,10 +16,10 @@ import (
 // update. So a policy's ref also leads to its critic, and the critic is carried, resumed and pruned with the policy.
 
 // updateCritic takes the critic through the update's mini-batches, the same ones in the same order. It adds the
-// critic's figures to the rows of the policy's steps. With afresh, the critic starts without its optimiser's state.
+// critic's figures to the rows of the policy's steps. With resets, the critic starts without its optimiser's state.
 // The caller is inside trainer.Use.
 func (a UpdatePolicy) updateCritic(ctx context.Context, w *stage.Draft, trainer *enginepool.Trainer, in api.UpdateInput,
-	batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
+	batch []schema.BatchRow, rows []schema.UpdateRow, resets bool) error {
 	coefficient, err := klInUpdate(ctx, a.Worker.Records, in.Batch, w.Recipe)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *stage.Draft, trainer 
 	if err != nil {
 		return err
 	}
-	return trainer.Within(ctx, policy.RoleCritic, stage.Version(before), !afresh, func(t policy.Trainer) error {
+	return trainer.Within(ctx, policy.RoleCritic, stage.Version(before), !resets, func(t policy.Trainer) error {
 		trainer.Forget(policy.RoleCritic) // until the critic is saved, the resident state is unknown
 		steps, err := learner.UpdateCritic(ctx, t, batch, config, critic, w.Progress.Set)
 		if err != nil {

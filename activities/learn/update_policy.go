@@ -31,15 +31,15 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateIn
 		if err != nil {
 			return err
 		}
-		again, err := a.again(ctx, w, in, &out)
+		replayed, err := a.replayBatch(ctx, w, in, &out)
 		if err != nil {
 			return err
 		}
 		inLoss := func(row schema.BatchRow) bool { return slices.Contains(row.LossMask, 1) }
-		if len(again) == 0 && !slices.ContainsFunc(batch, inLoss) {
+		if len(replayed) == 0 && !slices.ContainsFunc(batch, inLoss) {
 			return a.unchanged(ctx, w, in, &out)
 		}
-		afresh, err := a.afresh(ctx, w, in)
+		resets, err := a.resetsOptimizer(ctx, w, in)
 		if err != nil {
 			return err
 		}
@@ -49,14 +49,14 @@ func (a UpdatePolicy) Execute(ctx context.Context, e *stage.Env, in api.UpdateIn
 		}
 		update := func(t policy.Trainer) error {
 			trainer.Forget(policy.RolePolicy) // until the new checkpoint is saved, the resident state is unknown
-			if afresh {
+			if resets {
 				trainer.Forget(policy.RoleCritic)
 			}
 			return stage.Metered(t, w, func() error {
-				return a.update(ctx, w, trainer, in, t, batch, again, afresh, &out)
+				return a.update(ctx, w, trainer, in, t, batch, replayed, resets, &out)
 			})
 		}
-		if afresh {
+		if resets {
 			return trainer.UseReset(ctx, stage.Version(in.Policy), update)
 		}
 		return trainer.Use(ctx, policy.RolePolicy, stage.Version(in.Policy), true, update)
@@ -75,9 +75,9 @@ const (
 	optimizerReset = "reset"
 )
 
-// afresh reports whether this is the first update of a stage that resets the optimiser, and records it. The stage's
-// first steps may have left the policy unchanged; then it is still the policy that the stage began with.
-func (a UpdatePolicy) afresh(ctx context.Context, w *stage.Draft, in api.UpdateInput) (bool, error) {
+// resetsOptimizer reports whether this is the first update of a stage that resets the optimiser, and records it. The
+// stage's first steps may have left the policy unchanged; then it is still the policy that the stage began with.
+func (a UpdatePolicy) resetsOptimizer(ctx context.Context, w *stage.Draft, in api.UpdateInput) (bool, error) {
 	first := w.Recipe.OptimizerReset(in.Step)
 	if first == 0 {
 		return false, nil
@@ -95,8 +95,8 @@ func (a UpdatePolicy) afresh(ctx context.Context, w *stage.Draft, in api.UpdateI
 	return true, nil
 }
 
-// again reads the replay batch and records the state of the buffer, if the recipe has one.
-func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateInput,
+// replayBatch reads the replay batch and records the state of the buffer, if the recipe has one.
+func (a UpdatePolicy) replayBatch(ctx context.Context, w *stage.Draft, in api.UpdateInput,
 	out *api.Updated) ([]schema.BatchRow, error) {
 	if w.Recipe.Replay == nil {
 		return nil, nil
@@ -121,7 +121,7 @@ func (a UpdatePolicy) again(ctx context.Context, w *stage.Draft, in api.UpdateIn
 }
 
 func (a UpdatePolicy) update(ctx context.Context, w *stage.Draft, trainer *enginepool.Trainer, in api.UpdateInput,
-	t policy.Trainer, batch, again []schema.BatchRow, afresh bool, out *api.Updated) error {
+	t policy.Trainer, batch, replayed []schema.BatchRow, resets bool, out *api.Updated) error {
 	coefficient, err := klInUpdate(ctx, a.Worker.Records, in.Batch, w.Recipe)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a UpdatePolicy) update(ctx context.Context, w *stage.Draft, trainer *engin
 	if err != nil {
 		return err
 	}
-	config.Imitation = training.Imitation(w.Recipe, in.Scope.Step, config.Objective.Aggregation, again)
+	config.Imitation = training.Imitation(w.Recipe, in.Scope.Step, config.Objective.Aggregation, replayed)
 	result, err := learner.Update(ctx, t, batch, config, w.Progress.Set)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (a UpdatePolicy) update(ctx context.Context, w *stage.Draft, trainer *engin
 	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
 	w.Timing.Rows, w.Timing.Tokens = int64(result.Rows), result.Tokens
 	if w.Recipe.Loss.Value() != nil {
-		if err := a.updateCritic(ctx, w, trainer, in, batch, rows, afresh); err != nil {
+		if err := a.updateCritic(ctx, w, trainer, in, batch, rows, resets); err != nil {
 			return err
 		}
 	}

@@ -42,8 +42,7 @@ func (a UpdateReplayBuffer) Execute(ctx context.Context, e *stage.Env, in api.St
 }
 
 // advance takes the buffer that the previous step left through the step.
-func (a UpdateReplayBuffer) advance(ctx context.Context, in api.StageInput,
-	recipe *recipes.Recipe) (*Buffer, error) {
+func (a UpdateReplayBuffer) advance(ctx context.Context, in api.StageInput, recipe *recipes.Recipe) (*Buffer, error) {
 	var rows []schema.ReplayRow
 	var baselines []schema.BaselineRow
 	var err error

@@ -74,7 +74,7 @@ func checkStep(ctx context.Context, d *stage.Worker, in api.CheckInput, p *stage
 	if err != nil {
 		return out, err
 	}
-	c := &check{deps: over(overlay.New(d.Store), d.Code, d.Recipes.Tokens), made: made, out: &out}
+	c := &check{worker: over(overlay.New(d.Store), d.Code, d.Recipes.Tokens), made: made, out: &out}
 	for i, stage := range api.Pure() {
 		if err := c.stage(ctx, stage); err != nil {
 			return out, fmt.Errorf("step %d: %w", in.Step, err)
@@ -86,19 +86,19 @@ func checkStep(ctx context.Context, d *stage.Worker, in api.CheckInput, p *stage
 
 // check is the replay of one step in memory.
 type check struct {
-	deps *stage.Worker
-	made *Made
-	out  *api.Checked
+	worker *stage.Worker
+	made   *Made
+	out    *api.Checked
 }
 
 // stage recomputes a stage, shard by shard if it was made so.
 func (c *check) stage(ctx context.Context, stage string) error {
 	for _, ref := range c.made.Refs[stage] {
-		m, err := c.deps.Record.Read(ctx, ref)
+		m, err := c.worker.Record.Read(ctx, ref)
 		if err != nil {
 			return err
 		}
-		parts, err := c.deps.Record.Parts(ctx, m)
+		parts, err := c.worker.Record.Parts(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (c *check) stage(ctx context.Context, stage string) error {
 			parts = []schema.Manifest{m}
 		}
 		for _, part := range parts {
-			if err := c.again(ctx, part); err != nil {
+			if err := c.redoManifest(ctx, part); err != nil {
 				return err
 			}
 		}
@@ -114,17 +114,17 @@ func (c *check) stage(ctx context.Context, stage string) error {
 	return nil
 }
 
-// again recomputes one manifest's shards and compares them.
-func (c *check) again(ctx context.Context, before schema.Manifest) error {
+// redoManifest recomputes one manifest's shards and compares them.
+func (c *check) redoManifest(ctx context.Context, before schema.Manifest) error {
 	ref, err := c.execute(ctx, before)
 	if err != nil {
 		return err
 	}
-	after, err := c.deps.Record.Read(ctx, ref)
+	after, err := c.worker.Record.Read(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if before.Code != c.deps.Code {
+	if before.Code != c.worker.Code {
 		c.out.Code = before.Code
 	}
 	c.out.Shards += len(before.Shards)
@@ -143,11 +143,11 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		return schema.Ref{}, err
 	}
 	scope := api.Scope{Run: c.made.Run, Step: c.made.Step, Gen: c.made.Next, Config: recipe}
-	again := c.whole
+	redo := c.whole
 	if m.Stage == schema.StageReward {
-		again = verdict.ScoreRewards{Worker: c.deps}.Redo
+		redo = verdict.ScoreRewards{Worker: c.worker}.Redo
 	}
-	ref, err := again(ctx, scope, m)
+	ref, err := redo(ctx, scope, m)
 	if !errors.Is(err, verdict.ErrOtherInputs) {
 		return ref, err
 	}
@@ -179,7 +179,7 @@ func (c *check) whole(ctx context.Context, scope api.Scope, before schema.Manife
 			return schema.Ref{}, verdict.ErrOtherInputs
 		}
 	}
-	set, err := learn.Stages(c.deps)[declared.Activities[0].Name].Run(ctx, &stage.Env{}, in)
+	set, err := learn.Stages(c.worker)[declared.Activities[0].Name].Run(ctx, &stage.Env{}, in)
 	if err != nil {
 		return schema.Ref{}, err
 	}

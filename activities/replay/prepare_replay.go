@@ -159,8 +159,7 @@ func (a PrepareReplay) findInputs(ctx context.Context, p *Plan, out *api.ReplayP
 }
 
 // findReads finds what a stage without shards reads, as it declares.
-func (a PrepareReplay) findReads(ctx context.Context, p *Plan, stage string,
-	out *api.ReplayPrepared) (err error) {
+func (a PrepareReplay) findReads(ctx context.Context, p *Plan, stage string, out *api.ReplayPrepared) (err error) {
 	declared, _ := stages.Of(stage)
 	for _, read := range declared.Reads {
 		refs := p.Made.Refs[read.Stage]
@@ -257,8 +256,7 @@ func (a PrepareReplay) shardsOf(ctx context.Context, stage schema.Ref) ([]api.Sh
 
 // madeBefore returns the recipe that the first replayed stage was made under, or the run's recipe if the step has not
 // reached that stage.
-func (a PrepareReplay) madeBefore(ctx context.Context, p *Plan, before []api.StageRef) (*resolver.Config,
-	error) {
+func (a PrepareReplay) madeBefore(ctx context.Context, p *Plan, before []api.StageRef) (*resolver.Config, error) {
 	if len(before) == 0 {
 		return a.Recipes.Config(ctx, p.Made.Recipe)
 	}

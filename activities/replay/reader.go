@@ -13,7 +13,7 @@ import (
 )
 
 // Reader does outside Temporal what needs the record alone: no worker, engine or sandbox. It writes nothing.
-type Reader struct{ deps *stage.Worker }
+type Reader struct{ worker *stage.Worker }
 
 // NewReader makes a reader of a store for the program with the digest code.
 func NewReader(objects store.Store, code string) (Reader, error) {
@@ -32,9 +32,9 @@ const checksAtOnce = 8
 // checked.
 func (r Reader) CheckRun(ctx context.Context, run string, report func(done, total int)) (api.CheckPlan,
 	[]api.Checked, error) {
-	plan := api.CheckPlan{Code: r.deps.Code}
+	plan := api.CheckPlan{Code: r.worker.Code}
 	var err error
-	if plan.Steps, err = finishedSteps(ctx, r.deps.Records, run); err != nil {
+	if plan.Steps, err = finishedSteps(ctx, r.worker.Records, run); err != nil {
 		return plan, nil, failure.Classify(err)
 	}
 	out := make([]api.Checked, len(plan.Steps))
@@ -44,7 +44,7 @@ func (r Reader) CheckRun(ctx context.Context, run string, report func(done, tota
 	g.SetLimit(checksAtOnce)
 	for i, step := range plan.Steps {
 		g.Go(func() (err error) {
-			if out[i], err = checkStep(ctx, r.deps, api.CheckInput{Run: run, Step: step},
+			if out[i], err = checkStep(ctx, r.worker, api.CheckInput{Run: run, Step: step},
 				&stage.Progress{}); err != nil {
 				return failure.Classify(err)
 			}
@@ -61,9 +61,9 @@ func (r Reader) CheckRun(ctx context.Context, run string, report func(done, tota
 // CheckReplay refuses a replay that the workflow ReplayStage would refuse because of what the caller asks for. It
 // does not read the rows of the inputs.
 func (r Reader) CheckReplay(ctx context.Context, in api.ReplayInput) error {
-	made, err := stepStages(ctx, r.deps.Records, in.Run, in.Step)
+	made, err := stepStages(ctx, r.worker.Records, in.Run, in.Step)
 	if err == nil {
-		_, _, err = PrepareReplay{r.deps}.planned(ctx, made, in, &api.ReplayPrepared{})
+		_, _, err = PrepareReplay{r.worker}.planned(ctx, made, in, &api.ReplayPrepared{})
 	}
 	return failure.Classify(err)
 }

@@ -16,7 +16,7 @@ type Env struct {
 	Progress *Progress       // of the activity; nil: the stage has its own
 	Flow     *Flow           // works ahead of the stages of a shard; nil: nothing does
 	Verdicts *early.Verdicts // gets verdicts ahead of their stages; nil: nothing does
-	Turnwise *turnwise       // has heartbeats report the turns of a shard without a flow
+	Turnwise *Turnwise       // has heartbeats report the turns of a shard without a flow
 
 	mu      sync.Mutex
 	users   int

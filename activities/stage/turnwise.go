@@ -8,9 +8,9 @@ import (
 	"github.com/ropewalk/ropewalk/rollout"
 )
 
-// turnwise has heartbeats report how far an interleaved shard is whose episodes go on turn by turn, as they do of a
-// flow. A nil turnwise does nothing.
-type turnwise struct {
+// Turnwise has heartbeats report how far an interleaved shard is whose episodes go on turn by turn, as they do of a
+// flow. A nil *Turnwise does nothing.
+type Turnwise struct {
 	began time.Time
 
 	mu     sync.Mutex
@@ -19,14 +19,14 @@ type turnwise struct {
 }
 
 // ByTurns has heartbeats report the stages of a shard.
-func (p *Progress) ByTurns() *turnwise {
-	t := &turnwise{began: time.Now()}
+func (p *Progress) ByTurns() *Turnwise {
+	t := &Turnwise{began: time.Now()}
 	state := t.now
 	p.Flow.Store(&state)
 	return t
 }
 
-func (t *turnwise) now() api.ShardState {
+func (t *Turnwise) now() api.ShardState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := t.state
@@ -35,7 +35,7 @@ func (t *turnwise) now() api.ShardState {
 }
 
 // Responded notes all episodes of the shard after a turn, and how many responses and tokens the turn has.
-func (t *turnwise) Responded(episodes []*rollout.Episode, responses int, tokens int64) {
+func (t *Turnwise) Responded(episodes []*rollout.Episode, responses int, tokens int64) {
 	if t == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func (t *turnwise) Responded(episodes []*rollout.Episode, responses int, tokens 
 }
 
 // Calling notes that the calls of some episodes are in flight.
-func (t *turnwise) Calling(episodes []*rollout.Episode) {
+func (t *Turnwise) Calling(episodes []*rollout.Episode) {
 	if t == nil {
 		return
 	}
@@ -57,7 +57,7 @@ func (t *turnwise) Calling(episodes []*rollout.Episode) {
 }
 
 // Called notes all episodes of the shard after their calls, or none if the calls failed.
-func (t *turnwise) Called(episodes []*rollout.Episode) {
+func (t *Turnwise) Called(episodes []*rollout.Episode) {
 	if t == nil {
 		return
 	}
@@ -70,7 +70,7 @@ func (t *turnwise) Called(episodes []*rollout.Episode) {
 }
 
 // count counts the episodes. The caller holds the lock.
-func (t *turnwise) count(episodes []*rollout.Episode) {
+func (t *Turnwise) count(episodes []*rollout.Episode) {
 	t.state.Episodes, t.state.Finished = 0, 0
 	for _, e := range rollout.Leaves(episodes) {
 		t.state.Episodes++

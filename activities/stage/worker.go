@@ -28,8 +28,8 @@ type Worker struct {
 	Recipes   resolver.Recipes
 	Execution resource.Execution
 	Engines   resource.Engines
-	// Held keeps the episodes of shards between their turns.
-	Held *resource.Episodes
+	// Episodes keeps the episodes of shards between their turns.
+	Episodes *resource.Episodes
 	// Code is the digest of the program: the record says which code made what.
 	Code string
 	// Activities are the worker's stages, by the names of their activities.
@@ -106,7 +106,8 @@ func New(o Options) (*Worker, error) {
 		Engines: resource.Engines{Host: o.Host, Scratch: o.Scratch, Memory: o.Memory,
 			Pool: enginepool.New(enginepool.Options{Record: writer, Trainer: o.Trainer, Sampler: o.Rollout,
 				Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: observer})},
-		Held: resource.NewEpisodes(resource.EpisodeBytes), Counts: o.Stages, Tracer: o.Tracer, Superseded: o.Superseded,
+		Episodes: resource.NewEpisodes(resource.EpisodeBytes), Counts: o.Stages, Tracer: o.Tracer,
+		Superseded: o.Superseded,
 	}
 	d.Recipes.Fetch, d.Recipes.Models, d.Recipes.Bucket = o.Fetch, o.Models, o.Bucket
 	d.Execution = resource.NewExecution(o.Sandbox, o.Tier, o.Sessions, o.MostSessions, o.Store, &d.Recipes)

@@ -78,8 +78,7 @@ func (JudgeAnswers) Missing() string {
 }
 
 // Judged asks the judge and fills the rows.
-func Judged(ctx context.Context, w *stage.Draft, run string, rows []schema.JudgementRow,
-	queries []reward.Query) error {
+func Judged(ctx context.Context, w *stage.Draft, run string, rows []schema.JudgementRow, queries []reward.Query) error {
 	if len(queries) == 0 {
 		return nil
 	}

@@ -131,7 +131,7 @@ func (a WarmStart) untaughtPolicy(ctx context.Context, w *stage.Draft, in api.Sc
 func (a WarmStart) make(ctx context.Context, w *stage.Draft, trainer *enginepool.Trainer, recipe *recipes.Recipe,
 	from teaching, place schema.Place, m *schema.Manifest) error {
 	if from.given == nil && !recipe.Environment.Declaration().Demonstrated || recipe.WarmStart.Steps == 0 {
-		return a.untaught(ctx, trainer, recipe, place, m)
+		return a.saveInitial(ctx, trainer, recipe, place, m)
 	}
 	demos, tokens, right, err := a.demonstrations(ctx, w, recipe, from)
 	if err != nil {
@@ -162,9 +162,9 @@ func (a WarmStart) make(ctx context.Context, w *stage.Draft, trainer *enginepool
 	return nil
 }
 
-// untaught saves the initial weights of a policy that clones nothing: nothing demonstrates its tasks, or
+// saveInitial saves the initial weights of a policy that clones nothing: nothing demonstrates its tasks, or
 // warm_start.steps is 0.
-func (a WarmStart) untaught(ctx context.Context, trainer *enginepool.Trainer, recipe *recipes.Recipe,
+func (a WarmStart) saveInitial(ctx context.Context, trainer *enginepool.Trainer, recipe *recipes.Recipe,
 	place schema.Place, m *schema.Manifest) error {
 	return trainer.Exclusive(func(policy.Trainer) error {
 		if err := a.initialise(ctx, trainer, recipe); err != nil {
