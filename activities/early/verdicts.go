@@ -1,3 +1,4 @@
+// Package early gets verdicts on the answers of a shard before the shard's stages ask for them.
 package early
 
 import (

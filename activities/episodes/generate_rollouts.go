@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -85,15 +86,10 @@ func (a GenerateRollouts) generate(ctx context.Context, w *stage.Draft, in api.G
 			return a.fromFlow(ctx, w, f, in, loop, all)
 		})
 	}
-	sampler, err := w.Sampler(ctx, in.Scope, w.Recipe)
+	sampler, by, err := a.newest(ctx, w, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, w.Recipe, in.Policy)
-	if err != nil {
-		return nil, nil, err
-	}
-	by := sampling.Newest()
 	err = sampler.Use(ctx, stage.Version(by), func(s policy.Sampler) (err error) {
 		defer w.Progress.Samples(s)()
 		all, wrote, err = loop.Round(ctx, s, by.Digest, all)
@@ -114,18 +110,27 @@ func (a GenerateRollouts) fromFlow(ctx context.Context, w *stage.Draft, f *stage
 	if len(left) == 0 {
 		return nil
 	}
-	sampler, err := w.Sampler(ctx, in.Scope, w.Recipe)
+	sampler, by, err := a.newest(ctx, w, in)
 	if err != nil {
 		return err
 	}
-	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, w.Recipe, in.Policy)
-	if err != nil {
-		return err
-	}
-	by := sampling.Newest()
 	return sampler.Use(ctx, stage.Version(by), func(s policy.Sampler) error {
 		return loop.RespondLeft(ctx, s, by.Digest, left, all, len(left) < len(wrote))
 	})
+}
+
+// newest leases the sampler for the newest policy that may write the turn.
+func (a GenerateRollouts) newest(ctx context.Context, w *stage.Draft, in api.GenerateInput) (*enginepool.Sampler,
+	api.PolicyRef, error) {
+	sampler, err := w.Sampler(ctx, in.Scope, w.Recipe)
+	if err != nil {
+		return nil, api.PolicyRef{}, err
+	}
+	sampling, err := NewSamplers(ctx, a.Worker, in.Scope, w.Recipe, in.Policy)
+	if err != nil {
+		return nil, api.PolicyRef{}, err
+	}
+	return sampler, sampling.Newest(), nil
 }
 
 // nameSamplers makes the policies that wrote the rows of a turn inputs of it, and counts the updates since.

@@ -1,3 +1,4 @@
+// Package evaluate holds the stages that measure a policy on held-out problems.
 package evaluate
 
 import (

@@ -21,8 +21,8 @@ type CommitStages struct{ *stage.Worker }
 
 // Execute commits each stage in turn; a stage that is already committed is adopted.
 func (a CommitStages) Execute(ctx context.Context, e *stage.Env, in api.CommitInput) (out api.Committed, err error) {
-	timing := api.Timing{Stage: stages.Commit, Shard: -1, Turn: -1}
-	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
+	out.Timing = api.Timing{Stage: stages.Commit, Shard: -1, Turn: -1}
+	err = a.Track(ctx, e, in.Scope, &out.Timing, func(ctx context.Context, p *stage.Progress) error {
 		sharded, err := a.rolledOut(ctx, in.Rewards)
 		if err != nil {
 			return err
@@ -41,8 +41,7 @@ func (a CommitStages) Execute(ctx context.Context, e *stage.Env, in api.CommitIn
 		}
 		return nil
 	})
-	timing.Rows = int64(len(out.Stages))
-	out.Timing = timing
+	out.Timing.Rows = int64(len(out.Stages))
 	return out, err
 }
 

@@ -33,11 +33,10 @@ const noteTakenAs = "generation"
 
 // Execute validates the whole changed recipe; a refused change leaves the run as it is.
 func (a AmendRecipe) Execute(ctx context.Context, e *stage.Env, in api.AmendInput) (out api.Amended, err error) {
-	timing := api.Timing{Stage: schema.StageAmend, Shard: -1, Turn: -1}
-	err = a.Track(ctx, e, stage.AtInit(in.Run), &timing, func(ctx context.Context, _ *stage.Progress) error {
+	out.Timing = api.Timing{Stage: schema.StageAmend, Shard: -1, Turn: -1}
+	err = a.Track(ctx, e, stage.AtInit(in.Run), &out.Timing, func(ctx context.Context, _ *stage.Progress) error {
 		return a.amend(ctx, in, &out)
 	})
-	out.Timing = timing
 	return out, err
 }
 

@@ -23,12 +23,17 @@ const (
 	kindEvaluate = "evaluate" // an evaluation of its own
 )
 
-// engine chooses the engine of a run. An evaluation of its own trains nothing.
+// engine chooses the engine of a run, which must fit into the machine. An evaluation of its own trains nothing.
 func (a PrepareRun) engine(ctx context.Context, in api.PrepareInput, r *recipes.Recipe) (enginepool.Choice, error) {
+	used := r
 	if in.Kind == kindEvaluate {
-		r = stage.Evaluating(r)
+		used = stage.Evaluating(r)
 	}
-	return a.Engines.Pool.Choose(ctx, r)
+	engine, err := a.Engines.Pool.Choose(ctx, used)
+	if err == nil {
+		err = Holdable(a.Worker, r, engine.Kind)
+	}
+	return engine, err
 }
 
 // noteEvaluates notes the measured policy in the manifest that prepares an evaluation of its own, so that a resumed

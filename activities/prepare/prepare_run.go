@@ -28,11 +28,10 @@ type PrepareRun struct{ *stage.Worker }
 
 // Execute fails for good if the recipe is bad; the error lists all its faults.
 func (a PrepareRun) Execute(ctx context.Context, e *stage.Env, in api.PrepareInput) (out api.Prepared, err error) {
-	timing := api.Timing{Stage: schema.StagePrepare, Shard: -1, Turn: -1}
-	err = a.Track(ctx, e, stage.AtInit(in.Run), &timing, func(ctx context.Context, p *stage.Progress) error {
+	out.Timing = api.Timing{Stage: schema.StagePrepare, Shard: -1, Turn: -1}
+	err = a.Track(ctx, e, stage.AtInit(in.Run), &out.Timing, func(ctx context.Context, p *stage.Progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
-	out.Timing = timing
 	return out, err
 }
 
@@ -79,9 +78,6 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := a.Execution.Able(ctx, &resolved.Recipe); err != nil {
 			return err
 		}
-		if err := a.Execution.KeepsSessions(ctx, &resolved.Recipe); err != nil {
-			return err
-		}
 		if resolved, err = a.pinModel(ctx, resolved, ref, found, p.Set); err != nil {
 			return err
 		}
@@ -100,9 +96,6 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		}
 		engine, err := a.engine(ctx, in, &resolved.Recipe)
 		if err != nil {
-			return err
-		}
-		if err := Holdable(a.Worker, &resolved.Recipe, engine.Kind); err != nil {
 			return err
 		}
 		if err := samplesApart(in, &resolved.Recipe, engine.Kind); err != nil {
@@ -143,9 +136,6 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	if err := a.Execution.Able(ctx, &c.Recipe); err != nil { // a run may be resumed on another machine
 		return err
 	}
-	if err := a.Execution.KeepsSessions(ctx, &c.Recipe); err != nil {
-		return err
-	}
 	if err := Storable(a.Worker, &c.Recipe); err != nil {
 		return err
 	}
@@ -155,9 +145,6 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	}
 	engine, err := a.engine(ctx, in, &c.Recipe) // apply the committed choice to the current worker
 	if err != nil {
-		return err
-	}
-	if err := Holdable(a.Worker, &c.Recipe, engine.Kind); err != nil {
 		return err
 	}
 	trainer, _ := a.Engines.Pool.CPU()

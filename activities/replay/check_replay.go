@@ -26,12 +26,11 @@ type PrepareCheck struct{ *stage.Worker }
 // Execute refuses a run that is not in the record, and a run without a finished step.
 func (a PrepareCheck) Execute(ctx context.Context, e *stage.Env, run string) (api.CheckPlan, error) {
 	out := api.CheckPlan{Code: a.Code}
-	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
-	err := a.Track(ctx, e, stage.AtInit(run), &timing, func(ctx context.Context, _ *stage.Progress) (err error) {
+	out.Timing = api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
+	err := a.Track(ctx, e, stage.AtInit(run), &out.Timing, func(ctx context.Context, _ *stage.Progress) (err error) {
 		out.Steps, err = finishedSteps(ctx, a.Worker.Records, run)
 		return err
 	})
-	out.Timing = timing
 	return out, err
 }
 

@@ -1,24 +1,18 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Comparison compares the shards of a stage before and after a replay.
-type Comparison struct {
-	// Old and New are the Digests of the shards.
-	Old, New string
-	// Same means that all bytes are equal. Differs counts the new shards whose bytes the old stage does not have.
-	Same    bool
-	Differs int
-}
-
-// Compare compares the shards of a stage in order.
-func Compare(before, now []schema.ShardInfo) Comparison {
-	out := Comparison{Old: Digest(before), New: Digest(now)}
+// Compare compares the shards of a stage before and after a replay, in order.
+func Compare(before, now []schema.ShardInfo) api.StageComparison {
+	out := api.StageComparison{Old: Digest(before), New: Digest(now), Shards: len(now)}
 	out.Same = out.Old == out.New
 	for i, s := range now {
 		if i >= len(before) || before[i].Digest != s.Digest {
@@ -65,4 +59,44 @@ func Differences(before, after []schema.ShardInfo) []Different {
 		out = append(out, d)
 	}
 	return out
+}
+
+// CompareReplay says which stages of a replay have the same bytes as before.
+type CompareReplay struct{ *stage.Worker }
+
+// Execute reads only manifests: equal bytes have equal digests.
+func (a CompareReplay) Execute(ctx context.Context, e *stage.Env, in api.CompareInput) (out api.Compared, err error) {
+	out.Timing = api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
+	err = a.Track(ctx, e, in.Scope, &out.Timing, func(ctx context.Context, p *stage.Progress) error {
+		for i, pair := range in.Stages {
+			c, err := a.compare(ctx, pair)
+			if err != nil {
+				return err
+			}
+			out.Stages = append(out.Stages, c)
+			p.Set(i+1, len(in.Stages))
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (a CompareReplay) compare(ctx context.Context, pair api.StagePair) (api.StageComparison, error) {
+	made, now, err := a.StageShards(ctx, pair.New)
+	if err != nil {
+		return api.StageComparison{}, err
+	}
+	if pair.Old == (schema.Ref{}) {
+		return api.StageComparison{Stage: pair.Stage, Shards: len(now), New: Digest(now), Differs: len(now)}, nil
+	}
+	old, before, err := a.StageShards(ctx, pair.Old)
+	if err != nil {
+		return api.StageComparison{}, err
+	}
+	out := Compare(before, now)
+	out.Stage = pair.Stage
+	if old.Code != made.Code {
+		out.Code = old.Code
+	}
+	return out, nil
 }

@@ -38,12 +38,11 @@ const (
 // cannot be replayed, and damaged inputs, before anything is written.
 func (a PrepareReplay) Execute(ctx context.Context, e *stage.Env, in api.ReplayInput) (out api.ReplayPrepared,
 	err error) {
-	timing := api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
+	out.Timing = api.Timing{Stage: schema.StageReplay, Shard: -1, Turn: -1}
 	at := api.Scope{Run: in.Run, Step: in.Step}
-	err = a.Track(ctx, e, at, &timing, func(ctx context.Context, p *stage.Progress) error {
+	err = a.Track(ctx, e, at, &out.Timing, func(ctx context.Context, p *stage.Progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
-	out.Timing = timing
 	return out, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
@@ -88,8 +89,8 @@ func TestCompare(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, Comparison{Old: "a", New: "a", Same: true}, Compare(shards("a"), shards("a")))
-	require.Equal(t, Comparison{Old: "a", New: "b", Differs: 1}, Compare(shards("a"), shards("b")))
+	require.Equal(t, api.StageComparison{Old: "a", New: "a", Same: true, Shards: 1}, Compare(shards("a"), shards("a")))
+	require.Equal(t, api.StageComparison{Old: "a", New: "b", Differs: 1, Shards: 1}, Compare(shards("a"), shards("b")))
 	c := Compare(shards("a", "b"), shards("a", "c", "d"))
 	require.False(t, c.Same)
 	require.Equal(t, 2, c.Differs)

@@ -1,3 +1,5 @@
+// Package resource holds what a worker's machine gives to its stages: the engines, the execution of programs with the
+// tools that call it, and the episodes that wait for their next turn.
 package resource
 
 import (
@@ -76,20 +78,21 @@ func (e *Execution) Isolates(r *recipes.Recipe) error {
 		"sandbox doctor` says there what is missing; a recipe that names the weaker tier accepts it", least, e.Tier)
 }
 
-// Able refuses a recipe that this worker's sandbox cannot run, because it isolates too weakly or has no sympy to
-// compare answers with.
+// Able refuses a recipe that this worker's sandbox cannot run, because it isolates too weakly, has no sympy to compare
+// answers with, or makes no sessions.
 func (e *Execution) Able(ctx context.Context, r *recipes.Recipe) error {
-	if err := e.Isolates(r); err != nil || !r.Reward.Symbolic {
+	if err := e.Isolates(r); err != nil {
 		return err
 	}
-	err := symbolic.Available(ctx, e.Sandbox)
-	if errors.Is(err, symbolic.ErrNoSympy) {
-		return badinput.Errorf("reward.symbolic: %v", err)
+	if r.Reward.Symbolic {
+		switch err := symbolic.Available(ctx, e.Sandbox); {
+		case errors.Is(err, symbolic.ErrNoSympy):
+			return badinput.Errorf("reward.symbolic: %v", err)
+		case err != nil:
+			return fmt.Errorf("reward.symbolic: try the sandbox: %w", err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("reward.symbolic: try the sandbox: %w", err)
-	}
-	return nil
+	return e.keepsSessions(ctx, r)
 }
 
 // RunsCalls refuses a recipe whose tool calls this worker cannot run itself.

@@ -36,8 +36,8 @@ func (e *Execution) HasSessions(r *recipes.Recipe) error {
 		"sandbox makes no sessions")
 }
 
-// KeepsSessions is HasSessions plus a test session, before anything of a run is written.
-func (e *Execution) KeepsSessions(ctx context.Context, r *recipes.Recipe) error {
+// keepsSessions is HasSessions plus a test session, before anything of a run is written.
+func (e *Execution) keepsSessions(ctx context.Context, r *recipes.Recipe) error {
 	if err := e.HasSessions(r); err != nil || !r.Sandbox.Session {
 		return err
 	}

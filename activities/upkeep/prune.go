@@ -40,8 +40,8 @@ const mostCarried = 4000
 
 // Execute prunes for the scope's step. A second attempt repeats the work of the first and ends in the same state.
 func (a PruneCheckpoints) Execute(ctx context.Context, e *stage.Env, in api.PruneInput) (out api.Pruned, err error) {
-	timing := api.Timing{Stage: stages.Prune, Shard: -1, Turn: -1}
-	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, p *stage.Progress) error {
+	out.Timing = api.Timing{Stage: stages.Prune, Shard: -1, Turn: -1}
+	err = a.Track(ctx, e, in.Scope, &out.Timing, func(ctx context.Context, p *stage.Progress) error {
 		recipe, err := a.Recipes.Recipe(ctx, in.Scope)
 		if err != nil {
 			return err
@@ -55,7 +55,6 @@ func (a PruneCheckpoints) Execute(ctx context.Context, e *stage.Env, in api.Prun
 	if n := len(out.Retention.Spared) + len(out.Retention.Best); n > mostCarried {
 		out.Retention = api.Retention{}
 	}
-	out.Timing = timing
 	return out, err
 }
 

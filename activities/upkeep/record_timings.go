@@ -24,10 +24,10 @@ type RecordTimings struct{ *stage.Worker }
 // Execute commits one row for each activity execution.
 func (a RecordTimings) Execute(ctx context.Context, e *stage.Env, in api.RecordTimingsInput) (out api.TimingsRecorded,
 	err error) {
-	timing := api.Timing{Stage: stages.Timings, Shard: -1, Turn: -1}
-	err = a.Track(ctx, e, in.Scope, &timing, func(ctx context.Context, _ *stage.Progress) (err error) {
+	out.Timing = api.Timing{Stage: stages.Timings, Shard: -1, Turn: -1}
+	err = a.Track(ctx, e, in.Scope, &out.Timing, func(ctx context.Context, _ *stage.Progress) (err error) {
 		if in.Lost {
-			if in.Timings, err = a.adoptedTimes(ctx, in, timing); err != nil {
+			if in.Timings, err = a.adoptedTimes(ctx, in, out.Timing); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,6 @@ func (a RecordTimings) Execute(ctx context.Context, e *stage.Env, in api.RecordT
 		}
 		return nil
 	})
-	out.Timing = timing
 	return out, err
 }
 

@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ropewalk/ropewalk/activities/resource"
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/grading"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/programs"
+	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -99,4 +104,26 @@ func (v *Verdicts) Scored(ctx context.Context, rows []schema.FunctionScoreRow, a
 		}
 	}
 	return made, began, nil
+}
+
+// Pairs that go to the sandbox before progress is reported.
+const (
+	batchPairs    = 512 // of expressions, some hundredths of a second each
+	batchPrograms = 64
+)
+
+// GradeFunc grades pairs in a sandbox; see symbolic.Run and programs.Run.
+type GradeFunc func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error)
+
+// GradeBy returns how the pairs of a recipe are graded, and how many at most before progress is reported. tested means
+// that the answers are programs.
+func GradeBy(recipe *recipes.Recipe, e sandbox.Executor, tested bool) (run GradeFunc, most int) {
+	if tested {
+		return func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
+			return programs.Run(ctx, e, pairs, resource.CallLimits(recipe.Sandbox))
+		}, batchPrograms
+	}
+	return func(ctx context.Context, pairs []symbolic.Pair) ([]symbolic.Graded, error) {
+		return symbolic.Run(ctx, e, pairs)
+	}, batchPairs
 }

@@ -1,2 +1,0 @@
-// Package evaluate holds the stages that measure a policy on held-out problems.
-package evaluate

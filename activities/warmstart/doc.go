@@ -1,2 +1,0 @@
-// Package warmstart holds the stage that makes a run's first policy.
-package warmstart
