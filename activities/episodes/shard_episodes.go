@@ -59,21 +59,18 @@ func AsOf(ctx context.Context, d *stage.Worker, recipe *recipes.Recipe, shard in
 			return nil, nil, err
 		}
 	}
+	turns, results := record.OfStage(later, schema.StageRollout), record.OfStage(later, schema.StageSandbox)
 	rows := rollout.Rows{}
-	if rows.Turns, err = commit.Rows[schema.TurnRow](ctx, d.Record,
-		record.OfStage(later, schema.StageRollout)...); err != nil {
+	if rows.Turns, err = commit.Rows[schema.TurnRow](ctx, d.Record, turns...); err != nil {
 		return nil, nil, err
 	}
-	if rows.Branches, err = commit.Rows[schema.BranchRow](ctx, d.Record,
-		record.OfStage(later, schema.StageRollout)...); err != nil {
+	if rows.Branches, err = commit.Rows[schema.BranchRow](ctx, d.Record, turns...); err != nil {
 		return nil, nil, err
 	}
-	if rows.Calls, err = commit.Rows[schema.ToolCallRow](ctx, d.Record,
-		record.OfStage(later, schema.StageSandbox)...); err != nil {
+	if rows.Calls, err = commit.Rows[schema.ToolCallRow](ctx, d.Record, results...); err != nil {
 		return nil, nil, err
 	}
-	if rows.Transitions, err = commit.Rows[schema.TransitionRow](ctx, d.Record,
-		record.OfStage(later, schema.StageSandbox)...); err != nil {
+	if rows.Transitions, err = commit.Rows[schema.TransitionRow](ctx, d.Record, results...); err != nil {
 		return nil, nil, err
 	}
 	episodes, err = loop.Advance(ctx, episodes, rows)
