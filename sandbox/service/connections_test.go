@@ -99,7 +99,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			require.NoError(t, conn.Close())
 			cancel()
 			require.NoError(t, <-done)
-			require.Zero(t, s.connections.count())
+			require.Eventually(t, func() bool { return s.connections.count() == 0 }, hangs, time.Millisecond)
 		})
 	}
 }
