@@ -94,7 +94,8 @@ func (a PrepareReplay) planned(ctx context.Context, made *Made, in api.ReplayInp
 		return plan, recipe, nil
 	}
 	r := &replayed{in: in, plan: plan, before: &base.Recipe, recipe: recipe, out: out}
-	for _, v := range verdict.All(a.Worker) {
+	for _, source := range verdict.All {
+		v := source(a.Worker)
 		if !v.Asked(recipe) {
 			continue
 		}

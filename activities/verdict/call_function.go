@@ -20,7 +20,7 @@ type CallFunction struct{ *stage.Worker }
 // Execute commits one row for each trajectory that is not excluded. A call that raises, hangs or returns no finite
 // number excludes its trajectory. If all calls break, the stage fails and can be tried again.
 func (a CallFunction) Execute(ctx context.Context, e *stage.Env, in api.VerdictInput) (api.Verdicts, error) {
-	return answer(ctx, a.Worker, e, a, in)
+	return Answer(ctx, a.Worker, e, a, in)
 }
 
 // Stage implements Source.
@@ -29,17 +29,19 @@ func (CallFunction) Stage() string { return schema.StageFunction }
 // Asked implements Source.
 func (CallFunction) Asked(r *recipes.Recipe) bool { return r.Reward.Called() }
 
-func (CallFunction) problems() bool { return true }
+// NeedsProblems implements Source.
+func (CallFunction) NeedsProblems() bool { return true }
 
 // Missing implements Source: a replay calls the function again.
 func (CallFunction) Missing() string { return "" }
 
-func (a CallFunction) ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error {
+// Ask implements Source.
+func (a CallFunction) Ask(ctx context.Context, w *stage.Draft, q *Questions, out *api.Verdicts) error {
 	g, err := grader(ctx, w, q.Step, q.Trajectories)
 	if err != nil {
 		return err
 	}
-	rows, err := a.called(ctx, w, q.Scope, g, q.trajectories, q.problems)
+	rows, err := a.called(ctx, w, q.Scope, g, q.Answers, q.Problems)
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,8 @@ func (a CallFunction) ask(ctx context.Context, w *stage.Draft, q *questions, out
 	return stage.Put(ctx, w, rows)
 }
 
-func (a CallFunction) settle(ctx context.Context, g *grading.Grader, made schema.Ref,
+// Settle implements Source.
+func (a CallFunction) Settle(ctx context.Context, g *grading.Grader, made schema.Ref,
 	trajectories []schema.TrajectoryRow) error {
 	rows, err := record.Read[schema.FunctionScoreRow](ctx, a.Records, made)
 	if err != nil {

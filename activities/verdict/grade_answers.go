@@ -26,7 +26,7 @@ type GradeAnswers struct{ *stage.Worker }
 // not an expression, or that exceeds the limits, is a verdict. A call without a verdict (a broken sandbox, a killed
 // process) is breakage and excludes its trajectories.
 func (a GradeAnswers) Execute(ctx context.Context, e *stage.Env, in api.VerdictInput) (api.Verdicts, error) {
-	return answer(ctx, a.Worker, e, a, in)
+	return Answer(ctx, a.Worker, e, a, in)
 }
 
 // Stage implements Source.
@@ -35,14 +35,16 @@ func (GradeAnswers) Stage() string { return schema.StageGrade }
 // Asked implements Source.
 func (GradeAnswers) Asked(r *recipes.Recipe) bool { return r.Reward.Graded() }
 
-func (GradeAnswers) problems() bool { return false }
+// NeedsProblems implements Source.
+func (GradeAnswers) NeedsProblems() bool { return false }
 
-func (a GradeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error {
+// Ask implements Source.
+func (a GradeAnswers) Ask(ctx context.Context, w *stage.Draft, q *Questions, out *api.Verdicts) error {
 	if err := a.Execution.Isolates(w.Recipe); err != nil {
 		return err
 	}
 	g := grading.New(w.Recipe, q.Step)
-	rows, pairs := g.Questions(q.trajectories)
+	rows, pairs := g.Questions(q.Answers)
 	graded, err := gradePairs(ctx, w, g.Tested(), pairs)
 	if err != nil {
 		return err
@@ -60,7 +62,8 @@ func (a GradeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out
 	return stage.Put(ctx, w, rows)
 }
 
-func (a GradeAnswers) settle(ctx context.Context, g *grading.Grader, made schema.Ref,
+// Settle implements Source.
+func (a GradeAnswers) Settle(ctx context.Context, g *grading.Grader, made schema.Ref,
 	trajectories []schema.TrajectoryRow) error {
 	rows, err := record.Read[schema.GradingRow](ctx, a.Records, made)
 	if err != nil {

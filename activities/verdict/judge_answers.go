@@ -25,7 +25,7 @@ type JudgeAnswers struct{ *stage.Worker }
 // refusal, or a reply that cannot be read, excludes its trajectories. If the judge takes no queries at all, the stage
 // fails and can be tried again.
 func (a JudgeAnswers) Execute(ctx context.Context, e *stage.Env, in api.VerdictInput) (api.Verdicts, error) {
-	return answer(ctx, a.Worker, e, a, in)
+	return Answer(ctx, a.Worker, e, a, in)
 }
 
 // Stage implements Source.
@@ -34,14 +34,16 @@ func (JudgeAnswers) Stage() string { return schema.StageJudge }
 // Asked implements Source.
 func (JudgeAnswers) Asked(r *recipes.Recipe) bool { return r.Reward.Judged() }
 
-func (JudgeAnswers) problems() bool { return true }
+// NeedsProblems implements Source.
+func (JudgeAnswers) NeedsProblems() bool { return true }
 
-func (a JudgeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error {
+// Ask implements Source.
+func (a JudgeAnswers) Ask(ctx context.Context, w *stage.Draft, q *Questions, out *api.Verdicts) error {
 	g := grading.New(w.Recipe, q.Step)
-	if err := g.Check(q.trajectories); err != nil { // a reward that lacks facts would ask about other answers
+	if err := g.Check(q.Answers); err != nil { // a reward that lacks facts would ask about other answers
 		return err
 	}
-	rows, queries, err := g.Queries(q.trajectories, q.problems)
+	rows, queries, err := g.Queries(q.Answers, q.Problems)
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,8 @@ func (a JudgeAnswers) ask(ctx context.Context, w *stage.Draft, q *questions, out
 	return stage.Put(ctx, w, rows)
 }
 
-func (a JudgeAnswers) settle(ctx context.Context, g *grading.Grader, made schema.Ref,
+// Settle implements Source.
+func (a JudgeAnswers) Settle(ctx context.Context, g *grading.Grader, made schema.Ref,
 	trajectories []schema.TrajectoryRow) error {
 	rows, err := record.Read[schema.JudgementRow](ctx, a.Records, made)
 	if err != nil {

@@ -69,7 +69,8 @@ func (a ScoreRewards) Execute(ctx context.Context, e *stage.Env, in api.ScoreInp
 // code that were edited before the verdicts came.
 func (a ScoreRewards) settle(ctx context.Context, g *grading.Grader, in api.ScoreInput, recipe *recipes.Recipe,
 	trajectories []schema.TrajectoryRow) (edited string, err error) {
-	for _, v := range All(a.Worker) {
+	for _, source := range All {
+		v := source(a.Worker)
 		if !v.Asked(recipe) {
 			continue
 		}
@@ -88,7 +89,7 @@ func (a ScoreRewards) settle(ctx context.Context, g *grading.Grader, in api.Scor
 			return "", fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, in.Verdicts[i].Key, err)
 		}
 		edited = cmp.Or(made.Edited, edited)
-		if err := v.settle(ctx, g, in.Verdicts[i], trajectories); err != nil {
+		if err := v.Settle(ctx, g, in.Verdicts[i], trajectories); err != nil {
 			return "", err
 		}
 	}
@@ -121,8 +122,7 @@ var ErrOtherInputs = errors.New("the inputs are not what the stage reads")
 // Redo runs the stage on the inputs that the manifest of a shard names, as a check of a replay wants it.
 func (a ScoreRewards) Redo(ctx context.Context, scope api.Scope, before schema.Manifest) (schema.Ref, error) {
 	inputs := before.Inputs[1:]
-	if len(inputs) == 0 || !record.ReadsOnly(inputs[1:], schema.StageGrade, schema.StageJudge, schema.StageFunction,
-		schema.StageSandbox) {
+	if len(inputs) == 0 || !record.ReadsOnly(inputs[1:], stages.ReadBy(schema.StageReward)[1:]...) {
 		return schema.Ref{}, ErrOtherInputs
 	}
 	recipe, err := a.Recipes.Recipe(ctx, scope)

@@ -18,47 +18,49 @@ type Source interface {
 	Stage() string
 	// Asked reports whether a recipe's reward reads the verdicts.
 	Asked(r *recipes.Recipe) bool
-	// problems reports whether the questions hold the problems, which the prompts tell.
-	problems() bool
-	// ask gets the verdicts on answers, counts them in out, and puts their rows.
-	ask(ctx context.Context, w *stage.Draft, q *questions, out *api.Verdicts) error
-	// settle gives the grader the committed verdicts.
-	settle(ctx context.Context, g *grading.Grader, made schema.Ref, trajectories []schema.TrajectoryRow) error
+	// NeedsProblems reports whether the questions hold the problems, which the prompts tell.
+	NeedsProblems() bool
+	// Ask gets the verdicts on answers, counts them in out, and puts their rows.
+	Ask(ctx context.Context, w *stage.Draft, q *Questions, out *api.Verdicts) error
+	// Settle gives the grader the committed verdicts, or excludes trajectories.
+	Settle(ctx context.Context, g *grading.Grader, made schema.Ref, trajectories []schema.TrajectoryRow) error
 	// Missing refuses a replay of the reward of a step without such verdicts; it takes the step and the run. "": a
 	// replay can get them itself.
 	Missing() string
 }
 
 // All lists the stages that get verdicts, in their order.
-func All(d *stage.Worker) []Source {
-	return []Source{GradeAnswers{d}, JudgeAnswers{d}, CallFunction{d}}
+var All = []func(*stage.Worker) Source{
+	func(w *stage.Worker) Source { return GradeAnswers{w} },
+	func(w *stage.Worker) Source { return JudgeAnswers{w} },
+	func(w *stage.Worker) Source { return CallFunction{w} },
 }
 
-// questions are the answers of a shard that verdicts are asked for.
-type questions struct {
+// Questions are the answers of a shard that verdicts are asked for.
+type Questions struct {
 	api.VerdictInput
-	trajectories []schema.TrajectoryRow
-	problems     map[string]string // by group, if the questions hold them
+	Answers  []schema.TrajectoryRow
+	Problems map[string]string // by group, if the questions hold them
 }
 
-// answer runs a stage that gets verdicts.
-func answer(ctx context.Context, d *stage.Worker, e *stage.Env, v Source, in api.VerdictInput) (out api.Verdicts,
+// Answer runs a stage that gets verdicts.
+func Answer(ctx context.Context, d *stage.Worker, e *stage.Env, v Source, in api.VerdictInput) (out api.Verdicts,
 	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: v.Stage(), Turn: -1, Shard: in.Shard, Inputs: []schema.Ref{in.Trajectories}}
-	if v.problems() {
+	if v.NeedsProblems() {
 		s.Inputs = append(s.Inputs, in.Prompts)
 	}
 	err = stage.Execute(ctx, d, e, s, &out, func(ctx context.Context, w *stage.Draft) (err error) {
-		q := &questions{VerdictInput: in}
-		if q.trajectories, err = record.Read[schema.TrajectoryRow](ctx, d.Records, in.Trajectories); err != nil {
+		q := &Questions{VerdictInput: in}
+		if q.Answers, err = record.Read[schema.TrajectoryRow](ctx, d.Records, in.Trajectories); err != nil {
 			return err
 		}
-		if v.problems() {
-			if q.problems, err = problems(ctx, d.Records, in.Prompts); err != nil {
+		if v.NeedsProblems() {
+			if q.Problems, err = problems(ctx, d.Records, in.Prompts); err != nil {
 				return err
 			}
 		}
-		if err := v.ask(ctx, w, q, &out); err != nil {
+		if err := v.Ask(ctx, w, q, &out); err != nil {
 			return err
 		}
 		w.Timing.Rows = int64(out.Asked)

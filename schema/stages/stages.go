@@ -142,6 +142,15 @@ func (s Stage) ReadsOf(stage string) bool {
 	return slices.ContainsFunc(s.Reads, func(r Read) bool { return r.Stage == stage })
 }
 
+// ReadBy returns the names of the stages that one is made from, in the order in which it declares them.
+func ReadBy(stage string) (names []string) {
+	declared, _ := Of(stage)
+	for _, r := range declared.Reads {
+		names = append(names, r.Stage)
+	}
+	return names
+}
+
 // Optional reports whether only some recipes have the stage.
 func (s Stage) Optional() bool { return s.When != nil }
 
