@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // Trainer computes what models say about given tokens, and trains them. Calls obey their context and return typed
@@ -25,8 +27,8 @@ type Trainer interface {
 	Backward(ctx context.Context, role Role, kept Kept, c Cotangents) error
 	// Discard drops all kept activations and all accumulated gradients of role.
 	Discard(ctx context.Context, role Role) error
-	// Step clips the gradient, applies AdamW and zeroes the gradient. If the gradient holds a NaN or Inf, Step returns
-	// an error and changes no weights.
+	// Step clips the gradient, takes a step of the optimiser and zeroes the gradient. If the gradient holds a NaN or
+	// Inf, Step returns an error and changes no weights. A model that another optimiser has trained is ErrBadRequest.
 	Step(ctx context.Context, role Role, opts StepOptions) (StepStats, error)
 	// State describes the model that is loaded under role.
 	State(ctx context.Context, role Role) (State, error)
@@ -115,30 +117,27 @@ type Cotangents struct {
 	Values    [][]float32
 }
 
-// StepOptions are AdamW's (Loshchilov & Hutter 2019).
+// StepOptions say how a step changes the weights.
 type StepOptions struct {
-	LR          float64
-	Beta1       float64
-	Beta2       float64
-	Epsilon     float64
-	WeightDecay float64
+	LR   float64
+	Rule optimizer.Rule // the optimiser and its settings
 	// ClipNorm bounds the global L2 norm of the gradient; 0 does not clip.
 	ClipNorm float64
 }
 
 // Validate reports the first option that is not valid for any step. The error is ErrBadRequest.
 func (o StepOptions) Validate() error {
-	for _, f := range []struct {
-		name     string
-		v, below float64
-	}{
-		{"learning rate", o.LR, math.Inf(1)}, {"beta1", o.Beta1, 1}, {"beta2", o.Beta2, 1},
-		{"epsilon", o.Epsilon, math.Inf(1)},
-		{"weight decay", o.WeightDecay, math.Inf(1)}, {"clip norm", o.ClipNorm, math.Inf(1)},
-	} {
-		if !(f.v >= 0 && f.v < f.below) {
-			return fmt.Errorf("%w: %s is %v", ErrBadRequest, f.name, f.v)
-		}
+	usable := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
+	switch {
+	case o.Rule == nil:
+		return fmt.Errorf("%w: no optimizer", ErrBadRequest)
+	case !usable(o.LR):
+		return fmt.Errorf("%w: learning rate is %v", ErrBadRequest, o.LR)
+	case !usable(o.ClipNorm):
+		return fmt.Errorf("%w: clip norm is %v", ErrBadRequest, o.ClipNorm)
+	}
+	if err := o.Rule.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadRequest, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tinker"
+	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -53,7 +54,7 @@ type Recipe struct {
 	Loss        Loss        `json:"loss" only:"trained" doc:"the policy loss and its terms"`
 	Replay      *Replay     `json:"replay" only:"trained" doc:"SPEAR's self-imitation: a buffer of positive trajectories that are learnt from again; null or absent = off"`
 	Schedule    *Schedule   `json:"schedule" only:"trained" doc:"what changes with the step; null or absent = nothing"`
-	Optimizer   Optimizer   `json:"optimizer" only:"trained" doc:"AdamW, and how a batch is cut for it"`
+	Optimizer   Optimizer   `json:"optimizer" only:"trained" doc:"the rule of the updates, and how a batch is cut for it"`
 	Evaluation  Evaluation  `json:"evaluation" only:"trained" doc:"measurement on held-out problems, after the warm start and at the end"`
 	Checkpoint  Checkpoint  `json:"checkpoint" only:"trained" doc:"which checkpoints outlive the next updates"`
 	Pipeline    *Pipeline   `json:"pipeline,omitzero" only:"trained" doc:"rollouts of later steps run while a step updates (docs/pipelined.md); null or absent = each step's rollout waits for the update before it"`
@@ -169,7 +170,7 @@ type WarmStart struct {
 	Levels    []int     `json:"levels" default:"[2, 3]" min:"2" max:"4" only:"calc" doc:"levels that are demonstrated"`
 	Steps     int       `json:"steps" default:"300" min:"0" max:"1000000" doc:"optimiser steps; 0 starts from the random model"`
 	Batch     int       `json:"batch" default:"64" min:"1" max:"65536" doc:"demonstrations in one optimiser step; turns of demonstrations where each prompt is whole"`
-	Optimizer Optimizer `json:"optimizer" spared:"warm_start.steps=0" doc:"AdamW of the cloning"`
+	Optimizer Optimizer `json:"optimizer" spared:"warm_start.steps=0" doc:"the rule of the cloning"`
 	Teacher   Teacher   `json:"teacher" only:"calc" doc:"probability of each kind of fault in a demonstration; the rest is right"`
 	Noise     float64   `json:"noise,omitempty" default:"0.1" min:"0" max:"1" only:"noised" doc:"probability that an action of the expert's is replaced by any that is admissible; where tasks are questions, that a demonstration has a fault"`
 	// Demonstrations replace the script.
@@ -259,15 +260,15 @@ type Sandbox struct {
 	MinTier     string  `json:"min_tier" default:"full" enum:"full|landlock|rlimits" quiet:"true" doc:"the weakest isolation that the run accepts (docs/sandbox.md); a machine that grants less is refused"`
 }
 
-// Optimizer holds the settings of AdamW and of how a batch is split.
+// Optimizer holds the settings of an optimiser and of how a batch is split.
 type Optimizer struct {
-	LR               float64 `json:"lr" required:"true" above:"0" max:"10" doc:"learning rate after the warm-up"`
-	WarmupSteps      int     `json:"warmup_steps" default:"0" min:"0" max:"1000000" doc:"optimiser steps of linear warm-up"`
-	Decay            string  `json:"decay" default:"constant" list:"decays" doc:"how the learning rate decays after the warm-up"`
-	Beta1            float64 `json:"beta1" default:"0.9" min:"0" max:"0.999999" doc:"decay of the gradient's mean"`
-	Beta2            float64 `json:"beta2" default:"0.95" min:"0" max:"0.999999" doc:"decay of the gradient's square"`
-	Epsilon          float64 `json:"epsilon" default:"1e-8" above:"0" max:"1" doc:"added to the root of the second moment"`
-	WeightDecay      float64 `json:"weight_decay" default:"0" min:"0" max:"10" doc:"decoupled weight decay"`
+	Name        string  `json:"name" default:"adamw" quiet:"true" doc:"rule by which a step changes the weights"`
+	LR          float64 `json:"lr" required:"true" above:"0" max:"10" doc:"learning rate after the warm-up"`
+	WarmupSteps int     `json:"warmup_steps" default:"0" min:"0" max:"1000000" doc:"optimiser steps of linear warm-up"`
+	Decay       string  `json:"decay" default:"constant" list:"decays" doc:"how the learning rate decays after the warm-up"`
+	// Params are the settings of the rule.
+	Params choice.Params `json:"-" params:"optimizer.name"`
+	// ClipNorm bounds the gradient, whatever the rule.
 	ClipNorm         float64 `json:"clip_norm" default:"1" min:"0" max:"1000000" doc:"bound on the gradient's global L2 norm; 0 = off"`
 	Minibatches      int     `json:"minibatches" default:"1" min:"1" max:"65536" doc:"optimiser steps on one batch"`
 	MinibatchRows    int     `json:"minibatch_rows" default:"0" min:"0" max:"16777216" quiet:"true" doc:"rows of one optimiser step, in the place of minibatches; 0 = minibatches says"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/policy/tinker"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // tinkerRules are what a recipe of engine.kind tinker needs, and what the Tinker API cannot do.
@@ -49,6 +50,7 @@ var tinkerRules = []rule{
 		fault: "{advantage.name} reads a critic's values, and a server has no value heads"},
 	{at: "token_outputs.entropies", only: trained, remote: true, set: true, doc: "false", fault: noEntropies,
 		ok: func(*Recipe) bool { return false }},
+	{at: "optimizer.name", only: trained, remote: true, is: optimizer.AdamWName, why: "the API has no other"},
 	{at: "optimizer.weight_decay", only: trained, remote: true, is: "0",
 		why: "servers decay what they keep next to the adapter too, the adapters of others among it"},
 	{at: "schedule.stages", only: trained, remote: true, doc: "none that resets the optimiser",

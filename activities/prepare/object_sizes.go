@@ -10,11 +10,8 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
-// Bytes of one float32 number in a checkpoint: of a weight, and of AdamW's two moments for each trained number.
-const (
-	weightBytes  = 4
-	momentsBytes = 8
-)
+// weightBytes are the bytes of one number in a checkpoint: of a weight, or of a state of the optimiser.
+const weightBytes = 4
 
 // Storable refuses a recipe whose checkpoints contain a file larger than the store can hold, before anything is
 // computed.
@@ -67,11 +64,11 @@ func LargestObject(d *stage.Worker, r *recipes.Recipe) (field string, size int64
 		trained = sizes.Of(shape).AdapterParams(sizes.Adapter{Rank: lora.Rank, Targets: lora.Targets})
 		of = "engine.lora"
 	}
-	weights, moments := weightBytes*params, momentsBytes*trained
-	if weights > moments {
+	weights, states := weightBytes*params, weightBytes*int64(r.Optimizer.States())*trained
+	if weights > states {
 		return "policy", weights, nil
 	}
-	return of, moments, nil
+	return of, states, nil
 }
 
 func gibibytes(n int64) string {

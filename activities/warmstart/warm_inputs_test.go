@@ -47,7 +47,7 @@ func tinyWarmRecipe() *recipes.Recipe {
 		MaxPositions: 256}
 	r.WarmStart = recipes.WarmStart{Levels: []int{2, 3}, Steps: 3, Batch: 4,
 		Teacher: recipes.Teacher{WrongOrder: 0.3, MissingPrint: 0.2, NoTool: 0.2, WrongCopy: 0.3}}
-	r.WarmStart.Optimizer = recipes.Optimizer{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipNorm: 1,
+	r.WarmStart.Optimizer = recipes.Optimizer{LR: 1e-3, ClipNorm: 1,
 		MicrobatchTokens: 1024, WarmupSteps: 1, Decay: "cosine"}
 	r.Rollout = recipes.Rollout{Temperature: 1, MaxTurns: 3, MaxTurnTokens: 64, MaxTokens: 192, MaxToolTextBytes: 256}
 	r.Sandbox = recipes.Sandbox{CPUSeconds: 1, WallSeconds: 20, MemoryMB: 256, OutputKB: 64}

@@ -137,13 +137,17 @@ func (a WarmStart) make(ctx context.Context, w *stage.Draft, trainer *enginepool
 	if err != nil {
 		return err
 	}
+	config, err := training.Clone(recipe)
+	if err != nil {
+		return err
+	}
 	var result learner.CloneResult
 	var saved schema.Checkpoint
 	err = trainer.Exclusive(func(t policy.Trainer) (err error) {
 		if err = a.initialise(ctx, trainer, recipe); err != nil {
 			return err
 		}
-		if result, err = learner.Clone(ctx, t, demos, training.Clone(recipe), w.Progress.Set); err != nil {
+		if result, err = learner.Clone(ctx, t, demos, config, w.Progress.Set); err != nil {
 			return fmt.Errorf("clone %d demonstrations: %w", len(demos), err)
 		}
 		stage.NoteMemory(m, stage.NoteSmaller, result.Smaller)

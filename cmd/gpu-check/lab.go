@@ -230,7 +230,7 @@ const freed = 0.85
 
 // checkpointing is off for a size whose activations all fit the device, otherwise on.
 func (l *lab) checkpointing(s size) string {
-	m := s.model().UpdateMemory(plan.Settings{BFloat16: l.onGPU(), Tokens: s.row})
+	m := s.model().UpdateMemory(plan.Settings{States: 2, BFloat16: l.onGPU(), Tokens: s.row})
 	if l.onGPU() && float64(m.Total()) < freed*float64(l.machine.GPUMemoryBytes) {
 		return "off"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // The bounds in float32.
@@ -91,7 +92,7 @@ func passOf(ctx context.Context, e policy.Engine, from, to string) (pass, error)
 	if err := e.Backward(ctx, policy.RolePolicy, out.Kept, c); err != nil {
 		return pass{}, err
 	}
-	if _, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{Epsilon: 1}); err != nil {
+	if _, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{Rule: optimizer.AdamW{Epsilon: 1}}); err != nil {
 		return pass{}, err
 	}
 	if _, err := e.Save(ctx, policy.RolePolicy, to); err != nil {

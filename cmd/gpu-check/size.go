@@ -7,6 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench/work"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // size is a model's shape, and the work that its parts measure.
@@ -84,4 +85,5 @@ func (s size) randomRows(seed uint64, rows, length int) [][]int32 {
 }
 
 // adamW is the optimiser of every part, and of the peer.
-var adamW = policy.StepOptions{LR: 1e-5, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1}
+var adamW = policy.StepOptions{LR: 1e-5,
+	Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1}, ClipNorm: 1}

@@ -53,7 +53,7 @@ func (s size) work(checkpointing string) string {
 
 func (l *lab) tokensOf(ctx context.Context, r *bench.Report, s size, checkpointing string, packed bool) error {
 	estimate := s.model().UpdateMemory(
-		plan.Settings{BFloat16: l.onGPU(), Checkpointing: checkpointing == "on", Tokens: s.row},
+		plan.Settings{States: 2, BFloat16: l.onGPU(), Checkpointing: checkpointing == "on", Tokens: s.row},
 	).Total()
 	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: checkpointing})
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 type Settings struct {
 	BFloat16      bool
 	Checkpointing bool
-	Offload       bool // the optimiser's moments are kept in the host's memory
+	Offload       bool // the optimiser's states are kept in the host's memory
+	States        int  // numbers that the optimiser keeps of each one that trains
 	Ranks         int  // devices that share the model
 	// Adapter is the adapter that trains while the model stays unchanged; nil = the whole model trains.
 	Adapter *Adapter
@@ -71,7 +72,7 @@ const (
 // headBytes is what the logits of a piece take at most on a GPU (gpu/engine's CHUNK_BYTES).
 const headBytes = 512 << 20
 
-// UpdateMemory estimates an update with AdamW.
+// UpdateMemory estimates an update.
 func (m Model) UpdateMemory(s Settings) Memory {
 	ranks := int64(max(1, s.Ranks))
 	trained, width := m.Params, int64(4)
@@ -82,7 +83,7 @@ func (m Model) UpdateMemory(s Settings) Memory {
 		width = 2
 	}
 	share := (trained + ranks - 1) / ranks
-	out := Memory{Weights: 4 * share, Gradients: 4 * share, Optimizer: 8 * share}
+	out := Memory{Weights: 4 * share, Gradients: 4 * share, Optimizer: 4 * int64(s.States) * share}
 	if s.BFloat16 {
 		out.Weights += 2 * share
 	}

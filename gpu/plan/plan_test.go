@@ -36,7 +36,7 @@ func TestTrainFlops(t *testing.T) {
 func TestUpdateMemory(t *testing.T) {
 	m := Of(qwen4B)
 	p := m.Params
-	full := m.UpdateMemory(Settings{BFloat16: true, Checkpointing: true, Tokens: 8192})
+	full := m.UpdateMemory(Settings{States: 2, BFloat16: true, Checkpointing: true, Tokens: 8192})
 	require.Equal(t, 6*p, full.Weights)
 	require.Equal(t, 4*p, full.Gradients)
 	require.Equal(t, 8*p, full.Optimizer)
@@ -47,15 +47,15 @@ func TestUpdateMemory(t *testing.T) {
 		"GiB a device (weights 22.5 GiB, gradients 15.0 GiB, optimiser 30.0 GiB, activations 2.5 GiB, output head",
 	)
 
-	kept := m.UpdateMemory(Settings{BFloat16: true, Tokens: 8192})
+	kept := m.UpdateMemory(Settings{States: 2, BFloat16: true, Tokens: 8192})
 	require.Greater(t, kept.Activations, 10*full.Activations, "checkpointing is for this")
-	require.Zero(t, m.UpdateMemory(Settings{Offload: true, Tokens: 8192}).Optimizer)
-	require.Equal(t, 4*p, m.UpdateMemory(Settings{Tokens: 8192}).Weights, "float32 needs no copy")
-	two := m.UpdateMemory(Settings{BFloat16: true, Checkpointing: true, Tokens: 8192, Ranks: 2})
+	require.Zero(t, m.UpdateMemory(Settings{States: 2, Offload: true, Tokens: 8192}).Optimizer)
+	require.Equal(t, 4*p, m.UpdateMemory(Settings{States: 2, Tokens: 8192}).Weights, "float32 needs no copy")
+	two := m.UpdateMemory(Settings{States: 2, BFloat16: true, Checkpointing: true, Tokens: 8192, Ranks: 2})
 	require.Equal(t, 2*p, two.Gradients)
 	require.Equal(t, full.Activations/2, two.Activations)
 	require.Less(t, two.Total(), full.Total())
-	few := m.UpdateMemory(Settings{Tokens: 1})
+	few := m.UpdateMemory(Settings{States: 2, Tokens: 1})
 	require.Less(t, few.Head, full.Head, "a piece of the head holds no more than there is")
 }
 
@@ -65,17 +65,17 @@ func TestUpdateMemoryOfAnAdapter(t *testing.T) {
 	a := Adapter{Rank: 16, Targets: []string{"q_proj", "v_proj", "down_proj"}}
 	trained := m.AdapterParams(a)
 	require.EqualValues(t, 36*16*((2560+4096)+(2560+1024)+(9728+2560)), trained, "worked by hand")
-	got := m.UpdateMemory(Settings{BFloat16: true, Checkpointing: true, Tokens: 8192, Adapter: &a})
+	got := m.UpdateMemory(Settings{States: 2, BFloat16: true, Checkpointing: true, Tokens: 8192, Adapter: &a})
 	require.Equal(t, 2*m.Params+6*trained, got.Weights)
 	require.Equal(t, 4*trained, got.Gradients)
 	require.Equal(t, 8*trained, got.Optimizer)
-	full := m.UpdateMemory(Settings{BFloat16: true, Checkpointing: true, Tokens: 8192})
+	full := m.UpdateMemory(Settings{States: 2, BFloat16: true, Checkpointing: true, Tokens: 8192})
 	require.EqualValues(t, full.Head-6*151936*2560, got.Head, "the frozen head has no gradient")
 	require.EqualValues(t, full.Activations+2*8192*3*16, got.Activations)
-	require.Equal(t, 4*(m.Params+trained), m.UpdateMemory(Settings{Tokens: 1, Adapter: &a}).Weights)
-	two := m.UpdateMemory(Settings{BFloat16: true, Tokens: 8192, Ranks: 2, Adapter: &a})
+	require.Equal(t, 4*(m.Params+trained), m.UpdateMemory(Settings{States: 2, Tokens: 1, Adapter: &a}).Weights)
+	two := m.UpdateMemory(Settings{States: 2, BFloat16: true, Tokens: 8192, Ranks: 2, Adapter: &a})
 	require.Equal(t, 2*trained, two.Gradients)
-	require.Zero(t, m.UpdateMemory(Settings{Offload: true, Tokens: 1, Adapter: &a}).Optimizer)
+	require.Zero(t, m.UpdateMemory(Settings{States: 2, Offload: true, Tokens: 1, Adapter: &a}).Optimizer)
 
 	difference := m.TrainFlops(100, 20) - m.AdapterTrainFlops(a, 100, 20)
 	require.InEpsilon(t, 120*(2*float64(m.Params)-6*float64(trained)), difference, 1e-9)

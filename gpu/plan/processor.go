@@ -1,7 +1,7 @@
 package plan
 
 // ProcessorMemory estimates an update on the CPU engine with the given number of threads, whose passes hold the given
-// number of tokens at once. All numbers are float32.
+// number of tokens at once. The optimiser keeps the given states of each number. All numbers are float32.
 //
 // A thread has its own gradient. A worker that also generates has a second engine for it, with the weights, and
 // their matrices once more in the layout of its kernels. A layer keeps, per token, its input and the residual stream
@@ -9,9 +9,9 @@ package plan
 // (2·F); policy/cpu recomputes everything else. Each thread has scratch memory for a chunk of 512 tokens (3·H + 4·Q +
 // 4·K + 4·F a token, and an eighth to grow into). Logits exist in blocks of 4 MiB for each thread, and of 8 rows at
 // least.
-func (m Model) ProcessorMemory(tokens, threads int, generates bool) Memory {
+func (m Model) ProcessorMemory(tokens, threads, states int, generates bool) Memory {
 	t := int64(max(1, threads))
-	out := Memory{Weights: 4 * m.Params, Gradients: 4 * t * m.Params, Optimizer: 8 * m.Params}
+	out := Memory{Weights: 4 * m.Params, Gradients: 4 * t * m.Params, Optimizer: 4 * int64(states) * m.Params}
 	if generates {
 		out.Weights += 4 * (m.Params + m.matmulParams())
 	}

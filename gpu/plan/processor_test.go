@@ -11,17 +11,18 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 func TestProcessorMemoryByHand(t *testing.T) {
 	m := Of(checkpoint.Shape{Vocab: 100, Hidden: 8, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 16})
-	got := m.ProcessorMemory(10, 2, false)
+	got := m.ProcessorMemory(10, 2, 2, false)
 	require.Equal(t, 4*m.Params, got.Weights)
 	require.Equal(t, 8*m.Params, got.Gradients, "one for each thread")
 	require.Equal(t, 8*m.Params, got.Optimizer)
 	require.EqualValues(t, 4*10*(3*(16+16+8+2+32)+8)+4*2*512*(3*8+4*8+4*4+4*16)*9/8, got.Activations)
 	require.EqualValues(t, 4*2*512*100, got.Head)
-	require.Equal(t, 12*m.Params, m.ProcessorMemory(10, 2, true).Weights)
+	require.Equal(t, 12*m.Params, m.ProcessorMemory(10, 2, 2, true).Weights)
 }
 
 // The heap of an engine that has taken a step is what the estimate says.
@@ -55,14 +56,14 @@ func TestProcessorMemoryMeasured(t *testing.T) {
 		holding := heap()
 		require.NoError(t, e.Backward(t.Context(), policy.RolePolicy, out.Kept,
 			policy.Cotangents{LogProbs: cotangents}))
-		_, err = e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-4, Beta1: 0.9, Beta2: 0.95,
-			Epsilon: 1e-8})
+		_, err = e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-4,
+			Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}})
 		require.NoError(t, err)
 		return holding
 	}
 	step() // makes gradients and moments
 	measured := step() - before
-	want := Of(shape).ProcessorMemory(rows*length, 2, false).Total()
+	want := Of(shape).ProcessorMemory(rows*length, 2, 2, false).Total()
 	t.Logf("estimated %d bytes, measured %d", want, measured)
 	require.InEpsilon(t, want, measured, 0.15)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/transcript"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // faked are options for a fake engine in a mode, and its log.
@@ -207,7 +208,7 @@ func TestErrorsOfTheContract(t *testing.T) {
 	e, _ := openFake(t, "error non_finite:step")
 	dir, _ := fakeFolder(t, "w")
 	require.NoError(t, e.Load(t.Context(), policy.RolePolicy, dir, true))
-	_, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{})
+	_, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{Rule: optimizer.AdamW{}})
 	var nf *policy.NonFiniteError
 	require.ErrorAs(t, err, &nf)
 	require.Equal(t, "model.norm.weight", nf.Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // TestLost: whatever loses an engine says so with ErrLost, its reason and what was seen; calls go on saying so until
@@ -63,7 +64,7 @@ func TestLost(t *testing.T) {
 			require.False(t, there)
 			require.NoDirExists(t, first.dir)
 
-			_, err = e.Step(ctx, policy.RolePolicy, policy.StepOptions{})
+			_, err = e.Step(ctx, policy.RolePolicy, policy.StepOptions{Rule: optimizer.AdamW{}})
 			require.ErrorIs(t, err, policy.ErrLost)
 			require.ErrorIs(t, e.Discard(ctx, policy.RolePolicy), policy.ErrLost)
 			s, err := e.State(ctx, policy.RolePolicy)

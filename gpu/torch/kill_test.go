@@ -19,6 +19,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/learner"
 	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -103,7 +104,8 @@ func update(ctx context.Context, e policy.Engine, from, to string) (string, erro
 		Objective: loss.Objective{
 			Policy: loss.PPOClip{Low: 0.2, High: 0.28}, Aggregation: loss.Aggregation{Mode: loss.TokenMean},
 		},
-		Optimizer: policy.StepOptions{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1},
+		Optimizer: policy.StepOptions{LR: 1e-3,
+			Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1}, ClipNorm: 1},
 	}, nil)
 	if err != nil {
 		return "", err
@@ -253,13 +255,15 @@ func TestRealResidentState(t *testing.T) {
 	require.Contains(t, reused(), "weights")
 	rows := randomRows(1, tiny.Vocab, 20)
 	backward(t, e, policy.RolePolicy, forwardKept(t, e, policy.RolePolicy, rows).Kept, rows, 1)
-	_, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8})
+	_, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-2,
+		Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}})
 	require.NoError(t, err)
 	load(from)
 	require.Equal(t, "[]", reused(), "a step has changed the model")
 	saved := filepath.Join(t.TempDir(), "saved")
 	backward(t, e, policy.RolePolicy, forwardKept(t, e, policy.RolePolicy, rows).Kept, rows, 1)
-	_, err = e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8})
+	_, err = e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-2,
+		Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}})
 	require.NoError(t, err)
 	_, err = e.Save(ctx, policy.RolePolicy, saved)
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 func lora() *LoRA {
@@ -96,7 +97,8 @@ func adapt(t *testing.T, e policy.Engine, role policy.Role, seed uint64) {
 	backward(t, e, role, forwardKept(t, e, role, rows).Kept, rows, seed)
 	_, err := e.Step(
 		t.Context(), role,
-		policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1},
+		policy.StepOptions{LR: 1e-2,
+			Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1}, ClipNorm: 1},
 	)
 	require.NoError(t, err)
 }
@@ -199,7 +201,7 @@ func requireMerged(t *testing.T, e *Engine, dir string) {
 			require.InDeltaSlice(t, want.Entropies[i], got.Entropies[i], outputBound)
 		}
 	}
-	_, err = ours.Step(ctx, policy.RolePolicy, policy.StepOptions{Epsilon: 1})
+	_, err = ours.Step(ctx, policy.RolePolicy, policy.StepOptions{Rule: optimizer.AdamW{Epsilon: 1}})
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 	require.ErrorContains(t, err, "engine.kind: torch")
 	require.ErrorIs(t, ours.Load(ctx, policy.RolePolicy, dir, true), checkpoint.ErrUnsupported)
@@ -234,7 +236,7 @@ func requireFrozenReference(t *testing.T, e *Engine, dir string) {
 		},
 	)
 	require.ErrorIs(t, err, policy.ErrBadRequest)
-	_, err = e.Step(ctx, policy.RoleReference, policy.StepOptions{Epsilon: 1})
+	_, err = e.Step(ctx, policy.RoleReference, policy.StepOptions{Rule: optimizer.AdamW{Epsilon: 1}})
 	require.ErrorContains(t, err, "a step of the reference, which is frozen where engine.lora is set")
 	require.NoError(t, e.Load(ctx, policy.RoleReference, dir, false))
 	require.Equal(

@@ -16,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // tensors are the arrays of one safetensors file by name.
@@ -56,7 +57,7 @@ func weights(t testing.TB, e policy.Engine, role policy.Role) tensors {
 // else, as the optimiser's first moments.
 func gradients(t testing.TB, e policy.Engine, role policy.Role) tensors {
 	t.Helper()
-	_, err := e.Step(t.Context(), role, policy.StepOptions{Epsilon: 1})
+	_, err := e.Step(t.Context(), role, policy.StepOptions{Rule: optimizer.AdamW{Epsilon: 1}})
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "saved")
 	_, err = e.Save(t.Context(), role, dir)
@@ -198,7 +199,8 @@ func requireParity(t *testing.T, want, got policy.Engine, role policy.Role, dir 
 			backward(t, e, role, forwardKept(t, e, role, second).Kept, second, 10*step+5)
 			_, err := e.Step(
 				ctx, role,
-				policy.StepOptions{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1},
+				policy.StepOptions{LR: 1e-3,
+					Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1}, ClipNorm: 1},
 			)
 			require.NoError(t, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/policy/tinker/tinkertest"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // TestRealSkyRLTakesTheSameStep: from the same adapter and the same cotangents, SkyRL's server and this engine take the
@@ -99,8 +100,8 @@ func stepOn(t *testing.T, e policy.Trainer, vocab int, rate float64) policy.Step
 		}
 		require.NoError(t, e.Backward(t.Context(), policy.RolePolicy, out.Kept, c))
 	}
-	stats, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: rate, Beta1: 0.9, Beta2: 0.95,
-		Epsilon: 1e-6})
+	stats, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: rate,
+		Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-6}})
 	require.NoError(t, err)
 	return stats
 }

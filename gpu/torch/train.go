@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/wire"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Backward adds the gradients of one kept pass.
@@ -94,8 +95,8 @@ func (e *Engine) Step(ctx context.Context, role policy.Role, o policy.StepOption
 		a, _, err := ask[wire.StepAnswer](ctx, e, p,
 			outgoing{name: wire.CallStep, trains: true, message: func(h wire.Head) any {
 				return wire.Step{
-					Head: h, Role: string(role), LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
-					WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+					Head: h, Role: string(role), LR: o.LR, ClipNorm: o.ClipNorm,
+					Optimizer: o.Rule.Declaration().Name, Settings: choice.Values(o.Rule),
 				}
 			}})
 		stats = policy.StepStats{GradNorm: a.GradNorm, Clipped: a.Clipped, Step: a.Step}

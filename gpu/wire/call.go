@@ -107,13 +107,11 @@ type Backward struct {
 // Step asks for one optimiser step of a role.
 type Step struct {
 	Head
-	Role        string  `json:"role"`
-	LR          float64 `json:"lr"`
-	Beta1       float64 `json:"beta1"`
-	Beta2       float64 `json:"beta2"`
-	Epsilon     float64 `json:"epsilon"`
-	WeightDecay float64 `json:"weight_decay"`
-	ClipNorm    float64 `json:"clip_norm"`
+	Role      string         `json:"role"`
+	LR        float64        `json:"lr"`
+	ClipNorm  float64        `json:"clip_norm"`
+	Optimizer string         `json:"optimizer"` // its name
+	Settings  map[string]any `json:"settings"`  // the optimiser's, as recipes name them
 }
 
 // OfRole is a call that has a role alone: discard, state and unload.

@@ -61,6 +61,7 @@ var levels = []Level{
 			{"rl/choice", "how a choice of the method declares itself: a loss, an estimator, a reward, a schedule"},
 			{"rl/internal/exact", "sums without rounding"},
 			{"rl/internal/vectors", "the test vectors of the algorithms"},
+			{"rl/optimizer", "the rules by which steps change parameters, and their declarations"},
 			{"rl/scheduler", "decides which engine of a rollout runs which episode, and when"},
 			{"rl/words", "compares answers by their words: exact match and F1"},
 			{"schema/foreign", "reads Parquet files that other programs have written"},

@@ -30,9 +30,9 @@ var pythonPackages = []pythonPackage{
 		name: "ropewalk_engine", folder: "gpu/engine/ropewalk_engine",
 		levels: [][]string{
 			{"__init__", "attention", "draws", "errors", "head", "kept", "norms", "products", "tensorfile"},
-			{"base", "frames", "graphs", "lora", "messages", "packs", "progress", "sampling", "weights"},
-			{"adamw", "folder", "scorer", "settings"},
-			{"memory", "ranks"},
+			{"base", "frames", "graphs", "lora", "packs", "progress", "sampling", "weights"},
+			{"folder", "optimizers", "scorer", "settings"},
+			{"memory", "messages", "ranks"},
 			{"build", "handed", "lifeline"},
 			{"resident"},
 			{"cache", "passes"},

@@ -35,9 +35,19 @@ func Update(r *recipes.Recipe, model plan.Model, tokens int) plan.Memory {
 func settings(r *recipes.Recipe, tokens int) plan.Settings {
 	return plan.Settings{
 		BFloat16: r.Engine.Dtype != "float32", Checkpointing: r.Engine.Checkpointing != "off",
-		Offload: r.Engine.OffloadOptimizer,
-		Ranks:   ranks(r.Engine), Tokens: tokens, Row: min(tokens, LongestRow(r)), Adapter: Adapter(r.Engine),
+		Offload: r.Engine.OffloadOptimizer, States: states(r),
+		Ranks: ranks(r.Engine), Tokens: tokens, Row: min(tokens, LongestRow(r)), Adapter: Adapter(r.Engine),
 	}
+}
+
+// states returns the states of a trained number: those of the optimiser that has most, of the update and of the warm
+// start.
+func states(r *recipes.Recipe) int {
+	n := r.Optimizer.States()
+	if r.Clones() {
+		n = max(n, r.WarmStart.Optimizer.States())
+	}
+	return n
 }
 
 func ranks(e recipes.Engine) int { return max(1, e.Devices) * max(1, e.Hosts) }
@@ -79,7 +89,7 @@ func Engine(r *recipes.Recipe, model plan.Model, kind string, threads int) Engin
 	out := EngineMemory{Context: contextBytes, Policy: model.UpdateMemory(s)}
 	if engines.Named(kind).Shared {
 		s = plan.Settings{}
-		out = EngineMemory{Policy: model.ProcessorMemory(BatchTokens(r), threads, len(r.Engine.Servers) == 0)}
+		out = EngineMemory{Policy: model.ProcessorMemory(BatchTokens(r), threads, states(r), len(r.Engine.Servers) == 0)}
 	}
 	outputs := r.Outputs()
 	resident := out.Policy.Weights + out.Policy.Optimizer

@@ -28,24 +28,21 @@ type Folder struct {
 	Bytes int64  `json:"bytes"` // of two versions: the one in use, and the next while it is written
 }
 
-// Bytes of the parts of a checkpoint: a float32 weight, and AdamW's two moments of a trained number.
-const (
-	weightBytes  = 4
-	momentsBytes = 8
-)
+// weightBytes are the bytes of one number of a checkpoint: of a weight, or of a state of the optimiser.
+const weightBytes = 4
 
 // CheckpointBytes returns the bytes of one checkpoint without headers, configuration and tokenizer: 4 for each weight,
-// and 8 for each trained number (AdamW's moments, in float32). With an adapter the base is stored once, and a
+// and for each state that the optimiser keeps of a trained number. With an adapter the base is stored once, and a
 // checkpoint holds the adapter alone. A critic has a checkpoint of its own, with a value head of hidden numbers.
 func CheckpointBytes(r *recipes.Recipe, m plan.Model) (each, base int64) {
-	own := m.Params
+	own, trained := m.Params, weightBytes*int64(1+r.Optimizer.States())
 	if a := Adapter(r.Engine); a != nil {
 		own = m.AdapterParams(*a)
 		base = weightBytes * m.Params
 	}
-	each = (weightBytes + momentsBytes) * own
+	each = trained * own
 	if r.Outputs().Values {
-		each += (weightBytes + momentsBytes) * (own + int64(m.Hidden))
+		each += trained * (own + int64(m.Hidden))
 	}
 	if base == 0 && r.Policy.Checkpoint != "" {
 		base = weightBytes * m.Params

@@ -16,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/gguf"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
 
@@ -110,8 +111,8 @@ func trainOnce(t *testing.T, e policy.Engine, m pretrained.Model) {
 	require.NoError(t, err)
 	require.NoError(t, e.Backward(t.Context(), policy.RolePolicy, out.Kept,
 		policy.Cotangents{LogProbs: [][]float32{weights}}))
-	stats, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-5, Beta1: 0.9, Beta2: 0.95,
-		Epsilon: 1e-8, ClipNorm: 1})
+	stats, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-5,
+		Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}, ClipNorm: 1})
 	require.NoError(t, err)
 	require.Positive(t, stats.GradNorm)
 }

@@ -18,8 +18,10 @@ func Update(recipe *recipes.Recipe, step int, coefficient float64) (learner.Conf
 	if err != nil {
 		return learner.Config{}, err
 	}
-	options := stepOptions(recipe.Optimizer)
-	options.LR = lr
+	options, err := stepOptions(recipe.Optimizer, lr)
+	if err != nil {
+		return learner.Config{}, err
+	}
 	o, err := Objective(recipe, coefficient)
 	if err != nil {
 		return learner.Config{}, err
@@ -73,22 +75,22 @@ func Critic(recipe *recipes.Recipe, step int) (learner.Critic, error) {
 	if err != nil {
 		return learner.Critic{}, err
 	}
-	options := stepOptions(o)
-	options.LR = lr
-	return learner.Critic{Loss: loss.ValueClip{Clip: v.Clip}, Coefficient: v.Coefficient, Optimizer: options}, nil
+	options, err := stepOptions(o, lr)
+	return learner.Critic{Loss: loss.ValueClip{Clip: v.Clip}, Coefficient: v.Coefficient, Optimizer: options}, err
 }
 
 // Clone is the configuration of the warm start's cloning.
-func Clone(recipe *recipes.Recipe) learner.CloneConfig {
+func Clone(recipe *recipes.Recipe) (learner.CloneConfig, error) {
 	o := recipe.WarmStart.Optimizer
+	options, err := stepOptions(o, o.LR)
 	return learner.CloneConfig{
 		Steps: recipe.WarmStart.Steps, Batch: recipe.WarmStart.Batch, MicrobatchTokens: o.MicrobatchTokens,
-		WarmupSteps: o.WarmupSteps, Decay: schedule.Kind(o.Decay), Optimizer: stepOptions(o),
+		WarmupSteps: o.WarmupSteps, Decay: schedule.Kind(o.Decay), Optimizer: options,
 		Draw: seed.Rand("warm_start/clone", recipe.Seed),
-	}
+	}, err
 }
 
-func stepOptions(o recipes.Optimizer) policy.StepOptions {
-	return policy.StepOptions{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay,
-		ClipNorm: o.ClipNorm}
+func stepOptions(o recipes.Optimizer, lr float64) (policy.StepOptions, error) {
+	rule, err := o.Rule()
+	return policy.StepOptions{LR: lr, Rule: rule, ClipNorm: o.ClipNorm}, err
 }

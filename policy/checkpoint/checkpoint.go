@@ -26,17 +26,12 @@ type Checkpoint struct {
 	files []io.Closer // files that still hold tensors
 }
 
-// Optimizer is AdamW's state, each list ordered like Checkpoint.Weights.
+// Optimizer is what an optimiser keeps of the weights between its steps.
 type Optimizer struct {
 	Step   int64
-	First  []Tensor // running means of the gradient
-	Second []Tensor // running means of its square
+	Names  []string   // of the states (package optimizer)
+	States [][]Tensor // [state][weight], ordered like Names and Checkpoint.Weights
 }
-
-const (
-	prefixFirst  = "exp_avg."
-	prefixSecond = "exp_avg_sq."
-)
 
 // Read reads the folder dir. It reads the optimiser's state only if optimizer is set and the folder has one. A LoRA
 // adapter is merged into the weights. Read rejects an adapter with optimizer set, because training cannot continue from
@@ -76,7 +71,7 @@ func (c *Checkpoint) Close() (err error) {
 func (c *Checkpoint) load() error {
 	lists := [][]Tensor{c.Weights}
 	if c.Optimizer != nil {
-		lists = append(lists, c.Optimizer.First, c.Optimizer.Second)
+		lists = append(lists, c.Optimizer.States...)
 	}
 	for _, list := range lists {
 		for i := range list {
@@ -236,22 +231,38 @@ func (c *Checkpoint) readOptimizer(dir string) error {
 	if err != nil {
 		return err
 	}
-	o := &Optimizer{}
+	o := &Optimizer{Names: statesIn(f)}
 	if o.Step, err = strconv.ParseInt(f.Metadata["step"], 10, 64); err != nil || o.Step < 0 {
 		return fmt.Errorf("%s: %w: metadata step is %q", name, ErrCorrupt, f.Metadata["step"])
 	}
+	if len(o.Names) == 0 {
+		return fmt.Errorf("%s: %w: it holds no state", name, ErrCorrupt)
+	}
 	byName := index(f)
-	for _, want := range c.Shape.Tensors() {
-		first, err := take(byName, prefixFirst+want.Name, want.Dims)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	for _, state := range o.Names {
+		var tensors []Tensor
+		for _, want := range c.Shape.Tensors() {
+			t, err := take(byName, stateName(state, want.Name), want.Dims)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			tensors = append(tensors, t)
 		}
-		second, err := take(byName, prefixSecond+want.Name, want.Dims)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		o.First, o.Second = append(o.First, first), append(o.Second, second)
+		o.States = append(o.States, tensors)
 	}
 	c.Optimizer = o
 	return nil
+}
+
+// stateName is the name of the tensor with a state of a weight.
+func stateName(state, weight string) string { return state + "." + weight }
+
+// statesIn lists the states that the tensors of a file belong to, in the file's order.
+func statesIn(f *File) (names []string) {
+	for _, t := range f.Tensors {
+		if state, _, _ := strings.Cut(t.Name, "."); !slices.Contains(names, state) {
+			names = append(names, state)
+		}
+	}
+	return names
 }

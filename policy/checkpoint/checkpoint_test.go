@@ -22,14 +22,16 @@ var small = Shape{
 func withOptimizer(t *testing.T, s Shape) *Checkpoint {
 	c, err := Fresh(s, 3)
 	require.NoError(t, err)
-	c.Optimizer = &Optimizer{Step: 42}
+	c.Optimizer = &Optimizer{Step: 42, Names: []string{"exp_avg", "exp_avg_sq"}, States: make([][]Tensor, 2)}
 	for i, w := range c.Weights {
 		first, second := make([]float32, len(w.Data)), make([]float32, len(w.Data))
 		for j := range first {
 			first[j], second[j] = float32(i)-float32(j), float32(j)/3
 		}
-		c.Optimizer.First = append(c.Optimizer.First, Tensor{Name: prefixFirst + w.Name, Dims: w.Dims, Data: first})
-		c.Optimizer.Second = append(c.Optimizer.Second, Tensor{Name: prefixSecond + w.Name, Dims: w.Dims, Data: second})
+		for k, data := range [][]float32{first, second} {
+			state := Tensor{Name: stateName(c.Optimizer.Names[k], w.Name), Dims: w.Dims, Data: data}
+			c.Optimizer.States[k] = append(c.Optimizer.States[k], state)
+		}
 	}
 	c.Extra = map[string][]byte{"tokenizer.json": []byte(`{"a":1}`), "merges.txt": []byte("x y\n")}
 	return c

@@ -15,6 +15,6 @@
 // adapter_config.json and adapter_model.safetensors hold a LoRA adapter, as peft writes it; model.safetensors is then
 // the base, unchanged, and the optimiser's moments are those of the adapter and the value head alone.
 //
-// optimizer.state holds AdamW's moments as `exp_avg.NAME` and `exp_avg_sq.NAME` (F32, shaped like the
-// parameter) and, in the header's metadata, `step`: the decimal count of steps taken.
+// optimizer.state holds the optimiser's states as `STATE.NAME` (F32, shaped like the parameter; AdamW's are exp_avg and
+// exp_avg_sq) and, in the header's metadata, `step`: the decimal count of steps taken.
 package checkpoint

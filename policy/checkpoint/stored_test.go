@@ -20,9 +20,8 @@ func TestOpenLeavesNumbersInTheirFiles(t *testing.T) {
 	require.NoError(t, err)
 	for i, w := range got.Weights {
 		for _, pair := range [][2]Tensor{
-			{want.Weights[i], w}, {want.Optimizer.First[i], got.Optimizer.First[i]}, {
-				want.Optimizer.Second[i], got.Optimizer.Second[i],
-			},
+			{want.Weights[i], w}, {want.Optimizer.States[0][i], got.Optimizer.States[0][i]},
+			{want.Optimizer.States[1][i], got.Optimizer.States[1][i]},
 		} {
 			require.Nil(t, pair[1].Data)
 			var numbers []float32

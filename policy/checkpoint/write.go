@@ -90,10 +90,11 @@ func (c *Checkpoint) writeTensors(dir string, dtype Dtype) error {
 	}
 	var state []Tensor
 	for i, t := range c.Weights {
-		first, second := c.Optimizer.First[i], c.Optimizer.Second[i]
-		first.Name, second.Name = prefixFirst+t.Name, prefixSecond+t.Name
-		first.Dims, second.Dims = t.Dims, t.Dims
-		state = append(state, first, second)
+		for k, name := range c.Optimizer.Names {
+			of := c.Optimizer.States[k][i]
+			of.Name, of.Dims = stateName(name, t.Name), t.Dims
+			state = append(state, of)
+		}
 	}
 	step := map[string]string{"step": strconv.FormatInt(c.Optimizer.Step, 10)}
 	return writeFile(dir, FileOptimizer, state, step, F32)

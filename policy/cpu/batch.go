@@ -79,7 +79,7 @@ func (e *engine[T]) Batch(ctx context.Context, role policy.Role, o policy.BatchO
 	if err != nil {
 		return nil, fmt.Errorf("open a batch: %w", err)
 	}
-	b := &batch[T]{e: e, decoding: d, role: role, steps: r.adam.step, most: o.Rows, pool: newPool(roundUp(o.Tokens))}
+	b := &batch[T]{e: e, decoding: d, role: role, steps: r.trained.step, most: o.Rows, pool: newPool(roundUp(o.Tokens))}
 	b.memory, e.caches = e.caches, nil
 	b.caches = newCaches(&b.memory, r.model.shape.Layers, b.pool.size, r.model.dims(), r.workers[0].mm)
 	return b, nil
@@ -93,7 +93,7 @@ func (b *batch[T]) lock(ctx context.Context) (leave func(), err error) {
 		return nil, err
 	case b.closed:
 		err = fmt.Errorf("%w: the batch is closed", policy.ErrLost)
-	case r != b.r || r.adam.step != b.steps:
+	case r != b.r || r.trained.step != b.steps:
 		err = fmt.Errorf("%w: the weights have changed since the batch was opened", policy.ErrWrongVersion)
 	}
 	if err != nil {

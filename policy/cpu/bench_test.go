@@ -14,6 +14,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // small is the size of policy that trains in minutes on two cores.
@@ -99,7 +100,8 @@ func benchTrain(b *testing.B, s checkpoint.Shape, lengths []int) {
 		require.NoError(b, err)
 		require.NoError(b, e.Backward(ctx, policy.RolePolicy, out.Kept, co))
 		_, err = e.Step(
-			ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-4, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipNorm: 1},
+			ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-4,
+				Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}, ClipNorm: 1},
 		)
 		require.NoError(b, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // untiedCritic is an engine with a critic that has its own output head.
@@ -45,7 +46,8 @@ func TestACriticKeepsItsOutputHead(t *testing.T) {
 		)
 		_, err = e.Step(
 			t.Context(), policy.RoleCritic,
-			policy.StepOptions{LR: 0.01, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.5},
+			policy.StepOptions{LR: 0.01,
+				Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.5}},
 		)
 		require.NoError(t, err)
 	}
@@ -65,7 +67,7 @@ func TestNonFiniteHeadIsNamed(t *testing.T) {
 	for i, name := range map[int]string{0: checkpoint.NameValueWeight, h: checkpoint.NameValueBias} {
 		r.workers[0].ensureGrad()
 		r.workers[0].grad.value[i] = float32(math.Inf(1))
-		_, err := e.Step(t.Context(), policy.RoleCritic, policy.StepOptions{})
+		_, err := e.Step(t.Context(), policy.RoleCritic, policy.StepOptions{Rule: optimizer.AdamW{}})
 		var nf *policy.NonFiniteError
 		require.ErrorAs(t, err, &nf)
 		require.Equal(t, name, nf.Name)
@@ -93,7 +95,7 @@ func TestARoleWithoutTrainingHoldsItsWeightsAlone(t *testing.T) {
 	)
 	require.NoError(t, err)
 	r := e.roles[policy.RoleCritic]
-	require.Nil(t, r.adam.first)
+	require.Nil(t, r.trained.states)
 	for _, w := range r.workers {
 		require.Nil(t, w.gradFlat)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // TestShare: shares are runs that follow each other, cut at multiples of the unit.
@@ -124,7 +125,8 @@ func TestPackedWeightsFollowSteps(t *testing.T) {
 			t, e.Backward(t.Context(), policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: randomLike(1, whole)}),
 		)
 		_, err = e.Step(
-			t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8},
+			t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-2,
+				Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}},
 		)
 		require.NoError(t, err)
 	}

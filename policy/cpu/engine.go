@@ -225,7 +225,7 @@ func (e *engine[T]) State(ctx context.Context, role policy.Role) (policy.State, 
 		return policy.State{}, fmt.Errorf("state: %w", err)
 	}
 	defer leave()
-	return policy.State{Digest: r.digest, Step: r.adam.step, Params: int64(len(r.model.flat))}, nil
+	return policy.State{Digest: r.digest, Step: r.trained.step, Params: int64(len(r.model.flat))}, nil
 }
 
 func (e *engine[T]) Describe() policy.Description {

@@ -16,7 +16,7 @@ import (
 type resident[T float] struct {
 	model   *model[T]
 	source  *checkpoint.Checkpoint // its configuration and extra files; the tensors are dropped
-	adam    adam[T]
+	trained trained[T]
 	digest  string
 	workers []*worker[T] // one per part
 	kept    map[policy.Kept]*keptPass[T]
@@ -48,13 +48,12 @@ func newResident[T float](c *checkpoint.Checkpoint, l library, parts int) (*resi
 		r.workers = append(r.workers, newWorker(r.model, l))
 	}
 	if o := c.Optimizer; o != nil {
-		r.adam = adam[T]{step: o.Step, first: allocated[T](len(r.model.flat)), second: allocated[T](len(r.model.flat))}
-		for i, p := range r.model.params {
-			if err := readInto(r.adam.first[p.lo:p.hi], o.First[i]); err != nil {
-				return nil, err
-			}
-			if err := readInto(r.adam.second[p.lo:p.hi], o.Second[i]); err != nil {
-				return nil, err
+		r.trained = newTrained[T](o.Step, o.Names, len(r.model.flat))
+		for k, tensors := range o.States {
+			for i, p := range r.model.params {
+				if err := readInto(r.trained.states[k][p.lo:p.hi], tensors[i]); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -70,13 +69,16 @@ func (r *resident[T]) checkpoint() *checkpoint.Checkpoint {
 		t.Data = asFloat32(r.model.flat, r.model.params[i])
 		c.Weights = append(c.Weights, t)
 	}
-	if r.adam.step == 0 {
+	if r.trained.step == 0 {
 		return &c
 	}
-	c.Optimizer = &checkpoint.Optimizer{Step: r.adam.step}
-	for _, p := range r.model.params {
-		c.Optimizer.First = append(c.Optimizer.First, checkpoint.Tensor{Data: asFloat32(r.adam.first, p)})
-		c.Optimizer.Second = append(c.Optimizer.Second, checkpoint.Tensor{Data: asFloat32(r.adam.second, p)})
+	c.Optimizer = &checkpoint.Optimizer{Step: r.trained.step, Names: r.trained.names}
+	for _, state := range r.trained.states {
+		var tensors []checkpoint.Tensor
+		for _, p := range r.model.params {
+			tensors = append(tensors, checkpoint.Tensor{Data: asFloat32(state, p)})
+		}
+		c.Optimizer.States = append(c.Optimizer.States, tensors)
 	}
 	return &c
 }

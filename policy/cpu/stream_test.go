@@ -21,7 +21,8 @@ func TestCheckpointsAreNotCopied(t *testing.T) {
 	params := shape.Params()
 	c, err := checkpoint.Fresh(shape, 3)
 	require.NoError(t, err)
-	c.Optimizer = &checkpoint.Optimizer{Step: 3, First: c.Weights, Second: c.Weights}
+	c.Optimizer = &checkpoint.Optimizer{Step: 3, Names: []string{"exp_avg", "exp_avg_sq"},
+		States: [][]checkpoint.Tensor{c.Weights, c.Weights}}
 	dir := filepath.Join(t.TempDir(), "model")
 	digest, err := checkpoint.Write(dir, c)
 	require.NoError(t, err)

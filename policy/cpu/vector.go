@@ -1,6 +1,10 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/ropewalk/ropewalk/rl/optimizer"
+)
 
 // Loops over single rows. Each has a plain form here for both element types, and some have a faster form for float32 in
 // vector_simd.go. Sums use several lanes, so that additions do not wait for each other; the lanes also fix the order of
@@ -23,7 +27,7 @@ type loops struct {
 	swigluBack func(dg, du, h, dh, g, u []float32)
 	rotate     func(x, cos, sin []float32, sign float32)
 	affineMul  func(z, e []float32, constant, slope float32)
-	adam       func(u update[float32], w, m, v, g []float32, shrink float32)
+	adam       func(u optimizer.AdamWStep[float32]) optimizer.Kernel[float32]
 	squares    func(x []float32) float64
 }
 

@@ -5,6 +5,8 @@ package cpu
 import (
 	"math"
 	"simd/archsimd"
+
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // The loops of vector.go with 256-bit registers, for builds with GOEXPERIMENT=simd on processors with AVX2 and FMA.
@@ -338,25 +340,31 @@ func rotateV(x, cos, sin []float32, sign float32) {
 	archsimd.ClearAVXUpperBits()
 }
 
-func adamV(u update[float32], w, m, v, g []float32, shrink float32) {
-	m, v, g = m[:len(w)], v[:len(w)], g[:len(w)]
-	factor, b1, b2 := spread(u.factor), spread(1-u.beta1), spread(1-u.beta2)
-	rate, bias, eps, keep := spread(u.rate), spread(u.bias), spread(u.epsilon), spread(shrink)
-	var zero vec
-	for len(w) > 0 {
-		d := archsimd.LoadFloat32x8SlicePart(g).Mul(factor)
-		mi, vi := archsimd.LoadFloat32x8SlicePart(m), archsimd.LoadFloat32x8SlicePart(v)
-		mi = d.Sub(mi).MulAdd(b1, mi)
-		vi = d.Mul(d).Sub(vi).MulAdd(b2, vi)
-		step := rate.Mul(mi).Div(vi.Sqrt().MulAdd(bias, eps))
-		archsimd.LoadFloat32x8SlicePart(w).Mul(keep).Sub(step).StoreSlicePart(w)
-		mi.StoreSlicePart(m)
-		vi.StoreSlicePart(v)
-		zero.StoreSlicePart(g)
-		n := min(8, len(w))
-		w, m, v, g = w[n:], m[n:], v[n:], g[n:]
+func adamV(u optimizer.AdamWStep[float32]) optimizer.Kernel[float32] {
+	return func(w, g []float32, states [][]float32, decays bool) {
+		m, v, shrink := states[0][:len(w)], states[1][:len(w)], float32(1)
+		if decays {
+			shrink = u.Shrink
+		}
+		g = g[:len(w)]
+		factor, b1, b2 := spread(u.Scale), spread(1-u.Beta1), spread(1-u.Beta2)
+		rate, bias, eps, keep := spread(u.Rate), spread(u.Bias), spread(u.Epsilon), spread(shrink)
+		var zero vec
+		for len(w) > 0 {
+			d := archsimd.LoadFloat32x8SlicePart(g).Mul(factor)
+			mi, vi := archsimd.LoadFloat32x8SlicePart(m), archsimd.LoadFloat32x8SlicePart(v)
+			mi = d.Sub(mi).MulAdd(b1, mi)
+			vi = d.Mul(d).Sub(vi).MulAdd(b2, vi)
+			step := rate.Mul(mi).Div(vi.Sqrt().MulAdd(bias, eps))
+			archsimd.LoadFloat32x8SlicePart(w).Mul(keep).Sub(step).StoreSlicePart(w)
+			mi.StoreSlicePart(m)
+			vi.StoreSlicePart(v)
+			zero.StoreSlicePart(g)
+			n := min(8, len(w))
+			w, m, v, g = w[n:], m[n:], v[n:], g[n:]
+		}
+		archsimd.ClearAVXUpperBits()
 	}
-	archsimd.ClearAVXUpperBits()
 }
 
 // squaresV falls back to float64 products: a float32 square may overflow where its norm must not.

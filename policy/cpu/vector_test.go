@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 func normals(seed uint64, n int) []float32 {
@@ -131,8 +132,10 @@ func TestAdamLoop(t *testing.T) {
 			v[i] *= v[i]
 		}
 		W, M, V, G := widenAll(w), widenAll(m), widenAll(v), widenAll(g)
-		update[float32]{0.9, 0.9, 0.99, 1e-3, 0.1, 1.2}.apply(w, m, v, g, 0.95)
-		update[float64]{0.9, 0.9, 0.99, 1e-3, 0.1, 1.2}.apply(W, M, V, G, 0.95)
+		rule, step := optimizer.AdamW{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-3, WeightDecay: 0.5},
+			optimizer.Step{LR: 0.1, Number: 3, Scale: 0.9}
+		kernelOf[float32](rule, step)(w, g, [][]float32{m, v}, true)
+		kernelOf[float64](rule, step)(W, G, [][]float64{M, V}, true)
 		for i := range w {
 			require.InDelta(t, W[i], w[i], 1e-5*(1+math.Abs(W[i])))
 			require.InDelta(t, M[i], m[i], 1e-5)

@@ -10,14 +10,16 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
 func cloneConfig() CloneConfig {
 	return CloneConfig{
 		Steps: 40, Batch: 3, MicrobatchTokens: 8, WarmupSteps: 4, Decay: schedule.Cosine,
-		Optimizer: policy.StepOptions{LR: 0.3, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, ClipNorm: 1},
-		Draw:      stream(3),
+		Optimizer: policy.StepOptions{LR: 0.3,
+			Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8}, ClipNorm: 1},
+		Draw: stream(3),
 	}
 }
 

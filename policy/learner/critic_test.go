@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -90,7 +91,8 @@ func valued(batch []schema.BatchRow) []schema.BatchRow {
 }
 
 func criticOf(coefficient, clip float64) Critic {
-	return Critic{Loss: loss.ValueClip{Clip: clip}, Coefficient: coefficient, Optimizer: policy.StepOptions{LR: 1}}
+	return Critic{Loss: loss.ValueClip{Clip: clip}, Coefficient: coefficient, Optimizer: policy.StepOptions{LR: 1,
+		Rule: optimizer.AdamW{}}}
 }
 
 func TestTheCriticLearnsReturns(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // bigram is a trainer over a table of logits: token t follows token s with softmax(table[s])[t].
@@ -128,15 +129,16 @@ func (b *bigram) Step(_ context.Context, _ policy.Role, o policy.StepOptions) (p
 	clipped := o.ClipNorm > 0 && norm > o.ClipNorm
 	b.steps++
 	b.applied = append(b.applied, append([]float64(nil), b.gradient...))
+	a := o.Rule.(optimizer.AdamW)
 	for i, g := range b.gradient {
 		if clipped {
 			g *= o.ClipNorm / norm
 		}
-		b.m[i] = o.Beta1*b.m[i] + (1-o.Beta1)*g
-		b.v[i] = o.Beta2*b.v[i] + (1-o.Beta2)*g*g
-		mean := b.m[i] / (1 - math.Pow(o.Beta1, float64(b.steps)))
-		square := b.v[i] / (1 - math.Pow(o.Beta2, float64(b.steps)))
-		b.table[i] -= o.LR * (mean/(math.Sqrt(square)+o.Epsilon) + o.WeightDecay*b.table[i])
+		b.m[i] = a.Beta1*b.m[i] + (1-a.Beta1)*g
+		b.v[i] = a.Beta2*b.v[i] + (1-a.Beta2)*g*g
+		mean := b.m[i] / (1 - math.Pow(a.Beta1, float64(b.steps)))
+		square := b.v[i] / (1 - math.Pow(a.Beta2, float64(b.steps)))
+		b.table[i] -= o.LR * (mean/(math.Sqrt(square)+a.Epsilon) + a.WeightDecay*b.table[i])
 		b.gradient[i] = 0
 	}
 	return policy.StepStats{GradNorm: norm, Clipped: clipped, Step: b.steps}, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -28,8 +29,9 @@ func testConfig() Config {
 			Policy: loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}, Aggregation: loss.Aggregation{Mode: loss.TokenMean},
 		},
 		Temperature: 1,
-		Optimizer:   policy.StepOptions{LR: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, ClipNorm: 1},
-		Shuffle:     stream(1),
+		Optimizer: policy.StepOptions{LR: 0.01,
+			Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8}, ClipNorm: 1},
+		Shuffle: stream(1),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // Of says what a suite works with: a way to open what it tests, and a model.
@@ -107,7 +108,8 @@ func run[E model](t *testing.T, f Of[E], tests []named[E]) {
 }
 
 // adam are the options of every Step of the suites.
-var adam = policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1}
+var adam = policy.StepOptions{LR: 1e-2,
+	Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1}, ClipNorm: 1}
 
 // opened opens what is tested, with the fixture resident as policy.
 func opened[E model](t *testing.T, f Of[E]) E {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // trainerTests are the tests of every trainer.
@@ -240,7 +241,7 @@ func testErrors(t *testing.T, f TrainerFixture) {
 	require.ErrorIs(
 		t, back(out.Kept, policy.Cotangents{LogProbs: weighted(seqs, 1)}), policy.ErrNotKept, "backward runs once",
 	)
-	_, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: math.NaN()})
+	_, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: math.NaN(), Rule: optimizer.AdamW{}})
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 	require.Error(t, e.Load(ctx, policy.RolePolicy, filepath.Join(t.TempDir(), "nothing"), true))
 	forward(t, e, seqs, false)

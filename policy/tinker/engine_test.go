@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/policy/tinker/tinkertest"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 var shape = checkpoint.Shape{Vocab: 40, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32,
@@ -136,7 +137,7 @@ func step(t testing.TB, e policy.Trainer, lengths ...int) policy.StepStats {
 	return stats
 }
 
-var adam = policy.StepOptions{LR: 3e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-6}
+var adam = policy.StepOptions{LR: 3e-3, Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-6}}
 
 func backward(t testing.TB, e policy.Trainer, rows [][]int32) {
 	t.Helper()

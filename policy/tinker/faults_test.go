@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/policy/tinker/tinkertest"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // say answers with a text.
@@ -290,9 +291,11 @@ func TestRequestsThatNoServerCanServe(t *testing.T) {
 	bad(ask(func(r *policy.ForwardRequest) { r.Sequences = [][]int32{make([]int32, 129)} }), "129 tokens")
 	bad(ask(func(r *policy.ForwardRequest) { r.Sequences = [][]int32{{40}} }), "the vocabulary has 40")
 	bad(e.Load(t.Context(), policy.RoleCritic, dir, true), "no value heads")
-	_, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1, Epsilon: 1, WeightDecay: 0.1})
+	_, err := e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1,
+		Rule: optimizer.AdamW{Epsilon: 1, WeightDecay: 0.1}})
 	bad(err, "weight decay is 0.1")
-	_, err = e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1, Epsilon: 1, ClipNorm: 1})
+	_, err = e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1,
+		Rule: optimizer.AdamW{Epsilon: 1}, ClipNorm: 1})
 	bad(err, "does not clip gradients")
 	hot := request()
 	hot.Temperature = 0.7

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // Forward returns log-probabilities, the only output of the API.
@@ -192,9 +193,11 @@ func (e *Engine) checkStep(r *role, o policy.StepOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	switch {
-	case o.WeightDecay != 0:
-		return bad("weight decay is %v; servers decay what they keep next to the adapter too", o.WeightDecay)
+	switch a, ok := o.Rule.(optimizer.AdamW); {
+	case !ok:
+		return bad("the optimizer is %s; servers have AdamW alone", o.Rule.Declaration().Name)
+	case a.WeightDecay != 0:
+		return bad("weight decay is %v; servers decay what they keep next to the adapter too", a.WeightDecay)
 	case o.ClipNorm > 0 && !e.facts.Convention.Clips:
 		return bad("clip norm is %v, and server %s does not clip gradients", o.ClipNorm, e.link.Name())
 	case r.sealed:
@@ -235,7 +238,8 @@ func (e *Engine) send(ctx context.Context, r *role, o policy.StepOptions) (map[s
 			return nil, err
 		}
 	}
-	metrics, err := e.session.step(ctx, r.model, adam{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Epsilon,
+	a := o.Rule.(optimizer.AdamW) // checkStep
+	metrics, err := e.session.step(ctx, r.model, adam{LR: o.LR, Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Epsilon,
 		Clip: o.ClipNorm})
 	if err != nil {
 		r.dirty = r.dirty || !refused(err)

@@ -2,6 +2,7 @@ package choice
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -175,7 +176,11 @@ func (c Choice) Params(among []Choice) []Param {
 // yaml writes a default as recipes do.
 func yaml(v any) string {
 	if x, ok := v.(float64); ok {
-		return strconv.FormatFloat(x, 'f', -1, 64)
+		format := byte('f')
+		if x != 0 && math.Abs(x) < 1e-6 {
+			format = 'g'
+		}
+		return strconv.FormatFloat(x, format, -1, 64)
 	}
 	return fmt.Sprint(v)
 }

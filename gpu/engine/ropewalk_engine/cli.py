@@ -29,7 +29,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         default="auto",
         help="recompute layers in the backward pass; auto: on a GPU if its memory is too small otherwise",
     )
-    p.add_argument("--offload-optimizer", action="store_true", help="keep AdamW's moments in the host's memory")
+    p.add_argument("--offload-optimizer", action="store_true", help="keep the optimiser's states in the host's memory")
     p.add_argument("--threads", type=int, default=0, help="threads on the CPU; 0 leaves the number to PyTorch")
     p.add_argument(
         "--pack-tokens", type=int, default=0, help="tokens of one pass through a model; 0: 4096, on a GPU 16384"

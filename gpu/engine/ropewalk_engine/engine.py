@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import adamw, passes, ranks, resident
+from . import optimizers, passes, ranks, resident
 from . import generate as generation
 from .errors import Cancelled, EngineError, bad_request, is_full_memory, out_of_memory
 from .messages import Request, check
@@ -76,20 +76,20 @@ class Engine:
         with alone, self._progress.in_torch():
             new, reused = resident.load(f["dir"], r.role, f["optimizer"], f["digest"], held, self._s, self._progress)
         self._roles[r.role] = new
-        return {"digest": new.digest, "step": new.moments.step, "params": new.params, "reused": reused}, {}
+        return {"digest": new.digest, "step": new.state.step, "params": new.params, "reused": reused}, {}
 
     def _save(self, r: Request) -> Answer:
         held = self._held(r)
         with self._progress.in_torch():
             resident.save(held, r.fields["dir"], self._s, self._progress)
         held.unsaved = False
-        return {"step": held.moments.step}, {}
+        return {"step": held.state.step}, {}
 
     def _saved(self, r: Request) -> Answer:
         held = self._held(r)
         if held.unsaved:
             raise bad_request("digest", f"the {r.role} has changed since it was saved")
-        held.digest = held.moments_digest = r.fields["digest"]
+        held.digest = held.state_digest = r.fields["digest"]
         return {}, {}
 
     def _generate(self, r: Request) -> Answer:
@@ -166,17 +166,18 @@ class Engine:
     def _step(self, r: Request) -> Answer:
         held, f = self._held(r), r.fields
         self._check_trains(r.role, "a step")
-        o = adamw.Options(*(float(f[k]) for k in ("lr", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm")))
+        settings = {k: float(v) for k, v in f["settings"].items()}
+        o = optimizers.Options(float(f["lr"]), float(f["clip_norm"]), f["optimizer"], settings)
         with self._progress.in_torch():
             norm, clipped = held.step(o, self._s, self._progress)
             self._s.synchronize()
-        return {"grad_norm": norm, "clipped": clipped, "step": held.moments.step}, {}
+        return {"grad_norm": norm, "clipped": clipped, "step": held.state.step}, {}
 
     def _state(self, r: Request) -> Answer:
         held = self._roles.get(r.role)
         if held is None:
             return {"loaded": False, "digest": "", "step": 0, "params": 0}, {}
-        return {"loaded": True, "digest": held.digest, "step": held.moments.step, "params": held.params}, {}
+        return {"loaded": True, "digest": held.digest, "step": held.state.step, "params": held.params}, {}
 
     def _unload(self, r: Request) -> Answer:
         if self._roles.pop(r.role, None):

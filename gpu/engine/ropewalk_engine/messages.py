@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import tensorfile
+from . import optimizers, tensorfile
 from .errors import EngineError, ProtocolError, bad_request
 
 ROLES = ("policy", "reference", "critic")
@@ -31,6 +31,10 @@ def _integer(v: Any) -> bool:
 
 def _number(v: Any) -> bool:
     return type(v) in (int, float)
+
+
+def _numbers(v: Any) -> bool:
+    return isinstance(v, dict) and all(_number(x) for x in v.values())
 
 
 def _texts(v: Any) -> bool:
@@ -66,7 +70,7 @@ CALLS: dict[str, _Spec] = {
         {**_ROLE, "kept": _integer}, {"lengths": "I32"}, {"logprobs": "F32", "entropies": "F32", "values": "F32"}
     ),
     "discard": _Spec(_ROLE),
-    "step": _Spec({**_ROLE, **{k: _number for k in ("lr", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm")}}),
+    "step": _Spec({**_ROLE, "lr": _number, "clip_norm": _number, "optimizer": _text, "settings": _numbers}),
     "state": _Spec(_ROLE),
     "unload": _Spec(_ROLE),
     "shutdown": _Spec(),
@@ -144,10 +148,11 @@ def check(r: Request) -> EngineError | None:
         not f["outputs"] or len(set(f["outputs"])) != len(f["outputs"]) or not set(f["outputs"]) <= set(OUTPUTS)
     ):
         return bad_request("outputs", f"outputs are {f['outputs']}")
-    for k in ("lr", "epsilon", "weight_decay", "clip_norm", "beta1", "beta2"):
-        if k in f and not (0 <= f[k] < (1 if k.startswith("beta") else math.inf)):
+    for k in ("lr", "clip_norm"):
+        if k in f and not 0 <= f[k] < math.inf:
             return bad_request(k, f"{k} is {f[k]}")
-    return _check_lengths(r)
+    wrong = optimizers.check(f["optimizer"], f["settings"]) if r.call == "step" else None
+    return wrong or _check_lengths(r)
 
 
 def _check_lengths(r: Request) -> EngineError | None:

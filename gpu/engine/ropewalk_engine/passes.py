@@ -89,7 +89,7 @@ def _checkpoint(r: Resident, tokens: int, s: Settings) -> bool:
         return s.checkpointing == "on"
     # auto: on if the layers' activations would not fit next to the gradients and moments, which are not allocated yet.
     per_token = kept_per_token(r.scorer.causal.config.get_text_config()) * s.dtype.itemsize
-    coming = r.trained // s.ranks * (4 + (8 if not r.moments.first and not s.offload_optimizer else 0))
+    coming = r.trained // s.ranks * (4 + (8 if not r.state.of and not s.offload_optimizer else 0))
     free = (
         torch.cuda.mem_get_info(s.device)[0]
         + torch.cuda.memory_reserved(s.device)

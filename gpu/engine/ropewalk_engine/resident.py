@@ -8,10 +8,10 @@ from itertools import chain
 
 import torch
 
-from . import adamw, lora, ranks
+from . import lora, optimizers, ranks
 from .base import Base
 from .build import build
-from .errors import bad_request
+from .errors import bad_request, corrupt
 from .folder import (
     CONFIG,
     GENERATION,
@@ -39,9 +39,9 @@ class Resident:
     scorer: Scorer
     weights: list[Weight]  # in the order of the files, the value head last; with LoRA without the base's weights
     folder: Folder  # its configuration and opaque files, without the tensors
-    moments: adamw.Moments
+    state: optimizers.State  # the optimiser's
     digest: str  # of the weights; "" after a step, and of a fresh critic
-    moments_digest: str  # of the moments; "" if they are not those of that folder
+    state_digest: str  # of the state; "" if it is not that of that folder
     kept: dict[int, KeptPass] = field(default_factory=dict)
     unsaved: bool = True  # something changed since the last save
     base: Base | None = None  # with LoRA
@@ -73,16 +73,19 @@ class Resident:
         for w in self.weights:
             w.drop_grad()
 
-    def step(self, o: adamw.Options, s: Settings, progress: Progress) -> tuple[float, bool]:
+    def step(self, o: optimizers.Options, s: Settings, progress: Progress) -> tuple[float, bool]:
         """The norm before clipping, and whether it was clipped. A refused step only drops the gradients."""
+        kept = tuple(self.state.of)
+        if kept and kept != o.rule.states:
+            raise bad_request("optimizer", f"{o.optimizer} keeps {o.rule.states}, and the model was trained with {kept}")
         try:
             norm = global_norm(self.weights, s.sharded)
         except Exception:
             self.drop_grads()
             raise
-        self.digest = self.moments_digest = ""
+        self.digest = self.state_digest = ""
         self.unsaved = True
-        return norm, adamw.apply(self.weights, self.moments, o, norm, s.offload_optimizer, progress)
+        return norm, optimizers.apply(self.weights, self.state, o, norm, s.offload_optimizer, progress)
 
 
 def load(
@@ -101,15 +104,15 @@ def load(
         return _again(folder, optimizer, digest, held, s, progress)
     base = Base(path, folder.weight_files) if s.lora and s.rank == 0 else None
     scorer, weights, base_params = build(folder, role, s, progress)
-    moments = adamw.Moments()
+    state = optimizers.State()
     if optimizer and not fresh:
-        moments = _moments(folder, weights, s, progress)
+        state = _state(folder, weights, s, progress)
     folder.weights, folder.value_head, folder.adapter = {}, {}, {}
     return Resident(
         scorer,
         weights,
         folder,
-        moments,
+        state,
         "" if fresh else digest,
         digest if optimizer and not fresh else "",
         base=base,
@@ -120,33 +123,35 @@ def load(
 def _again(
     folder: Folder, optimizer: bool, digest: str, held: Resident, s: Settings, progress: Progress
 ) -> tuple[Resident, list[str]]:
-    """Reuses the resident weights. Keeps or reads the moments, or drops them if they are not wanted."""
-    if optimizer and held.moments_digest == digest:
+    """Reuses the resident weights. Keeps or reads the optimiser's state, or drops it if it is not wanted."""
+    if optimizer and held.state_digest == digest:
         held.discard()
         return held, ["weights", "optimizer"]
-    moments = _moments(folder, held.weights, s, progress) if optimizer else adamw.Moments()
+    state = _state(folder, held.weights, s, progress) if optimizer else optimizers.State()
     held.discard()
     held.unsaved = True
-    held.moments, held.moments_digest = moments, digest if optimizer else ""
+    held.state, held.state_digest = state, digest if optimizer else ""
     return held, ["weights"]
 
 
-def _moments(folder: Folder, weights: list[Weight], s: Settings, progress: Progress) -> adamw.Moments:
+def _state(folder: Folder, weights: list[Weight], s: Settings, progress: Progress) -> optimizers.State:
     found = folder.optimizer()
     if found is None or (
         s.lora and folder.adapter_config is None
-    ):  # a new adapter has no moments; those in the folder belong to the base
-        return adamw.Moments()
+    ):  # a new adapter has no state; that in the folder belongs to the base
+        return optimizers.State()
     step, sources = found
-    wanted = {f"{kind}.{w.name}": w.shape for w in weights for kind in ("exp_avg", "exp_avg_sq")}
-    match(OPTIMIZER, sources, wanted)
-    m = adamw.Moments(step=step)
+    if not sources:
+        raise corrupt(OPTIMIZER, f"{OPTIMIZER} holds no state")
+    kinds = list(dict.fromkeys(name.partition(".")[0] for name in sources))  # in the order of the file
+    match(OPTIMIZER, sources, {f"{kind}.{w.name}": w.shape for w in weights for kind in kinds})
+    state = optimizers.State(step, {kind: {} for kind in kinds})
     for w in weights:
-        for kind, of in (("exp_avg", m.first), ("exp_avg_sq", m.second)):
+        for kind in kinds:
             t = w.share(sources[f"{kind}.{w.name}"].read())
-            of[w.name] = (t.to("cpu") if s.offload_optimizer else t).clone()
+            state.of[kind][w.name] = (t.to("cpu") if s.offload_optimizer else t).clone()
             progress.tick()
-    return m
+    return state
 
 
 def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
@@ -154,7 +159,7 @@ def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
     with ranks.each_alone(progress, s):
         writer = Writer(path) if s.rank == 0 else None
     if writer is None:
-        for _ in chain(_wholes(r, progress), _whole_moments(r, progress)):
+        for _ in chain(_wholes(r, progress), _whole_states(r, progress)):
             pass
         return
     with writer as w:
@@ -177,11 +182,9 @@ def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
             w.bytes(lora.ADAPTER_CONFIG, lora.config(s.lora))
         if head:
             w.tensors(VALUE_HEAD, [(x.name, x.shape) for x in head], (next(data) for _ in head))
-        if r.moments.first:
-            layout: list[Named] = [
-                (f"{kind}.{x.name}", x.shape) for x in r.weights for kind in ("exp_avg", "exp_avg_sq")
-            ]
-            w.tensors(OPTIMIZER, layout, _whole_moments(r, progress), {"step": str(r.moments.step)})
+        if r.state.of:
+            layout: list[Named] = [(f"{kind}.{x.name}", x.shape) for x in r.weights for kind in r.state.of]
+            w.tensors(OPTIMIZER, layout, _whole_states(r, progress), {"step": str(r.state.step)})
 
 
 def _wholes(r: Resident, progress: Progress) -> Iterator[torch.Tensor]:
@@ -190,11 +193,9 @@ def _wholes(r: Resident, progress: Progress) -> Iterator[torch.Tensor]:
         progress.tick()
 
 
-def _whole_moments(r: Resident, progress: Progress) -> Iterator[torch.Tensor]:
-    if not r.moments.first:
-        return
+def _whole_states(r: Resident, progress: Progress) -> Iterator[torch.Tensor]:
     for w in r.weights:
-        for of in (r.moments.first, r.moments.second):
-            # A weight that never moved, such as a critic's output head, has moments of zero.
+        for of in r.state.of.values():
+            # A weight that never moved, such as a critic's output head, has states of zero.
             yield w.whole(of.get(w.name, torch.zeros_like(w.master)))
             progress.tick()

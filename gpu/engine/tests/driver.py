@@ -23,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MAIN = os.path.join(os.path.dirname(HERE), "main.py")
 AGENT = os.path.join(os.path.dirname(HERE), "agent.py")
 LIMIT = 120.0  # seconds to wait for anything
+ZERO = {"beta1": 0, "beta2": 0, "epsilon": 0, "weight_decay": 0}  # settings of AdamW
 
 
 class Refused(Exception):
@@ -167,11 +168,9 @@ class Host:
             "step",
             role=role,
             lr=lr,
-            beta1=0.9,
-            beta2=0.95,
-            epsilon=epsilon,
-            weight_decay=weight_decay,
             clip_norm=clip_norm,
+            optimizer="adamw",
+            settings=dict(beta1=0.9, beta2=0.95, epsilon=epsilon, weight_decay=weight_decay),
         )[0]
 
     def generate(

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 import torch
-from driver import Refused, flat, random_rows
+from driver import ZERO, Refused, flat, random_rows
 from models import KINDS, VOCAB, make
 from safetensors.torch import load, load_file, save_file
 from support import host, model, noise, plain_outputs, relative, scratch
@@ -333,7 +333,7 @@ class Lora(unittest.TestCase):
         h.load(sound, "reference")
         for call, arrays, fields in (
             ("forward", flat(ROWS), dict(temperature=1, outputs=["logprob"], keep=True)),
-            ("step", None, dict(lr=0, beta1=0, beta2=0, epsilon=0, weight_decay=0, clip_norm=0)),
+            ("step", None, dict(lr=0, clip_norm=0, optimizer="adamw", settings=ZERO)),
         ):
             with self.assertRaises(Refused) as e:
                 h.call(call, arrays, role="reference", **fields)

@@ -7,7 +7,7 @@ import time
 import unittest
 
 import torch
-from driver import Host, Refused, flat, random_rows
+from driver import ZERO, Host, Refused, flat, random_rows
 from models import VOCAB
 from safetensors.torch import load_file
 from support import host, model, noise, relative
@@ -91,7 +91,7 @@ class TwoRanks(unittest.TestCase):
             ("save", dict(role="policy", dir=dir), "bad_request"),  # not empty
             (
                 "step",
-                dict(role="reference", lr=0, beta1=0, beta2=0, epsilon=0, weight_decay=0, clip_norm=0),
+                dict(role="reference", lr=0, clip_norm=0, optimizer="adamw", settings=ZERO),
                 "not_loaded",
             ),
         ):

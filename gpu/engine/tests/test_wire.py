@@ -68,11 +68,9 @@ STEP = {
     "call": "step",
     "role": "policy",
     "lr": 0.1,
-    "beta1": 0.9,
-    "beta2": 0.99,
-    "epsilon": 1e-8,
-    "weight_decay": 0,
     "clip_norm": 1,
+    "optimizer": "adamw",
+    "settings": {"beta1": 0.9, "beta2": 0.99, "epsilon": 1e-8, "weight_decay": 0},
 }
 
 
@@ -143,16 +141,14 @@ class Frames(unittest.TestCase):
             ((_, error),) = taken(frame(h, encode({**flat([[1, 2, 3], [4]]), **arrays})))[0]
             self.assertIsInstance(error, EngineError)
             self.assertEqual((error.kind, error.name), ("bad_request", name))
-        for k, v in (
-            ("lr", -1),
-            ("beta1", 1),
-            ("beta2", 1.5),
-            ("epsilon", -1e-9),
-            ("weight_decay", -1),
-            ("clip_norm", -1),
-        ):
+        for k, v in (("lr", -1), ("clip_norm", -1), ("optimizer", "lion")):
             ((_, error),) = taken(frame({**STEP, k: v}))[0]
             self.assertEqual((error.kind, error.name), ("bad_request", k))
+        for k, v in (("beta1", 1), ("beta2", 1.5), ("epsilon", -1e-9), ("weight_decay", -1), ("rho", 1)):
+            ((_, error),) = taken(frame({**STEP, "settings": {**STEP["settings"], k: v}}))[0]
+            self.assertEqual((error.kind, error.name), ("bad_request", k))
+        ((_, error),) = taken(frame({**STEP, "settings": {}}))[0]
+        self.assertEqual((error.kind, error.name), ("bad_request", "beta1"))
 
     def test_mutations(self):
         """Whatever the bytes are, the reader says what is wrong with them and nothing else happens."""

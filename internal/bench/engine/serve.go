@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench/work"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // serve is the CPU engine's side: it answers commands until its input ends.
@@ -61,7 +62,8 @@ func trainStep(ctx context.Context, e policy.Engine, j job) func() error {
 		}
 		_, err := e.Step(
 			ctx, policy.RolePolicy,
-			policy.StepOptions{LR: 1e-4, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01, ClipNorm: 1},
+			policy.StepOptions{LR: 1e-4,
+				Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01}, ClipNorm: 1},
 		)
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 var tiny = checkpoint.Shape{Vocab: 11, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Positions: 32,
@@ -51,8 +52,8 @@ func TestMicroBatchTrains(t *testing.T) {
 	}
 	before := likelihood()
 	require.NoError(t, m.Run(t.Context(), e))
-	_, err = e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95,
-		Epsilon: 1e-8})
+	_, err = e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-2,
+		Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}})
 	require.NoError(t, err)
 	require.Greater(t, likelihood(), before)
 }

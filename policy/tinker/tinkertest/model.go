@@ -12,6 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
 // pair is the adapter of one weight [out, in]: b [out, rank] times a [rank, in].
@@ -203,7 +204,8 @@ const far = 1e7
 // accumulate adds the adapter's gradients, given those of the whole weights.
 func (s *Server) accumulate(m *model, before *checkpoint.Checkpoint) {
 	ctx := context.Background()
-	_, err := s.engine.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: far, Beta1: 0.9, Beta2: 0.9, Epsilon: far})
+	_, err := s.engine.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: far,
+		Rule: optimizer.AdamW{Beta1: 0.9, Beta2: 0.9, Epsilon: far}})
 	require.NoError(s.t, err)
 	dir := filepath.Join(s.t.TempDir(), "stepped")
 	_, err = s.engine.Save(ctx, policy.RolePolicy, dir)

@@ -1,15 +1,28 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
-// adam is AdamW's state: two moments per parameter in the model's flat order.
-type adam[T float] struct {
-	step          int64
-	first, second []T
+// trained is what an optimiser keeps of a model: how many steps it has taken, and each of its states in the model's
+// flat order. Before the first step there are no states.
+type trained[T float] struct {
+	step   int64
+	names  []string
+	states [][]T
+}
+
+func newTrained[T float](step int64, names []string, size int) trained[T] {
+	t := trained[T]{step: step, names: names}
+	for range names {
+		t.states = append(t.states, allocated[T](size))
+	}
+	return t
 }
 
 // blockFloats is the size of the blocks that the optimiser's goroutines work on. Norms are summed within each block
@@ -61,64 +74,53 @@ func (r *resident[T]) nonFinite(grad []T) string {
 	return "the gradient's norm"
 }
 
-// step applies one AdamW step (Loshchilov & Hutter 2019, algorithm 2) with bias correction:
-// θ ← θ·(1 − lr·decay) − lr·m̂/(√v̂ + ε). Norms and biases do not decay. Clipping scales the gradient by
-// clip/(norm + 1e-6) where the norm is above clip, as PyTorch does.
+// step takes one step of an optimiser. Clipping scales the gradient by clip/(norm + 1e-6) where the norm is above clip,
+// as PyTorch does.
 func (r *resident[T]) step(o policy.StepOptions) (policy.StepStats, error) {
+	names := o.Rule.Declaration().States
+	if r.trained.names != nil && !slices.Equal(r.trained.names, names) {
+		return policy.StepStats{}, fmt.Errorf("%w: %s keeps %v, and the model has been trained with %v",
+			policy.ErrBadRequest, o.Rule.Declaration().Name, names, r.trained.names)
+	}
 	grad, norm, err := r.gradient()
 	if err != nil {
 		return policy.StepStats{}, err
 	}
-	a := &r.adam
-	if a.first == nil {
-		a.first, a.second = allocated[T](len(grad)), allocated[T](len(grad))
+	if r.trained.names == nil {
+		r.trained = newTrained[T](r.trained.step, names, len(grad))
 	}
-	a.step++
-	stats := policy.StepStats{GradNorm: norm, Step: a.step}
-	factor := 1.0
+	r.trained.step++
+	s := optimizer.Step{LR: o.LR, Number: r.trained.step, Scale: 1}
+	stats := policy.StepStats{GradNorm: norm, Step: s.Number}
 	if o.ClipNorm > 0 && norm > o.ClipNorm {
-		factor, stats.Clipped = o.ClipNorm/(norm+1e-6), true
+		s.Scale, stats.Clipped = o.ClipNorm/(norm+1e-6), true
 	}
 	r.model.f.changed()
-	u := update[T]{
-		factor: T(factor), beta1: T(o.Beta1), beta2: T(o.Beta2), epsilon: T(o.Epsilon),
-		rate: T(o.LR / (1 - math.Pow(o.Beta1, float64(a.step)))),
-		bias: T(1 / math.Sqrt(1-math.Pow(o.Beta2, float64(a.step)))),
-	}
+	apply := kernelOf[T](o.Rule, s)
 	r.forBlocks(func(_, lo, hi int) {
+		states := make([][]T, len(names))
 		for _, p := range r.model.params {
 			from, to := max(lo, p.lo), min(hi, p.hi)
 			if from >= to || p.frozen {
 				continue
 			}
-			shrink := T(1)
-			if p.decay {
-				shrink = T(1 - o.LR*o.WeightDecay)
+			for i, all := range r.trained.states {
+				states[i] = all[from:to]
 			}
-			u.apply(r.model.flat[from:to], a.first[from:to], a.second[from:to], grad[from:to], shrink)
+			apply(r.model.flat[from:to], grad[from:to], states, p.decay)
 		}
 	})
 	return stats, nil
 }
 
-// update holds one step's scalars.
-type update[T float] struct{ factor, beta1, beta2, epsilon, rate, bias T }
-
-// apply updates weights and moments and zeroes the gradient.
-func (u update[T]) apply(w, m, v, g []T, shrink T) {
-	if useFast[T]() {
-		narrow := update[float32]{
-			float32(u.factor), float32(u.beta1), float32(u.beta2), float32(u.epsilon), float32(u.rate), float32(u.bias),
-		}
-		fast.adam(narrow, as[float32](w), as[float32](m), as[float32](v), as[float32](g), float32(shrink))
-		return
+// kernelOf returns the kernel of a step. AdamW has a faster one for float32.
+func kernelOf[T float](rule optimizer.Rule, s optimizer.Step) optimizer.Kernel[T] {
+	kernels := rule.Kernels(s)
+	if a, ok := rule.(optimizer.AdamW); ok && useFast[T]() {
+		kernels.F32 = fast.adam(optimizer.AdamWStepOf[float32](a, s))
 	}
-	m, v, g = m[:len(w)], v[:len(w)], g[:len(w)]
-	for i := range w {
-		d := g[i] * u.factor
-		m[i] += (1 - u.beta1) * (d - m[i])
-		v[i] += (1 - u.beta2) * (d*d - v[i])
-		w[i] = w[i]*shrink - u.rate*m[i]/(sqrt(v[i])*u.bias+u.epsilon)
-		g[i] = 0
+	if k, ok := any(kernels.F32).(optimizer.Kernel[T]); ok {
+		return k
 	}
+	return any(kernels.F64).(optimizer.Kernel[T])
 }
