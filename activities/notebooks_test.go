@@ -32,8 +32,7 @@ func steadyRun(t *testing.T, sessions sandbox.Sessions) *notebookBench {
 
 func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
 	b := steadyRun(t, zygotetest.Sessions(t))
-	require.Zero(t, b.deps.Execution.Notebooks.Counts().Known, "no cell can follow on the last turn but one")
-	require.Zero(t, b.deps.Execution.Notebooks.Counts().Replays)
+	require.Zero(t, b.deps.Execution.Notebooks.Live(), "no cell can follow on the last turn but one")
 	rows := rowsAt[schema.ToolCallRow](b.stepBench, b.tools...)
 	require.Len(t, rows, 2*benchSamples*7)
 	seen := map[string]bool{}

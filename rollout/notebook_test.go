@@ -128,9 +128,7 @@ func TestNotebooksOfRunEpisodesAreTheStagedLoops(t *testing.T) {
 	require.NoError(t, l.RunEpisodes(t.Context(), engine, cellsOf(pool, 4, "0"), "v", whole, nil))
 	require.Empty(t, cmp.Diff(staged, whole))
 	require.LessOrEqual(t, open.most, StatefulEpisodes)
-	counts := pool.Counts()
-	require.Zero(t, counts.Evicted+counts.Replays)
-	require.Zero(t, counts.Live, "those of finished episodes are ended")
+	require.Zero(t, pool.Live(), "those of finished episodes are ended")
 	second, restarted := 0, 0
 	for _, e := range whole {
 		for _, turn := range e.Turns {

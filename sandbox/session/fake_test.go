@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
@@ -19,6 +23,7 @@ type adders struct {
 	clock  atomic.Int64
 	refuse error  // of OpenSession
 	signal string // that ends killed cells; "" means SIGKILL
+	doomed int    // so many of the next interpreters are killed during their first cell
 }
 
 type adder struct {
@@ -39,6 +44,10 @@ func (a *adders) OpenSession(_ context.Context, _ string, _ sandbox.Limits) (san
 		return nil, a.refuse
 	}
 	one := &adder{home: a}
+	if a.doomed > 0 {
+		a.doomed--
+		one.killed.Store(true)
+	}
 	a.opened = append(a.opened, one)
 	return one, nil
 }
@@ -105,23 +114,46 @@ func (a *adder) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, err
 	return r, nil
 }
 
-// Run runs one cell of a session that Open has registered, as RunNotebook does with a notebook's cells. A session that
-// has ended is not begun again.
-func (p *Pool) Run(ctx context.Context, id string, cell sandbox.Call) (sandbox.Result, error) {
-	k, err := p.find(id)
+// player runs trajectories cell by cell in a pool, and keeps what a record would.
+type player struct {
+	*Pool
+	mu   sync.Mutex
+	past map[string][]Ran
+}
+
+func newPool(t *testing.T, s sandbox.Sessions, settings Settings) *player {
+	t.Helper()
+	p := &player{Pool: New(s, settings), past: map[string][]Ran{}}
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+// play runs the next cell of a trajectory.
+func (p *player) play(ctx context.Context, id, code string) (sandbox.Result, error) {
+	p.mu.Lock()
+	past := p.past[id]
+	p.mu.Unlock()
+	cell := sandbox.Call{Code: code}
+	results, err := p.RunNotebook(ctx, Notebook{ID: id, Past: past, Cells: []sandbox.Call{cell}})
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
-	if err := p.enter(ctx, k); err != nil {
-		return sandbox.Result{}, err
-	}
-	defer p.leave(k)
-	result, err := p.run(ctx, k, cell)
-	if err != nil {
-		return sandbox.Result{}, fmt.Errorf("run cell of session %q: %w", id, err)
-	}
-	return result, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.past[id] = append(slices.Clip(past), Ran{cell, results[0]})
+	return results[0], nil
+}
+
+func value(t *testing.T, p *player, id, code string) string {
+	t.Helper()
+	r, err := p.play(t.Context(), id, code)
+	require.NoError(t, err)
+	return r.Value
+}
+
+func failure(t *testing.T, p *player, id, code string) error {
+	t.Helper()
+	_, err := p.play(t.Context(), id, code)
+	require.ErrorIs(t, err, sandbox.ErrSessionLost)
+	return err
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,106 +43,102 @@ func (d *Difference) Error() string {
 // Unwrap returns ErrSessionLost.
 func (d *Difference) Unwrap() error { return sandbox.ErrSessionLost }
 
-// mark identifies a cell that has run: the cell, and the recorded part of its result.
-type mark struct {
-	cell   string
-	result digest
-}
-
-func markOf(cell sandbox.Call, result sandbox.Result) mark { return mark{cell.Key(), recorded(result)} }
-
-// recorded returns the digest of the part of a result that a record contains.
-func recorded(r sandbox.Result) digest {
-	return digestOf(sandbox.Result{Status: r.Status, ExitCode: r.ExitCode, Stdout: r.Stdout, Stderr: r.Stderr,
-		Value: r.Value})
-}
-
 // RunNotebook runs the cells of a notebook and returns their results. With an error it returns the results of the cells
 // before the one that failed. No cell runs twice in one interpreter and none is left out, whatever an earlier attempt
 // has run. Notebooks with the same id run one after another.
 func (p *Pool) RunNotebook(ctx context.Context, b Notebook) ([]sandbox.Result, error) {
+	if err := (sandbox.Call{Limits: b.Limits}).Validate(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	k, err := p.enterNotebook(ctx, b)
+	k, err := p.enter(ctx, b.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer p.leave(k)
 	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
 	if !k.hasRun(b.Past) {
-		k.limits = b.Limits
-		if err := p.restore(ctx, k, b.Past); err != nil {
-			return nil, err
-		}
+		p.reset(k)
 	}
+	k.limits = b.Limits
+	past := slices.Clip(b.Past)
 	var results []sandbox.Result
 	for _, cell := range b.Cells {
-		result, err := p.next(ctx, k, cell)
+		result, err := p.run(ctx, k, past, cell)
 		if err != nil {
 			return results, err
 		}
-		results = append(results, result)
+		results, past = append(results, result), append(past, Ran{cell, result})
 	}
 	return results, nil
 }
 
-// enterNotebook waits for the turn of the session with the notebook's id. It opens the session if there is none.
-func (p *Pool) enterNotebook(ctx context.Context, b Notebook) (*entry, error) {
-	for {
-		if err := p.Open(b.ID, "", b.Limits); err != nil && !isTaken(err) {
-			return nil, err
-		}
-		k, err := p.find(b.ID)
-		if err != nil {
-			continue // it was forgotten in the meantime
-		}
-		if err := p.enter(ctx, k); err != nil {
-			return nil, err
-		}
-		p.mu.Lock()
-		current := p.entries[b.ID] == k
-		p.mu.Unlock()
-		if current {
-			return k, nil
-		}
-		<-k.turn
-	}
-}
-
-// hasRun reports whether the session has run exactly these cells, with these results.
+// hasRun reports whether exactly these cells have run, with these results.
 func (k *entry) hasRun(past []Ran) bool {
-	if len(k.ran) != len(past) {
-		return false
-	}
-	for i, r := range past {
-		if k.ran[i] != markOf(r.Cell, r.Result) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(k.ran, past, func(m mark, r Ran) bool { return m == markOf(r.Cell, r.Result) })
 }
 
-// restore replays past in a session. Cells before the last one that is known to have ended its interpreter are skipped.
-// It needs the turn.
-func (p *Pool) restore(ctx context.Context, k *entry, past []Ran) error {
+// reset makes the trajectory begin anew, in a new interpreter. It needs the turn.
+func (p *Pool) reset(k *entry) {
+	p.drop(k)
+	k.ran = nil
+}
+
+// mostTries bounds how often one cell is tried if its sessions break.
+const mostTries = 3
+
+// run runs the cell that follows past, again if its interpreter breaks. It needs the turn.
+func (p *Pool) run(ctx context.Context, k *entry, past []Ran, cell sandbox.Call) (sandbox.Result, error) {
+	var faults []error
+	killed := false
+	for range mostTries {
+		result, err := p.try(ctx, k, past, cell)
+		if err == nil && (killed || !isKilled(result)) {
+			return result, nil
+		}
+		p.reset(k)
+		var differs *Difference
+		switch {
+		case err == nil:
+			// One signal does not show whether the cell caused it itself or whether the machine, short of memory, or a
+			// person sent it. If the cell ends so a second time, in a new interpreter, that counts.
+			killed = true
+			continue
+		case errors.Is(err, sandbox.ErrBadCall), errors.As(err, &differs):
+			return sandbox.Result{}, err
+		case ctx.Err() != nil:
+			return sandbox.Result{}, context.Cause(ctx)
+		}
+		faults = append(faults, err)
+	}
+	return sandbox.Result{}, fmt.Errorf("%w %d times over: %w", sandbox.ErrSessionLost, mostTries,
+		errors.Join(faults...))
+}
+
+// try replays past if the interpreter has not run it, and runs the cell. Cells before the last one that is known to
+// have ended its interpreter are not replayed.
+func (p *Pool) try(ctx context.Context, k *entry, past []Ran, cell sandbox.Call) (sandbox.Result, error) {
+	if len(k.ran) == len(past) {
+		return p.next(ctx, k, cell)
+	}
 	from := 1 + lastEnd(past)
-	k.ran = k.ran[:0]
 	for _, r := range past[:from] {
 		k.ran = append(k.ran, markOf(r.Cell, r.Result))
 	}
-	p.restart(k)
 	for i, r := range past[from:] {
 		result, err := p.next(ctx, k, r.Cell)
+		if err == nil && isKilled(result) {
+			err = fmt.Errorf("%w: the signal %s ended it", sandbox.ErrSessionLost, result.Signal)
+		}
 		if err != nil {
-			return err
+			return sandbox.Result{}, fmt.Errorf("run cell %d again: %w", from+i+1, err)
 		}
 		if what := recorded(r.Result).difference(recorded(result)); what != "" {
-			p.drop(k)
-			k.ran = nil
-			return &Difference{Cell: from + i + 1, What: what}
+			return sandbox.Result{}, &Difference{Cell: from + i + 1, What: what}
 		}
 	}
-	return nil
+	return p.next(ctx, k, cell)
 }
 
 // lastEnd returns the index of the last cell whose verdict says that it ended its interpreter, or −1.
@@ -154,24 +151,14 @@ func lastEnd(past []Ran) int {
 	return -1
 }
 
-// restart makes the next cell run in a fresh interpreter. It needs the turn.
-func (p *Pool) restart(k *entry) {
-	p.drop(k)
-	k.cells, k.bytes, k.over = nil, 0, nil
-	k.before, k.fresh = len(k.ran), true
-}
-
-// next runs the trajectory's next cell: in its interpreter, or in a fresh one if an earlier cell has ended that. It
-// needs the turn.
+// next runs a cell once: in the interpreter, or in a fresh one if an earlier cell has ended that.
 func (p *Pool) next(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
-	result, err := p.run(ctx, k, cell)
-	if isEnded(err) && !k.fresh {
-		p.restart(k)
-		result, err = p.run(ctx, k, cell)
+	result, err := p.inSession(ctx, k, cell)
+	if errors.Is(err, sandbox.ErrSessionEnded) && !k.fresh { // the cell before has exited
+		p.drop(k)
+		result, err = p.inSession(ctx, k, cell)
 	}
 	if err != nil {
-		k.ran = nil // the next attempt starts from the beginning, whatever has run
-		p.restart(k)
 		return sandbox.Result{}, err
 	}
 	if k.fresh && len(k.ran) > 0 {
@@ -179,8 +166,41 @@ func (p *Pool) next(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.R
 	}
 	k.fresh = false
 	k.ran = append(k.ran, markOf(cell, result))
+	if ends(result.Status) {
+		p.drop(k)
+	}
 	return result, nil
 }
+
+// inSession runs a cell in the interpreter, which it opens if there is none.
+func (p *Pool) inSession(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
+	if k.session == nil {
+		if err := p.places.take(ctx, p); err != nil {
+			return sandbox.Result{}, fmt.Errorf("await place for session: %w", err)
+		}
+		session, err := p.sessions.OpenSession(ctx, "", k.limits)
+		if err != nil {
+			p.places.free(p)
+			return sandbox.Result{}, fmt.Errorf("open session: %w", err)
+		}
+		k.session = session
+	}
+	return k.session.Run(ctx, cell)
+}
+
+// ends reports whether a cell with this verdict ended its session. A cell that exits has no status of its own; the
+// session reports that at the next cell.
+func ends(s sandbox.Status) bool {
+	switch s {
+	case sandbox.StatusTimeoutWall, sandbox.StatusTimeoutCPU, sandbox.StatusOutOfMemory, sandbox.StatusOutputLimit,
+		sandbox.StatusKilled:
+		return true
+	}
+	return false
+}
+
+// isKilled reports whether a signal ended an interpreter, which its own code or something outside can have sent.
+func isKilled(r sandbox.Result) bool { return r.Status == sandbox.StatusKilled && r.Signal != "" }
 
 // withLine appends a line to text whose last line may lack its line break.
 func withLine(text, line string) string {

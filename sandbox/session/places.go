@@ -21,9 +21,7 @@ func (l *places) take(ctx context.Context, p *Pool) error {
 		victim := l.longestIdle(p)
 		p.mu.Unlock()
 		if victim != nil {
-			if victim.session != nil {
-				p.evict(victim)
-			}
+			p.forget(victim)
 			p.leave(victim)
 			continue
 		}
@@ -35,7 +33,7 @@ func (l *places) take(ctx context.Context, p *Pool) error {
 	}
 }
 
-// longestIdle returns the session, among those with an interpreter, that has been idle longest. It takes the session's
+// longestIdle returns the entry, among those with an interpreter, that has been idle longest. It takes the entry's
 // turn. It needs the lock.
 func (l *places) longestIdle(p *Pool) *entry {
 	var oldest *entry

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,10 +11,8 @@ import (
 
 // Settings bound a pool. A setting of zero means its default.
 type Settings struct {
-	Most   int           // interpreters at once; default 64
-	Idle   time.Duration // idle time after which an interpreter is closed; default 10 minutes
-	Forget time.Duration // idle time after which a trajectory's cells are forgotten too; default 2 hours
-	Replay int           // bytes of cells kept per trajectory; with more, it cannot be replayed; default 16 MiB
+	Most int           // interpreters at once; default 64
+	Idle time.Duration // idle time after which an interpreter is closed; default 10 minutes
 }
 
 func (s Settings) orDefault() Settings {
@@ -25,28 +22,15 @@ func (s Settings) orDefault() Settings {
 	if s.Idle <= 0 {
 		s.Idle = 10 * time.Minute
 	}
-	if s.Forget <= 0 {
-		s.Forget = 2 * time.Hour
-	}
-	if s.Replay <= 0 {
-		s.Replay = 16 << 20
-	}
 	return s
 }
 
-// Errors about session ids.
 var (
-	// ErrUnknown means that no session has the id.
-	ErrUnknown = fmt.Errorf("%w: no session has this id", sandbox.ErrSessionLost)
-	// ErrTaken means that a session with the id already exists.
-	ErrTaken = fmt.Errorf("%w: a session has this id already", sandbox.ErrBadCall)
+	errDropped    = fmt.Errorf("%w: it was ended", sandbox.ErrSessionLost)
+	errPoolClosed = fmt.Errorf("%w: the pool of sessions is closed", sandbox.ErrInfrastructure)
 )
 
-var errDropped = fmt.Errorf("%w: it was ended", sandbox.ErrSessionLost)
-
-var errPoolClosed = fmt.Errorf("%w: the pool of sessions is closed", sandbox.ErrInfrastructure)
-
-// Pool holds sessions by id. Safe for concurrent use.
+// Pool holds interpreters by the ids of their trajectories. Safe for concurrent use.
 type Pool struct {
 	sessions sandbox.Sessions
 	settings Settings
@@ -56,17 +40,23 @@ type Pool struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	places  places
-	counts  Counts
 }
 
-// Counts say what a pool has done and holds.
-type Counts struct {
-	Known   int // trajectories
-	Live    int // interpreters
-	Opened  int // interpreters started, including those for replays
-	Replays int // sessions restored by replaying their cells
-	Evicted int // interpreters closed because they were idle or others needed their place
-	Lost    int // sessions that could not be restored
+// entry is what the pool has of one trajectory.
+type entry struct {
+	id    string
+	life  context.Context // ends when the entry is forgotten, or the pool closed; this ends its cell
+	halt  context.CancelCauseFunc
+	turn  chan struct{} // holds one item while a cell runs or the interpreter is being closed
+	timer *time.Timer   // always running while no cell has the turn
+
+	// These belong to the goroutine that has the turn:
+	limits  sandbox.Limits
+	session sandbox.Session // nil until the next cell opens it
+	ran     []mark          // all cells of the trajectory that have run, here or before this interpreter was opened
+	fresh   bool            // the interpreter has not run any cell
+
+	used time.Time // end of the last cell; guarded by the pool's lock
 }
 
 // New returns a pool over sessions, which it does not close.
@@ -77,128 +67,114 @@ func New(sessions sandbox.Sessions, settings Settings) *Pool {
 	return p
 }
 
-// Open registers a session. Its interpreter starts with its first cell.
-func (p *Pool) Open(id, packages string, limits sandbox.Limits) error {
-	if err := (sandbox.Call{Limits: limits}).Validate(); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.life.Err() != nil {
-		return errPoolClosed
-	}
-	if p.entries[id] != nil {
-		return fmt.Errorf("open session %q: %w", id, ErrTaken)
-	}
-	k := &entry{id: id, packages: packages, limits: limits, turn: make(chan struct{}, 1)}
-	k.life, k.halt = context.WithCancelCause(p.life)
-	k.timer = time.AfterFunc(p.settings.Idle+p.settings.Forget, func() { p.idle(k) })
-	p.entries[id] = k
-	return nil
-}
-
-// mostTries bounds how often one cell is tried if its sessions break.
-const mostTries = 3
-
+// find returns the entry of a trajectory, which it makes if there is none.
 func (p *Pool) find(id string) (*entry, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.life.Err() != nil {
 		return nil, errPoolClosed
 	}
-	if k := p.entries[id]; k != nil {
-		return k, nil
+	k := p.entries[id]
+	if k == nil {
+		k = &entry{id: id, turn: make(chan struct{}, 1), fresh: true}
+		k.life, k.halt = context.WithCancelCause(p.life)
+		k.timer = time.AfterFunc(p.settings.Idle, func() { p.idle(k) })
+		p.entries[id] = k
 	}
-	return nil, fmt.Errorf("find session %q: %w", id, ErrUnknown)
+	return k, nil
 }
 
-// run needs the session's turn.
-func (p *Pool) run(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
-	var faults []error
-	killed := false
-	for range mostTries {
-		if k.over != nil {
-			return sandbox.Result{}, k.over
-		}
-		result, err := p.try(ctx, k, cell)
-		switch {
-		case err == nil && isKilled(result) && !killed:
-			// One signal does not show whether the cell caused it itself or whether the machine, short of memory, or a
-			// person sent it. If the cell ends so a second time, in a new interpreter, that counts.
-			killed = true
-			p.drop(k)
-			continue
-		case err == nil:
-			k.remember(cell, result, p.settings.Replay)
-			if ends(result.Status) {
-				k.over = fmt.Errorf("%w: its last cell was judged %s", sandbox.ErrSessionEnded, result.Status)
-				p.drop(k)
-			}
-			return result, nil
-		case errors.Is(err, sandbox.ErrBadCall):
-			return sandbox.Result{}, err
-		}
-		p.drop(k)
-		if errors.Is(err, sandbox.ErrSessionEnded) {
-			k.over = err
-		}
-		if ctx.Err() != nil {
-			return sandbox.Result{}, context.Cause(ctx)
-		}
-		faults = append(faults, err)
-	}
-	return sandbox.Result{}, fmt.Errorf("%w %d times over: %w", sandbox.ErrSessionLost, mostTries,
-		errors.Join(faults...))
+// current reports whether an entry has not been forgotten.
+func (p *Pool) current(k *entry) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.entries[k.id] == k
 }
 
-// try runs the cell once, in the session's interpreter or in a new one.
-func (p *Pool) try(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
+// enter returns the entry of a trajectory and takes its turn.
+func (p *Pool) enter(ctx context.Context, id string) (*entry, error) {
+	for {
+		k, err := p.find(id)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case k.turn <- struct{}{}:
+			k.timer.Stop()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if p.current(k) {
+			return k, nil
+		}
+		<-k.turn // it was forgotten in the meantime
+	}
+}
+
+// leave gives the turn back, and starts the timer after which the entry is forgotten.
+func (p *Pool) leave(k *entry) {
+	p.mu.Lock()
+	k.used = time.Now()
+	p.mu.Unlock()
+	if p.current(k) {
+		k.timer.Reset(p.settings.Idle)
+	}
+	<-k.turn
+	p.places.notify(p)
+}
+
+// idle forgets an entry that has been idle for too long.
+func (p *Pool) idle(k *entry) {
+	select {
+	case k.turn <- struct{}{}:
+		p.forget(k)
+		p.leave(k)
+	default:
+		// A cell has arrived, or a search for a free place holds the turn for a moment. The cell restarts the timer
+		// when it leaves, but the search does not, so restart the timer here.
+		k.timer.Reset(p.settings.Idle)
+	}
+}
+
+// forget closes the interpreter and removes the entry from the pool. It needs the turn.
+func (p *Pool) forget(k *entry) {
+	p.drop(k)
+	k.timer.Stop()
+	k.halt(errDropped)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.entries[k.id] == k {
+		delete(p.entries, k.id)
+	}
+}
+
+// drop closes the interpreter, if there is one, and frees its place. It needs the turn.
+func (p *Pool) drop(k *entry) {
+	k.fresh = true
 	if k.session == nil {
-		if err := p.reopen(ctx, k); err != nil {
-			return sandbox.Result{}, err
-		}
+		return
 	}
-	return k.session.Run(ctx, cell)
+	_ = k.session.Close() // it may be the session that has just broken
+	k.session = nil
+	p.places.free(p)
 }
 
-// ends reports whether a cell with this verdict ended its session. A cell that exits has no status of its own; the
-// session reports that at the next cell.
-func ends(s sandbox.Status) bool {
-	switch s {
-	case sandbox.StatusTimeoutWall, sandbox.StatusTimeoutCPU, sandbox.StatusOutOfMemory, sandbox.StatusOutputLimit,
-		sandbox.StatusKilled:
-		return true
-	}
-	return false
+// Live returns how many interpreters there are.
+func (p *Pool) Live() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.places.taken
 }
 
-// isKilled reports whether a signal ended an interpreter, which its own code or something outside can have sent.
-func isKilled(r sandbox.Result) bool { return r.Status == sandbox.StatusKilled && r.Signal != "" }
-
-func isEnded(err error) bool { return errors.Is(err, sandbox.ErrSessionEnded) }
-func isTaken(err error) bool { return errors.Is(err, ErrTaken) }
-
-// End waits for the running cell, then forgets the session and ends its interpreter.
+// End waits for the running cell, then ends the interpreter of a trajectory that runs no further cells.
 func (p *Pool) End(ctx context.Context, id string) error {
-	k, err := p.find(id)
+	k, err := p.enter(ctx, id)
 	if err != nil {
-		return err
-	}
-	if err := p.enter(ctx, k); err != nil {
 		return err
 	}
 	defer p.leave(k)
 	p.forget(k)
 	return nil
-}
-
-// Counts returns the current counts.
-func (p *Pool) Counts() Counts {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.counts
-	c.Known, c.Live = len(p.entries), p.places.taken
-	return c
 }
 
 // Close ends running cells and every interpreter. A second call does nothing.

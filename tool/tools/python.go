@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -200,7 +199,7 @@ func (n notebooks) past(calls []tool.Ran) []session.Ran {
 
 // End ends the episode's interpreter.
 func (n notebooks) End(ctx context.Context, episode string) error {
-	if err := n.pool.End(ctx, episode); err != nil && !errors.Is(err, session.ErrUnknown) {
+	if err := n.pool.End(ctx, episode); err != nil {
 		return fmt.Errorf("end an interpreter: %w", err)
 	}
 	return nil
