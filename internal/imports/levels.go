@@ -42,6 +42,7 @@ var levels = []Level{
 			{"internal/golden", "compares output in tests with files that a person has read"},
 			{"internal/house", "measures the tree and holds the ceilings of its figures"},
 			{"internal/imports", "this list, and the rules below it"},
+			{"internal/keyed", "holds what belongs to an episode, one for each key, within a bound"},
 			{"internal/launch", "starts servers of other programs, for benchmarks and tests"},
 			{"internal/logs", "the log: structured lines with run, step, stage, shard and attempt, without secrets"},
 			{"internal/loopback", "tells a program's request on this machine from a web page's"},

@@ -52,14 +52,15 @@ func (p *Pool) RunNotebook(ctx context.Context, b Notebook) ([]sandbox.Result, e
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	k, err := p.enter(ctx, b.ID)
+	defer context.AfterFunc(p.life, func() { cancel(context.Cause(p.life)) })()
+	seat, err := p.seats.Enter(ctx, b.ID)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("await place for session: %w", err)
 	}
-	defer p.leave(k)
-	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
+	defer p.seats.Leave(seat)
+	k := &seat.Held
 	if !k.hasRun(b.Past) {
-		p.reset(k)
+		k.reset()
 	}
 	k.limits = b.Limits
 	past := slices.Clip(b.Past)
@@ -75,21 +76,21 @@ func (p *Pool) RunNotebook(ctx context.Context, b Notebook) ([]sandbox.Result, e
 }
 
 // hasRun reports whether exactly these cells have run, with these results.
-func (k *entry) hasRun(past []Ran) bool {
+func (k *interpreter) hasRun(past []Ran) bool {
 	return slices.EqualFunc(k.ran, past, func(m mark, r Ran) bool { return m == markOf(r.Cell, r.Result) })
 }
 
-// reset makes the trajectory begin anew, in a new interpreter. It needs the turn.
-func (p *Pool) reset(k *entry) {
-	p.drop(k)
+// reset makes the trajectory start from scratch, in a new interpreter.
+func (k *interpreter) reset() {
+	k.drop()
 	k.ran = nil
 }
 
 // mostTries bounds how often one cell is tried if its sessions break.
 const mostTries = 3
 
-// run runs the cell that follows past, again if its interpreter breaks. It needs the turn.
-func (p *Pool) run(ctx context.Context, k *entry, past []Ran, cell sandbox.Call) (sandbox.Result, error) {
+// run runs the cell that follows past, again if its interpreter breaks.
+func (p *Pool) run(ctx context.Context, k *interpreter, past []Ran, cell sandbox.Call) (sandbox.Result, error) {
 	var faults []error
 	killed := false
 	for range mostTries {
@@ -97,7 +98,7 @@ func (p *Pool) run(ctx context.Context, k *entry, past []Ran, cell sandbox.Call)
 		if err == nil && (killed || !isKilled(result)) {
 			return result, nil
 		}
-		p.reset(k)
+		k.reset()
 		var differs *Difference
 		switch {
 		case err == nil:
@@ -118,7 +119,7 @@ func (p *Pool) run(ctx context.Context, k *entry, past []Ran, cell sandbox.Call)
 
 // try replays past if the interpreter has not run it, and runs the cell. Cells before the last one that is known to
 // have ended its interpreter are not replayed.
-func (p *Pool) try(ctx context.Context, k *entry, past []Ran, cell sandbox.Call) (sandbox.Result, error) {
+func (p *Pool) try(ctx context.Context, k *interpreter, past []Ran, cell sandbox.Call) (sandbox.Result, error) {
 	if len(k.ran) == len(past) {
 		return p.next(ctx, k, cell)
 	}
@@ -152,35 +153,31 @@ func lastEnd(past []Ran) int {
 }
 
 // next runs a cell once: in the interpreter, or in a fresh one if an earlier cell has ended that.
-func (p *Pool) next(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
+func (p *Pool) next(ctx context.Context, k *interpreter, cell sandbox.Call) (sandbox.Result, error) {
 	result, err := p.inSession(ctx, k, cell)
-	if errors.Is(err, sandbox.ErrSessionEnded) && !k.fresh { // the cell before has exited
-		p.drop(k)
+	if errors.Is(err, sandbox.ErrSessionEnded) && k.begun { // the cell before has exited
+		k.drop()
 		result, err = p.inSession(ctx, k, cell)
 	}
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	if k.fresh && len(k.ran) > 0 {
+	if !k.begun && len(k.ran) > 0 {
 		result.Stderr = withLine(result.Stderr, Restarted)
 	}
-	k.fresh = false
+	k.begun = true
 	k.ran = append(k.ran, markOf(cell, result))
 	if ends(result.Status) {
-		p.drop(k)
+		k.drop()
 	}
 	return result, nil
 }
 
 // inSession runs a cell in the interpreter, which it opens if there is none.
-func (p *Pool) inSession(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
+func (p *Pool) inSession(ctx context.Context, k *interpreter, cell sandbox.Call) (sandbox.Result, error) {
 	if k.session == nil {
-		if err := p.places.take(ctx, p); err != nil {
-			return sandbox.Result{}, fmt.Errorf("await place for session: %w", err)
-		}
 		session, err := p.sessions.OpenSession(ctx, "", k.limits)
 		if err != nil {
-			p.places.free(p)
 			return sandbox.Result{}, fmt.Errorf("open session: %w", err)
 		}
 		k.session = session

@@ -95,18 +95,6 @@ func TestDifferenceNamesTheField(t *testing.T) {
 	}
 }
 
-func TestIdleInterpretersAreClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &adders{}
-		p := newPool(t, a, Settings{Idle: time.Minute})
-		value(t, p, "x", "+3")
-		time.Sleep(2 * time.Minute)
-		require.Zero(t, a.live())
-		require.Empty(t, p.entries)
-		require.Equal(t, "4", value(t, p, "x", "+1"))
-	})
-}
-
 func TestPlacesAreBounded(t *testing.T) {
 	a := &adders{}
 	ids := make([]string, 20)
@@ -130,16 +118,6 @@ func TestPlacesAreBounded(t *testing.T) {
 	}
 	all.Wait()
 	require.Equal(t, 3, p.Live())
-}
-
-func TestLongestIdleIsEvicted(t *testing.T) {
-	a := &adders{}
-	p := newPool(t, a, Settings{Most: 2})
-	for _, id := range []string{"x", "y", "x", "z"} {
-		value(t, p, id, "+1")
-	}
-	require.True(t, a.opened[1].closed.Load(), "y's")
-	require.False(t, a.opened[0].closed.Load(), "x's")
 }
 
 func TestWaitForAPlaceEndsWithTheContext(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/keyed"
 	"github.com/ropewalk/ropewalk/tool"
 )
 
@@ -15,161 +16,47 @@ const idleFor = 30 * time.Minute
 // Pool holds a worker's sessions. It is safe for concurrent use. Its owner closes it when no call runs.
 type Pool struct {
 	mu      sync.Mutex
-	places  map[string]*place   // by server and episode
-	shared  map[string]*session // by server
-	freed   chan struct{}       // closed, and made again, when a session may have become free
+	own     map[string]*sessions // those of episodes, by server
+	shared  map[string]*session  // by server
 	closing sync.WaitGroup
 	closed  bool
 }
 
+// sessions holds a server's sessions by episodes. A seat's session is nil until a call opens it.
+type sessions = keyed.Pool[*session]
+
 // NewPool makes a pool without sessions.
 func NewPool() *Pool {
-	return &Pool{places: map[string]*place{}, shared: map[string]*session{}, freed: make(chan struct{})}
-}
-
-// place is where the session of an episode is, or was.
-type place struct {
-	key, server string
-	turn        chan struct{} // holds one item while a call runs or the session is being closed
-	timer       *time.Timer
-	used        time.Time // guarded by the pool's lock
-	session     *session  // nil until a call opens it; belongs to the holder of the turn
-}
-
-// enter returns the place of an episode's session and takes its turn. leave gives the turn back.
-func (p *Pool) enter(ctx context.Context, server Server, id, episode string) (*place, error) {
-	for {
-		at, victim, freed, err := p.find(server, id, episode)
-		switch {
-		case err != nil:
-			return nil, err
-		case victim != nil:
-			p.drop(victim)
-			p.yield(victim)
-			continue
-		case freed != nil:
-			select {
-			case <-freed:
-				continue
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}
-		select {
-		case at.turn <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		p.mu.Lock()
-		current := p.places[at.key] == at
-		p.mu.Unlock()
-		if !current { // closed in between
-			p.yield(at)
-			continue
-		}
-		at.timer.Stop()
-		return at, nil
-	}
-}
-
-// find returns the place of an episode, and makes it if there is room. If another session must make room first, find
-// takes its turn, forgets it and returns it as victim. If a call runs in each of the others, it returns a channel that
-// is closed when one may have become free.
-func (p *Pool) find(server Server, id, episode string) (at, victim *place, freed <-chan struct{}, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, nil, nil, errClosing
-	}
-	key := id + " " + episode
-	if at = p.places[key]; at != nil {
-		return at, nil, nil, nil
-	}
-	held := 0
-	for _, other := range p.places {
-		if other.server == id {
-			held++
-			if len(other.turn) == 0 && (victim == nil || other.used.Before(victim.used)) {
-				victim = other
-			}
-		}
-	}
-	if held >= server.Sessions {
-		if !server.Restores() {
-			return nil, nil, nil, fmt.Errorf("%w: open a session with MCP server %s: %w: there are %d; raise sessions",
-				tool.ErrNotRun, server.Name, ErrNoRoom, held)
-		}
-		if victim == nil {
-			return nil, nil, p.freed, nil
-		}
-		select {
-		case victim.turn <- struct{}{}:
-			delete(p.places, victim.key)
-			return nil, victim, nil, nil
-		default: // a call has just taken it
-			return nil, nil, p.freed, nil
-		}
-	}
-	at = &place{key: key, server: id, turn: make(chan struct{}, 1), used: time.Now()}
-	at.timer = time.AfterFunc(idleFor, func() { p.expire(at) })
-	p.places[key] = at
-	return at, nil, nil, nil
+	return &Pool{own: map[string]*sessions{}, shared: map[string]*session{}}
 }
 
 // errClosing means that a call has come after Close.
 var errClosing = fmt.Errorf("%w: the worker is closing its sessions", tool.ErrNotRun)
 
-// noteFree wakes the calls that wait for a session. It needs the lock.
-func (p *Pool) noteFree() {
-	close(p.freed)
-	p.freed = make(chan struct{})
-}
-
-// leave gives the turn back.
-func (p *Pool) leave(at *place) {
-	p.mu.Lock()
-	at.used = time.Now()
-	p.mu.Unlock()
-	at.timer.Reset(idleFor)
-	p.yield(at)
-}
-
-// yield gives the turn back and wakes those that wait for a session.
-func (p *Pool) yield(at *place) {
-	<-at.turn
+// episodes returns the sessions that a server has for episodes.
+func (p *Pool) episodes(server Server, id string) (*sessions, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.noteFree()
-}
-
-// forget closes the session of a place when no call runs in it.
-func (p *Pool) forget(at *place) {
-	at.turn <- struct{}{}
-	p.mu.Lock()
-	if p.places[at.key] == at {
-		delete(p.places, at.key)
+	if p.closed {
+		return nil, errClosing
 	}
-	p.mu.Unlock()
-	p.drop(at)
-	p.yield(at)
-}
-
-// expire forgets a place that has been idle for long. A call may have come when the timer had ended already.
-func (p *Pool) expire(at *place) {
-	p.mu.Lock()
-	idle := time.Since(at.used) >= idleFor && len(at.turn) == 0
-	p.mu.Unlock()
-	if idle {
-		p.forget(at)
+	own := p.own[id]
+	if own == nil {
+		own = &sessions{Most: server.Sessions, Idle: idleFor, End: endSession, Closed: errClosing}
+		if !server.Restores() {
+			own.Full = fmt.Errorf("%w: open a session with MCP server %s: %w: there are %d; raise sessions",
+				tool.ErrNotRun, server.Name, ErrNoRoom, server.Sessions)
+		}
+		p.own[id] = own
 	}
+	return own, nil
 }
 
-// drop closes the session of a place, if it has one. It needs the turn.
-func (p *Pool) drop(at *place) {
-	at.timer.Stop()
-	if at.session != nil {
-		at.session.close()
-		at.session = nil
+// endSession closes the session of a seat, if there is one.
+func endSession(s **session) {
+	if *s != nil {
+		(*s).close()
+		*s = nil
 	}
 }
 
@@ -177,8 +64,8 @@ func (p *Pool) drop(at *place) {
 func (p *Pool) end(id, episode string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at := p.places[id+" "+episode]; at != nil {
-		p.closing.Go(func() { p.forget(at) })
+	if own := p.own[id]; own != nil && !p.closed {
+		p.closing.Go(func() { _ = own.Forget(context.Background(), episode) })
 	}
 }
 
@@ -224,18 +111,21 @@ func (p *Pool) giveBack(id string, s *session, broke bool) {
 }
 
 // Held is how many sessions of episodes the pool holds.
-func (p *Pool) Held() int {
+func (p *Pool) Held() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.places)
+	for _, own := range p.own {
+		n += own.Len()
+	}
+	return n
 }
 
 // Close closes all sessions and waits until their programs have ended.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	for _, at := range p.places {
-		p.closing.Go(func() { p.forget(at) })
+	for _, own := range p.own {
+		p.closing.Go(own.Close)
 	}
 	for id, s := range p.shared {
 		delete(p.shared, id)

@@ -88,28 +88,30 @@ func (t *serverTool) attempt(ctx context.Context, c tool.Call) (tool.Result, err
 
 // inEpisode runs a call in the session of its episode, which must have run exactly the earlier calls.
 func (t *serverTool) inEpisode(ctx context.Context, c tool.Call) (tool.Result, error) {
-	at, err := t.pool.enter(ctx, t.server, t.id, c.Key.Episode())
+	own, err := t.pool.episodes(t.server, t.id)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer t.pool.leave(at)
-	past := t.sent(c.Past)
-	if at.session != nil && !at.session.history.is(past) {
-		at.session.close()
-		at.session = nil
+	seat, err := own.Enter(ctx, c.Key.Episode())
+	if err != nil {
+		return tool.Result{}, err
 	}
-	if at.session == nil {
-		if at.session, err = t.restore(ctx, past); err != nil {
+	defer own.Leave(seat)
+	past := t.sent(c.Past)
+	if seat.Held != nil && !seat.Held.history.is(past) {
+		endSession(&seat.Held)
+	}
+	if seat.Held == nil {
+		if seat.Held, err = t.restore(ctx, past); err != nil {
 			return tool.Result{}, err
 		}
 	}
-	result, err := at.session.call(ctx, t.pinned[c.Tool], c.Key, c.Arguments)
+	result, err := seat.Held.call(ctx, t.pinned[c.Tool], c.Key, c.Arguments)
 	if err != nil {
-		at.session.close()
-		at.session = nil
+		endSession(&seat.Held)
 		return tool.Result{}, err
 	}
-	at.session.history.add(c)
+	seat.Held.history.add(c)
 	return result, nil
 }
 
