@@ -40,7 +40,6 @@ type TrainReport struct {
 	StageSeconds       map[string]float64    `json:"stage_seconds"`
 	OrchestrationShare float64               `json:"orchestration_share"`
 	PeakRSSMB          float64               `json:"peak_rss_mb"`
-	MaxPayloadBytes    int                   `json:"max_payload_bytes"`
 	CheckpointDigest   string                `json:"checkpoint_digest"`
 	Machine            machine.Machine       `json:"machine"`
 	// BeforeTraining are the properties of the world before training; empty for a record that has none.
@@ -60,10 +59,6 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 		return TrainReport{}, err
 	}
 	known, err := record.Run(ctx, run)
-	if err != nil {
-		return TrainReport{}, err
-	}
-	payload, err := maxPayload(ctx, s.Temporal, run)
 	if err != nil {
 		return TrainReport{}, err
 	}
@@ -95,7 +90,7 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 		WarmStartSeconds: figures.WarmStartSeconds,
 		EvalSeconds:      figures.EvalSeconds, StageSeconds: figures.StageSeconds,
 		OrchestrationShare: figures.OrchestrationShare,
-		PeakRSSMB:          s.Lease.PeakMB(), MaxPayloadBytes: payload, CheckpointDigest: result.Policy.Digest,
+		PeakRSSMB:          s.Lease.PeakMB(), CheckpointDigest: result.Policy.Digest,
 		Machine: result.Machine, BeforeTraining: offered, ErrorRates: rates,
 		ColdStart: cold,
 	}, nil

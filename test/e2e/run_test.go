@@ -18,7 +18,7 @@ import (
 const maxPayload = 32 << 10
 
 func TestRunPrintsOneJSONObject(t *testing.T) {
-	needs(t, sharedStack)
+	h, _ := needs(t, sharedStack)
 	r := shared.said
 	require.Equal(t, 1, strings.Count(r.out, "\n"), "standard output holds one line")
 	require.Contains(t, r.err, "  step  reward success", "progress goes to standard error")
@@ -68,8 +68,10 @@ func TestRunPrintsOneJSONObject(t *testing.T) {
 	require.Less(t, number("rl_seconds"), number("wall_seconds"))
 	require.Greater(t, number("orchestration_share"), 0.0)
 	require.Less(t, number("orchestration_share"), 1.0)
-	require.Positive(t, number("max_payload_bytes"))
-	require.LessOrEqual(t, number("max_payload_bytes"), float64(maxPayload))
+	largest, err := largestPayload(t.Context(), h.dial(t), fields["run_id"].(string))
+	require.NoError(t, err)
+	require.Positive(t, largest)
+	require.LessOrEqual(t, largest, maxPayload)
 	require.Len(t, fields["checkpoint_digest"], 64)
 	machine := fields["machine"].(map[string]any)
 	require.NotEmpty(t, machine["cpu"])

@@ -40,7 +40,6 @@ type outcome struct {
 	StageSeconds     map[string]float64 `json:"stage_seconds"`
 	Orchestration    float64            `json:"orchestration_share"`
 	PeakMB           float64            `json:"peak_rss_mb"`
-	MaxPayload       int                `json:"max_payload_bytes"`
 	Digest           string             `json:"checkpoint_digest"`
 	// Curve is the success rate of each step's rollouts.
 	Curve []float64 `json:"curve"`

@@ -1,4 +1,4 @@
-package runs
+package e2e
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// maxPayload returns the size in bytes of the largest payload in the histories of a run, of the executions that it
+// largestPayload returns the size in bytes of the largest payload in the histories of a run, of the executions that it
 // continued as, and of its steps.
-func maxPayload(ctx context.Context, c client.Client, run string) (most int, err error) {
+func largestPayload(ctx context.Context, c client.Client, run string) (most int, err error) {
 	for execution, first := "", true; first || execution != ""; first = false {
 		if execution, err = walkPayloads(ctx, c, run, execution, &most, true); err != nil {
 			return 0, fmt.Errorf("read the history of %s: %w", run, err)
@@ -33,7 +33,7 @@ func walkPayloads(ctx context.Context, c client.Client, id, execution string, mo
 		if err != nil {
 			return "", err
 		}
-		size, err := largestPayload(ctx, event)
+		size, err := payloadOf(ctx, event)
 		if err != nil {
 			return "", err
 		}
@@ -54,8 +54,8 @@ func walkPayloads(ctx context.Context, c client.Client, id, execution string, mo
 // gone reports whether an error means that retention has removed a history.
 func gone(err error) bool { return strings.Contains(err.Error(), "not found") }
 
-// largestPayload looks through every field of an event.
-func largestPayload(ctx context.Context, event *historypb.HistoryEvent) (most int, err error) {
+// payloadOf looks through every field of an event.
+func payloadOf(ctx context.Context, event *historypb.HistoryEvent) (most int, err error) {
 	err = proxy.VisitPayloads(ctx, event, proxy.VisitPayloadsOptions{
 		Visitor: func(_ *proxy.VisitPayloadsContext, all []*commonpb.Payload) ([]*commonpb.Payload, error) {
 			for _, p := range all {
