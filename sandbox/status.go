@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -58,15 +57,3 @@ var (
 	// ErrBadCall means that the call is malformed. The caller can correct the call; running it again does not help.
 	ErrBadCall = errors.New("bad call")
 )
-
-// StatusOf returns the status of a breakage, for protocols. It is "" for ErrBadCall and for a context that has ended.
-func StatusOf(err error) Status {
-	switch {
-	case err == nil, errors.Is(err, ErrBadCall), errors.Is(err, context.Canceled):
-		return ""
-	case errors.Is(err, ErrQueueTimeout):
-		return StatusQueueTimeout
-	default:
-		return StatusInfrastructure
-	}
-}
