@@ -128,7 +128,7 @@ func TestNotebooksOfRunEpisodesAreTheStagedLoops(t *testing.T) {
 	require.NoError(t, l.RunEpisodes(t.Context(), engine, cellsOf(pool, 4, "0"), "v", whole, nil))
 	require.Empty(t, cmp.Diff(staged, whole))
 	require.LessOrEqual(t, open.most, StatefulEpisodes)
-	require.Zero(t, pool.Live(), "those of finished episodes are ended")
+	require.Zero(t, pool.Live(), "finished episodes leave none")
 	second, restarted := 0, 0
 	for _, e := range whole {
 		for _, turn := range e.Turns {

@@ -3,7 +3,6 @@ package keyed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -110,30 +109,4 @@ func TestAWaitEndsWithTheContextOrTheTurn(t *testing.T) {
 		wait.Wait()
 		require.Zero(t, p.Len())
 	})
-}
-
-func TestManyKeysShareFewSeats(t *testing.T) {
-	p, ended := newPool(3)
-	var all sync.WaitGroup
-	var turns [20]atomic.Int64
-	for i := range turns {
-		for range 2 {
-			all.Go(func() {
-				for range 50 {
-					s, err := p.Enter(context.Background(), fmt.Sprint(i))
-					if err != nil || turns[i].Add(1) != 1 || p.Len() > 3 {
-						t.Error("no turn of its own")
-						return
-					}
-					s.Held.uses++
-					turns[i].Add(-1)
-					p.Leave(s)
-				}
-			})
-		}
-	}
-	all.Wait()
-	require.Equal(t, 3, p.Len())
-	p.Close()
-	require.Positive(t, ended.Load())
 }

@@ -16,7 +16,7 @@ const idleFor = 30 * time.Minute
 // Pool holds a worker's sessions. It is safe for concurrent use. Its owner closes it when no call runs.
 type Pool struct {
 	mu      sync.Mutex
-	own     map[string]*sessions // those of episodes, by server
+	own     map[string]*sessions // for episodes, by server
 	shared  map[string]*session  // by server
 	closing sync.WaitGroup
 	closed  bool
