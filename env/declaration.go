@@ -68,6 +68,9 @@ type Declaration struct {
 	// Wants says what a recipe must set before a run can use the environment, such as the file that holds its tasks; ""
 	// = nothing. A preset may leave that open, so a recipe without it is valid. Wants is nil if every recipe can run.
 	Wants func(s Settings) string
+	// World says for a person which world the settings choose: released files, or one that stands in for them. It is
+	// nil if there is one world. It reads no file.
+	World func(s Settings) string
 	// Starts says which program of the user's own workers start with these settings; "" = none. Starts is nil if no
 	// setting names one.
 	Starts func(s Settings) string

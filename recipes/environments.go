@@ -65,6 +65,16 @@ func (e Environment) Imported() bool { return declared(e.Name).Imported }
 // CallsTools reports whether the environment's trajectories run tool calls in the sandbox.
 func (e Environment) CallsTools() bool { return e.Declaration().Sandboxed }
 
+// Worlds says which world each environment is, where its settings decide.
+func (e Environment) Worlds() (out []string) {
+	for _, c := range e.configured() {
+		if c.declaration.World != nil {
+			out = append(out, c.declaration.Name+" is "+c.declaration.World(c.settings))
+		}
+	}
+	return out
+}
+
 // declared returns the declaration with that name, or the zero declaration.
 func declared(name string) env.Declaration {
 	d, _ := environments.Named(name)

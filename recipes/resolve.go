@@ -21,7 +21,7 @@ type Resolved struct {
 	JSON []byte
 	// Digest is the SHA-256 of JSON, in hexadecimal.
 	Digest string
-	// Notes say which values are others than those that the recipe asks for.
+	// Notes say which worlds its environments are, and which values are others than those that the recipe asks for.
 	Notes []string
 }
 
@@ -134,7 +134,7 @@ func (r *Recipe) resolved() (*Resolved, error) {
 	if r.Staleness() == 0 { // the same recipe as one without the section
 		r.Pipeline = nil
 	}
-	var notes []string
+	notes := r.Environment.Worlds()
 	if n := r.Rollout.Prompts; r.Rollout.ShardGroups > n && n > 0 {
 		notes = append(notes, fmt.Sprintf("rollout.shard_groups is %d, and a step has %d prompts: a shard has %d",
 			r.Rollout.ShardGroups, n, n))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,6 +55,15 @@ var recipeChosen = figure{
 		})
 		if err != nil || f.Table == nil {
 			return err
+		}
+		var recipe struct {
+			Environment recipes.Environment `json:"environment"`
+		}
+		if err := json.Unmarshal(d.origin.Recipe, &recipe); err != nil {
+			return err
+		}
+		for _, world := range recipe.Environment.Worlds() {
+			f.Note += fmt.Sprintf(" The environment %s.", world)
 		}
 		for _, a := range d.origin.Amendments {
 			f.Note += fmt.Sprintf(" From step %d the run went on with %s", a.From, strings.Join(a.Set, " "))

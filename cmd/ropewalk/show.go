@@ -10,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/recipes"
 )
 
 type showOptions struct {
@@ -109,6 +110,9 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		if err := overview.Write(con.out); err != nil {
 			return err
 		}
+		if err := showWorlds(ctx, con, record, run); err != nil {
+			return err
+		}
 		amendments, err := record.Amendments(ctx, run)
 		if err != nil {
 			return err
@@ -141,6 +145,24 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		if err := view.Write(con.out); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// showWorlds says which worlds the run's environments are.
+func showWorlds(ctx context.Context, con *console, record *analysis.Record, run string) error {
+	v, err := record.Visible(ctx, run)
+	if err != nil {
+		return err
+	}
+	var recipe struct {
+		Environment recipes.Environment `json:"environment"`
+	}
+	if err := v.Recipe(ctx, &recipe); err != nil {
+		return err
+	}
+	for _, world := range recipe.Environment.Worlds() {
+		fmt.Fprintln(con.out, "the environment "+world)
 	}
 	return nil
 }

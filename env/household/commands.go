@@ -54,11 +54,13 @@ func (e *Household) commands(w *world) []command {
 			l = append(l, c)
 		}
 	}
-	add(verbHelp, 0, 0, "help")
+	if e.words(w).help != "" {
+		add(verbHelp, 0, 0, "help")
+	}
 	add(verbInventory, 0, 0, "inventory")
 	add(verbLook, 0, 0, "look")
 	for i, p := range w.Places {
-		if i != w.You {
+		if w.location(i) != w.You {
 			add(verbGo, 0, i, "go to", p.name())
 		}
 	}
@@ -66,39 +68,37 @@ func (e *Household) commands(w *world) []command {
 	if held >= 0 {
 		add(verbExamine, held, 0, "examine", w.Things[held].name())
 	}
-	if w.You >= 0 {
-		e.commandsHere(w, held, add)
+	for _, at := range w.here() {
+		e.commandsAt(w, at, held, add)
 	}
 	slices.SortFunc(l, func(a, b command) int { return strings.Compare(a.text, b.text) })
-	return l
+	return slices.CompactFunc(l, func(a, b command) bool { return a.text == b.text })
 }
 
-// commandsHere adds the commands about the agent's place.
-func (e *Household) commandsHere(w *world, held int, add func(v verb, thing, place int, words ...string)) {
-	here := w.Places[w.You]
-	add(verbExaminePlace, 0, w.You, "examine", here.name())
+// commandsAt adds the commands about a place at the agent's location.
+func (e *Household) commandsAt(w *world, at, held int, add func(v verb, thing, place int, words ...string)) {
+	here := w.Places[at]
+	add(verbExaminePlace, 0, at, "examine", here.name())
 	switch here.door {
 	case closed:
-		add(verbOpen, 0, w.You, "open", here.name())
+		add(verbOpen, 0, at, "open", here.name())
 	case opened:
-		add(verbClose, 0, w.You, "close", here.name())
+		add(verbClose, 0, at, "close", here.name())
 	}
 	for i, t := range w.Things {
-		if t.at != w.You {
-			continue
+		lies := t.at.has(at)
+		if lies && here.shows() && held < 0 && t.can&fixed == 0 {
+			add(verbTake, i, at, "take", t.name(), "from", here.name())
 		}
-		if here.shows() && held < 0 && t.can&toggle == 0 {
-			add(verbTake, i, w.You, "take", t.name(), "from", here.name())
-		}
-		if t.can&toggle != 0 {
+		if lies && t.can&toggle != 0 {
 			add(verbUse, i, 0, "use", t.name())
 		}
-		if held >= 0 && w.Things[held].can&cuts != 0 && t.can&slice != 0 {
+		if held >= 0 && w.Things[held].can&cuts != 0 && t.can&slice != 0 && w.isNear(t) {
 			add(verbSlice, i, held, "slice", t.name(), "with", w.Things[held].name())
 		}
 	}
 	if held >= 0 {
-		e.commandsHeld(w, held, add)
+		e.commandsHeld(w, at, held, add)
 	}
 }
 
@@ -110,19 +110,15 @@ var appliances = []struct {
 	mark  marks
 }{{"sinkbasin", verbClean, "clean", clean}, {"microwave", verbHeat, "heat", heat}, {"fridge", verbCool, "cool", cool}}
 
-// commandsHeld adds what can be done here with the carried thing.
-func (e *Household) commandsHeld(w *world, held int, add func(v verb, thing, place int, words ...string)) {
-	here, t := w.Places[w.You], w.Things[held]
-	if here.shows() && holds(here.class, t.class) {
-		if e.settings.Put {
-			add(verbMove, held, w.You, "put", t.name(), "in/on", here.name())
-		} else {
-			add(verbMove, held, w.You, "move", t.name(), "to", here.name())
-		}
+// commandsHeld adds what can be done at the place with the carried thing.
+func (e *Household) commandsHeld(w *world, at, held int, add func(v verb, thing, place int, words ...string)) {
+	here, t := w.Places[at], w.Things[held]
+	if here.shows() && w.holds(here.class, t.class) {
+		add(verbMove, held, at, e.words(w).move(t.name(), here.name()))
 	}
 	for _, a := range appliances {
 		if here.class == a.class && t.can&a.mark != 0 {
-			add(a.verb, held, w.You, a.word, t.name(), "with", here.name())
+			add(a.verb, held, at, a.word, t.name(), "with", here.name())
 		}
 	}
 }
@@ -142,15 +138,15 @@ func (e *Household) find(w *world, action string) (command, bool) {
 func (w *world) do(c command) {
 	switch c.verb {
 	case verbGo:
-		w.You = c.place
+		w.You = w.location(c.place)
 	case verbOpen:
 		w.Places[c.place].door = opened
 	case verbClose:
 		w.Places[c.place].door = closed
 	case verbTake:
-		w.Things[c.thing].at = inHand
+		w.take(c.thing, c.place)
 	case verbMove:
-		w.Things[c.thing].at = c.place
+		w.put(c.thing, c.place)
 	case verbUse:
 		w.Things[c.thing].is |= toggle
 	case verbClean:

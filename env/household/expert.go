@@ -15,7 +15,7 @@ import (
 // next command follows from the present observation and a policy can learn to imitate it. Only if the turns do not
 // suffice for that, the expert goes straight to where the thing lies.
 func (e *Household) Solve(_ context.Context, at env.State) ([]string, error) {
-	w, err := readState(at)
+	w, err := e.readState(at)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (e *Household) Solve(_ context.Context, at env.State) ([]string, error) {
 // expert knows where everything is.
 func (e *Household) plan(from *world, informed bool) (out []string) {
 	w := from.clone()
-	x := expert{world: w, informed: informed, put: e.settings.Put}
+	x := expert{world: w, informed: informed, words: e.words(w)}
 	for w.Turn < w.Limit {
 		c := x.next()
 		c.text = x.text(c)
@@ -54,7 +54,7 @@ func (e *Household) plan(from *world, informed bool) (out []string) {
 type expert struct {
 	*world
 	informed bool
-	put      bool
+	words    words
 }
 
 // next returns the next command towards the goal.
@@ -91,7 +91,7 @@ func (x expert) target() int {
 // reach goes to a place and opens it. there means that both are done.
 func (x expert) reach(place int) (c command, there bool) {
 	switch {
-	case x.You != place:
+	case x.You != x.location(place):
 		return command{verb: verbGo, place: place}, false
 	case x.Places[place].door == closed:
 		return command{verb: verbOpen, place: place}, false
@@ -102,44 +102,60 @@ func (x expert) reach(place int) (c command, there bool) {
 // fetch looks for a thing that the goal needs and takes it.
 func (x expert) fetch() command {
 	at, wanted := x.wanted()
-	if x.You >= 0 && x.Places[x.You].shows() {
-		if i := slices.IndexFunc(x.Things, func(t thing) bool { return wanted(t) && t.at == x.You }); i >= 0 {
-			return command{verb: verbTake, thing: i, place: x.You}
+	for _, here := range x.here() {
+		i := slices.IndexFunc(x.Things, func(t thing) bool { return wanted(t) && t.at.has(here) })
+		if i >= 0 && x.Places[here].shows() {
+			return command{verb: verbTake, thing: i, place: here}
 		}
 	}
-	if x.informed {
+	if x.informed && at >= 0 {
 		c, _ := x.reach(at)
 		return c
 	}
-	return x.search(func(p place) bool { return holds(p.class, x.Goal.Thing) })
+	return x.search(func(p place) bool { return x.holds(p.class, x.Goal.Thing) })
 }
 
 // wanted returns a place with a thing that has still to be brought to the target, and the test for such things. The
-// place where the agent is comes first.
+// location where the agent is comes first.
 func (x expert) wanted() (place int, is func(thing) bool) {
-	target, need := x.target(), x.Goal.kind().need
+	target, need, here := x.target(), x.Goal.kind().need, x.here()
 	is = func(t thing) bool {
-		done := t.at == target && target >= 0 && t.is&need == need
-		return t.class == x.Goal.Thing && !done
+		done := t.at.has(target) && target >= 0 && t.is&need == need
+		return t.class == x.Goal.Thing && t.can&(fixed|need) == need && !done
 	}
 	place = -1
 	for _, t := range x.Things {
-		if is(t) && (place < 0 || t.at == x.You) {
-			place = t.at
+		for _, at := range t.at {
+			if is(t) && (place < 0 || here.has(at)) {
+				place = at
+			}
 		}
 	}
 	return place, is
 }
 
-// search opens the place where the agent is, if it may hold what is looked for and is closed, and else goes to the next
-// such place.
+// search opens a place at the agent's location that may hold what is looked for and is closed, and else goes to the next
+// location with such a place: the locations in the order of their first such places.
 func (x expert) search(may func(place) bool) command {
-	if x.You >= 0 && may(x.Places[x.You]) && x.Places[x.You].door == closed {
-		return command{verb: verbOpen, place: x.You}
+	first := map[int]int{} // by location: its first place that may hold it
+	for i, p := range x.Places {
+		if _, known := first[x.location(i)]; may(p) && !known {
+			first[x.location(i)] = i
+		}
+	}
+	here := x.here()
+	for _, at := range here {
+		if may(x.Places[at]) && x.Places[at].door == closed {
+			return command{verb: verbOpen, place: at}
+		}
+	}
+	from, known := first[x.You]
+	if !known {
+		from = append(here, -1)[0]
 	}
 	for i := range x.Places {
-		at := (max(x.You, -1) + 1 + i) % len(x.Places)
-		if may(x.Places[at]) && at != x.You {
+		at := (from + 1 + i) % len(x.Places)
+		if candidate, ok := first[x.location(at)]; ok && candidate == at && x.location(at) != x.You {
 			return command{verb: verbGo, place: at}
 		}
 	}
@@ -148,41 +164,45 @@ func (x expert) search(may func(place) bool) command {
 
 // light brings the carried thing to a lamp and switches the lamp on.
 func (x expert) light() command {
-	i := slices.IndexFunc(x.Things, func(t thing) bool { return t.class == x.Goal.Where && t.at == x.You })
-	switch {
-	case i >= 0:
-		return command{verb: verbUse, thing: i}
-	case x.informed:
-		i = slices.IndexFunc(x.Things, func(t thing) bool { return t.class == x.Goal.Where })
-		return command{verb: verbGo, place: x.Things[i].at}
+	here := x.here()
+	lamps := func(is func(spots) bool) int {
+		return slices.IndexFunc(x.Things, func(t thing) bool {
+			return t.class == x.Goal.Where && t.can&toggle != 0 && is(t.at)
+		})
 	}
-	return x.search(func(p place) bool { return holds(p.class, lamp) })
+	if i := lamps(func(at spots) bool { return slices.ContainsFunc(at, here.has) }); i >= 0 {
+		return command{verb: verbUse, thing: i}
+	}
+	if i := lamps(func(at spots) bool { return len(at) > 0 }); x.informed && i >= 0 {
+		return command{verb: verbGo, place: x.Things[i].at[0]}
+	}
+	return x.search(func(p place) bool { return x.holds(p.class, lamp) || x.game != nil && p.door == noDoor })
 }
 
 // prepare brings the carried thing to the appliance and uses it.
 func (x expert) prepare(t taskType, held int) command {
-	at := x.You
-	if at < 0 || x.Places[at].class != t.appliance {
-		at = slices.IndexFunc(x.Places, func(p place) bool { return p.class == t.appliance })
-		return command{verb: verbGo, place: at}
-	}
-	for _, a := range appliances {
-		if a.class == t.appliance {
-			return command{verb: a.verb, thing: held, place: at}
+	is := func(p place) bool { return p.class == t.appliance }
+	for _, at := range x.here() {
+		for _, a := range appliances {
+			if is(x.Places[at]) && a.class == t.appliance {
+				return command{verb: a.verb, thing: held, place: at}
+			}
 		}
 	}
-	return command{verb: verbLook}
+	return command{verb: verbGo, place: slices.IndexFunc(x.Places, is)}
 }
 
 // drop puts a carried thing that is not needed into the nearest place that can hold it.
 func (x expert) drop(held int) command {
-	may := func(p place) bool { return holds(p.class, x.Things[held].class) }
-	if x.You >= 0 && may(x.Places[x.You]) {
-		c, there := x.reach(x.You)
-		if there {
-			c = command{verb: verbMove, thing: held, place: x.You}
+	may := func(p place) bool { return x.holds(p.class, x.Things[held].class) }
+	for _, at := range x.here() {
+		if may(x.Places[at]) {
+			c, there := x.reach(at)
+			if there {
+				c = command{verb: verbMove, thing: held, place: at}
+			}
+			return c
 		}
-		return c
 	}
 	return x.search(may)
 }
@@ -202,10 +222,7 @@ func (x expert) text(c command) string {
 	case verbTake:
 		return "take " + t + " from " + p
 	case verbMove:
-		if x.put {
-			return "put " + t + " in/on " + p
-		}
-		return "move " + t + " to " + p
+		return x.words.move(t, p)
 	case verbUse:
 		return "use " + t
 	case verbClean, verbHeat, verbCool:

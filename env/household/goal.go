@@ -12,16 +12,28 @@ type taskType struct {
 	appliance string // class of the place where that is done
 	count     int    // things that must lie in one place; 0 if the thing is looked at
 	wording   [2]string
+	// conditions make up a game's goal in PDDL, with the types of the thing (1) and of the place or lamp (2).
+	conditions string
 }
 
 var taskTypes = []taskType{
-	{"pick", 0, "", 1, [2]string{"put a %s in %s", "put some %s on %s"}},
-	{"look", 0, "", 0, [2]string{"look at %s under the %s", "examine the %s with the %s"}},
-	{"clean", clean, "sinkbasin", 1, [2]string{"put a clean %s in %s", "clean some %s and put it in %s"}},
-	{"heat", heat, "microwave", 1, [2]string{"put a hot %s in %s", "heat some %s and put it in %s"}},
-	{"cool", cool, "fridge", 1, [2]string{"put a cool %s in %s", "cool some %s and put it in %s"}},
-	{"two", 0, "", 2, [2]string{"put two %s in %s", "find two %s and put them in %s"}},
+	{"pick", 0, "", 1, [2]string{"put a %s in %s", "put some %s on %s"}, lies},
+	{"look", 0, "", 0, [2]string{"look at %s under the %s", "examine the %s with the %s"},
+		"objectType ?o %[1]s, holds ?a ?o, objectType ?ot %[2]s, toggleable ?ot, isToggled ?ot, inReceptacle ?ot ?r, " +
+			"receptacleAtLocation ?r ?l, atLocation ?a ?l"},
+	{"clean", clean, "sinkbasin", 1, [2]string{"put a clean %s in %s", "clean some %s and put it in %s"},
+		lies + ", cleanable ?o, isClean ?o"},
+	{"heat", heat, "microwave", 1, [2]string{"put a hot %s in %s", "heat some %s and put it in %s"},
+		lies + ", heatable ?o, isHot ?o"},
+	{"cool", cool, "fridge", 1, [2]string{"put a cool %s in %s", "cool some %s and put it in %s"},
+		lies + ", coolable ?o, isCool ?o"},
+	{"two", 0, "", 2, [2]string{"put two %s in %s", "find two %s and put them in %s"},
+		"objectType ?o1 %[1]s, objectType ?o2 %[1]s, receptacleType ?r %[2]s, inReceptacle ?o1 ?r, " +
+			"inReceptacle ?o2 ?r, not = ?o1 ?o2"},
 }
+
+// lies are the conditions that a thing lies in a place.
+const lies = "objectType ?o %[1]s, receptacleType ?r %[2]s, inReceptacle ?o ?r"
 
 // lamp is the class of things that light others.
 const lamp = "desklamp"
@@ -32,6 +44,7 @@ type goal struct {
 	Thing   string `json:"thing"`             // class of things
 	Where   string `json:"where"`             // class of places, or of the lamp
 	Wording int    `json:"wording,omitempty"` // which of the type's two wordings
+	Text    string `json:"text,omitempty"`    // the words of a game's file, instead of a wording
 }
 
 func typeNamed(name string) (taskType, bool) {
@@ -48,7 +61,12 @@ func (g goal) kind() taskType {
 }
 
 // String returns the goal in ALFWorld's words.
-func (g goal) String() string { return fmt.Sprintf(g.kind().wording[g.Wording&1], g.Thing, g.Where) }
+func (g goal) String() string {
+	if g.Text != "" {
+		return g.Text
+	}
+	return fmt.Sprintf(g.kind().wording[g.Wording&1], g.Thing, g.Where)
+}
 
 // check refuses a goal that no episode could have.
 func (g goal) check() error {
@@ -58,7 +76,7 @@ func (g goal) check() error {
 	if t.count == 0 {
 		place = g.Where == lamp
 	}
-	if !ok || !known || !place || g.Wording < 0 || g.Wording > 1 {
+	if !ok || !known || !place || g.Wording < 0 || g.Wording > 1 || g.Text != "" {
 		return fmt.Errorf("the goal is %+v", g)
 	}
 	return nil
@@ -68,9 +86,9 @@ func (g goal) check() error {
 func (w *world) reached() bool {
 	t := w.Goal.kind()
 	if t.count == 0 {
-		held := w.held()
+		held, here := w.held(), w.here()
 		return held >= 0 && w.Things[held].class == w.Goal.Thing && slices.ContainsFunc(w.Things, func(x thing) bool {
-			return x.class == w.Goal.Where && x.is&toggle != 0 && x.at == w.You && w.You >= 0
+			return x.class == w.Goal.Where && x.is&toggle != 0 && slices.ContainsFunc(here, x.at.has)
 		})
 	}
 	for p := range w.Places {
@@ -85,7 +103,7 @@ func (w *world) reached() bool {
 func (w *world) placed(place int) (n int) {
 	need := w.Goal.kind().need
 	for _, x := range w.Things {
-		if x.at == place && x.class == w.Goal.Thing && x.is&need == need {
+		if x.at.has(place) && x.class == w.Goal.Thing && x.is&x.can&need == need {
 			n++
 		}
 	}

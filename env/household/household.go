@@ -29,6 +29,9 @@ type Settings struct {
 	Essential bool
 	Seen      bool // held-out tasks come from layouts that training shows
 	Put       bool // the words of ALFWorld's first releases: "put mug 1 in/on desk 1"
+	// Games is a folder of ALFWorld's own games, which replace the generated rooms; "" = none. Digest is the one that
+	// they must have; "" accepts any.
+	Games, Digest string
 }
 
 // Validate names the setting that makes a task impossible.
@@ -47,6 +50,10 @@ func (s Settings) Validate() error {
 	}
 	err := errors.Join(check("max turns", s.MaxTurns, 1, 10_000), optional("layouts", s.Layouts, 2, 1000),
 		optional("places", s.Places, 3, 60), optional("things", s.Things, 1, 100))
+	if s.Games != "" && (len(s.Rooms) > 0 || s.Layouts+s.Places+s.Things > 0 || s.Sparse || s.Put) {
+		err = errors.Join(err, errors.New("check household settings: games: rooms, layouts, places, things, sparse and "+
+			"put are of generated rooms, and cannot be set with a folder of games"))
+	}
 	for _, r := range s.Rooms {
 		if !slices.ContainsFunc(rooms, func(k room) bool { return k.name == r }) {
 			err = errors.Join(err, fmt.Errorf("check household settings: rooms: there is no %q; there are kitchen, "+
@@ -83,12 +90,16 @@ func (s Settings) typeNames() (out []string) {
 type Household struct {
 	settings      Settings
 	shown, unseen []layout
+	games         *library // nil if rooms are generated
 }
 
 // New makes the environment.
 func New(s Settings) (*Household, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
+	}
+	if s.Games != "" {
+		return &Household{settings: s, games: newLibrary(s)}, nil
 	}
 	if s.Layouts == 0 {
 		s.Layouts = 30
@@ -106,8 +117,8 @@ func New(s Settings) (*Household, error) {
 func (*Household) Name() string { return "alfworld" }
 
 // Instruction states the goal.
-func (*Household) Instruction(task env.Task) (string, error) {
-	w, err := readTask(task)
+func (e *Household) Instruction(task env.Task) (string, error) {
+	w, err := e.readTask(task)
 	if err != nil {
 		return "", err
 	}
@@ -121,12 +132,16 @@ func (e *Household) Reset(ctx context.Context, task env.Task) (env.State, env.Ob
 	if err := ctx.Err(); err != nil {
 		return nil, env.Observation{}, err
 	}
-	w, err := readTask(task)
+	w, err := e.readTask(task)
 	if err != nil {
 		return nil, env.Observation{}, err
 	}
 	w.Ended = w.reached()
-	return w.encode(), e.observe(w, w.middle()+"\n\nYour task is to: "+w.Goal.String()+"."), nil
+	view := w.middle()
+	if w.game != nil {
+		view = welcome + w.first()
+	}
+	return w.encode(), e.observe(w, view+"\n\nYour task is to: "+w.Goal.String()+"."), nil
 }
 
 func (e *Household) observe(w *world, text string) env.Observation {
@@ -145,7 +160,7 @@ func (e *Household) Step(ctx context.Context, at env.State, action string) (env.
 	if err := ctx.Err(); err != nil {
 		return nil, t, err
 	}
-	w, err := readState(at)
+	w, err := e.readState(at)
 	if err != nil {
 		return nil, t, err
 	}
@@ -169,8 +184,8 @@ func (e *Household) Step(ctx context.Context, at env.State, action string) (env.
 }
 
 // Situation returns the state without its turn count.
-func (*Household) Situation(at env.State) (string, error) {
-	w, err := readState(at)
+func (e *Household) Situation(at env.State) (string, error) {
+	w, err := e.readState(at)
 	if err != nil {
 		return "", err
 	}

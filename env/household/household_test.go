@@ -61,7 +61,7 @@ func TestTheExpertSolvesEveryTask(t *testing.T) {
 		require.NoError(t, err)
 		ids[task.ID] = true
 		types[task.Type]++
-		w, err := readTask(task)
+		w, err := e.readTask(task)
 		require.NoError(t, err)
 		rooms[strings.Fields(w.Room)[0]]++
 		plan, err := e.Solve(t.Context(), env.State(task.Spec))
@@ -89,19 +89,19 @@ func TestSplitsByLayout(t *testing.T) {
 	unseen, seen := newHousehold(t, Settings{}), newHousehold(t, Settings{Seen: true})
 	shown, ids := map[string]bool{}, map[string]bool{}
 	for _, task := range envtest.Take(t, unseen, env.Train, 1, 400) {
-		w, err := readTask(task)
+		w, err := unseen.readTask(task)
 		require.NoError(t, err)
 		shown[w.Room], ids[task.ID] = true, true
 	}
 	require.Greater(t, len(shown), 80)
 	for _, task := range envtest.Take(t, unseen, env.HeldOut, 1, 200) {
-		w, err := readTask(task)
+		w, err := unseen.readTask(task)
 		require.NoError(t, err)
 		require.False(t, shown[w.Room], "%s is trained on", w.Room)
 	}
 	known := 0
 	for _, task := range envtest.Take(t, seen, env.HeldOut, 1, 200) {
-		w, err := readTask(task)
+		w, err := unseen.readTask(task)
 		require.NoError(t, err)
 		require.True(t, w.kept())
 		require.False(t, ids[task.ID])
@@ -124,7 +124,7 @@ func TestSplitsByLayout(t *testing.T) {
 func TestLevelsOfTinyTasks(t *testing.T) {
 	e := newHousehold(t, Settings{MaxTurns: 20, Places: 4, Things: 2, Sparse: true, Essential: true})
 	for _, task := range envtest.Take(t, e, env.Train, 3, 60) {
-		w, err := readTask(task)
+		w, err := e.readTask(task)
 		require.NoError(t, err)
 		best := e.shortest(w)
 		require.GreaterOrEqual(t, task.Level, best, task.Spec)

@@ -56,7 +56,7 @@ func (l layout) key() string {
 		fmt.Fprintf(&b, "%s %c, ", p.name(), p.door)
 	}
 	for _, t := range l.lamps {
-		fmt.Fprintf(&b, "%s @%d, ", t.name(), t.at)
+		fmt.Fprintf(&b, "%s %s, ", t.name(), t.at)
 	}
 	return b.String()
 }
@@ -95,7 +95,7 @@ func (s Settings) layout(r room, number int) layout {
 	if len(stands) > 0 {
 		for i := range 1 + rng.IntN(2) {
 			k, _ := kindNamed(lamp)
-			at := stands[rng.IntN(len(stands))]
+			at := spots{stands[rng.IntN(len(stands))]}
 			l.lamps = append(l.lamps, thing{class: lamp, number: i + 1, at: at, can: k.can})
 		}
 	}

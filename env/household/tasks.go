@@ -30,6 +30,9 @@ func (e *Household) Task(ctx context.Context, at env.Draw) (env.Task, error) {
 	if err := ctx.Err(); err != nil {
 		return env.Task{}, err
 	}
+	if e.games != nil {
+		return e.gameTask(ctx, at)
+	}
 	layouts, shown := e.shown, at.Split == env.Train || e.settings.Seen
 	switch at.Split {
 	case env.Train:
@@ -157,7 +160,7 @@ func (w *world) add(rng *rand.Rand, class string, elsewhere bool) bool {
 			number++
 		}
 	}
-	w.Things = append(w.Things, thing{class: class, number: number, at: free[rng.IntN(len(free))], can: k.can})
+	w.Things = append(w.Things, thing{class: class, number: number, at: spots{free[rng.IntN(len(free))]}, can: k.can})
 	return true
 }
 
@@ -196,8 +199,8 @@ func (w *world) sort() *world {
 }
 
 // readTask reads a task.
-func readTask(task env.Task) (*world, error) {
-	w, err := decode([]byte(task.Spec))
+func (e *Household) readTask(task env.Task) (*world, error) {
+	w, err := e.decode([]byte(task.Spec))
 	if err == nil && (w.Turn != 0 || w.Ended) {
 		err = errors.New("it has begun")
 	}

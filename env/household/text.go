@@ -13,28 +13,58 @@ func list(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
-	var b strings.Builder
+	all := make([]string, len(names))
 	for i, n := range names {
-		switch {
-		case i > 0 && i == len(names)-1:
-			b.WriteString(", and ")
-		case i > 0:
-			b.WriteString(", ")
-		}
-		b.WriteString("a " + n)
+		all[i] = "a " + n
 	}
-	return b.String()
+	return join(all)
+}
+
+// join joins the items of a list that is not empty.
+func join(items []string) string {
+	last := len(items) - 1
+	if last == 0 {
+		return items[0]
+	}
+	return strings.Join(items[:last], ", ") + ", and " + items[last]
 }
 
 const inMiddle = "You are in the middle of a room. Looking quickly around you, you see "
 
 // middle is the first view, from the middle of the room: the places by class, the highest number first.
 func (w *world) middle() string {
-	named := make([]named, len(w.Places))
-	for i, p := range w.Places {
-		named[i].class, named[i].number = p.class, p.number
+	all := make(spots, len(w.Places))
+	for i := range all {
+		all[i] = i
 	}
-	return inMiddle + list(sorted(named)) + "."
+	return inMiddle + list(w.placesAt(all)) + "."
+}
+
+// placesAt names places, by class, the highest number first.
+func (w *world) placesAt(places spots) []string {
+	names := make([]named, len(places))
+	for i, at := range places {
+		names[i] = named{w.Places[at].class, w.Places[at].number}
+	}
+	return sorted(names)
+}
+
+// look is the view of the agent's location. Things are next to a place if the agent has moved them from it to another
+// place at the same location.
+func (w *world) look() string {
+	here := w.here()
+	if len(here) == 0 { // so in ALFWorld: its list is of the places at the agent's location
+		return inMiddle + list(nil) + "."
+	}
+	var beside []named
+	for _, t := range w.Things {
+		for _, at := range here {
+			if w.isNear(t) && t.left.has(at) {
+				beside = append(beside, named{t.class, t.number})
+			}
+		}
+	}
+	return "You are facing the " + join(w.placesAt(here)) + ". Next to it, you see " + list(sorted(beside)) + "."
 }
 
 // contents is the view of a place: its things by class, the highest number first.
@@ -42,7 +72,7 @@ func (w *world) contents(place int) string {
 	p := w.Places[place]
 	var things []named
 	for _, t := range w.Things {
-		if t.at == place {
+		if t.at.has(place) {
 			things = append(things, named{t.class, t.number})
 		}
 	}
@@ -75,11 +105,6 @@ func sorted(all []named) []string {
 	return out
 }
 
-// helpText lists the commands. The words are not ALFWorld's.
-const helpText = "Commands: look; inventory; go to PLACE; open PLACE; close PLACE; take THING from PLACE; " +
-	"move THING to PLACE; examine PLACE or THING; use THING; clean THING with PLACE; heat THING with PLACE; " +
-	"cool THING with PLACE; slice THING with THING."
-
 // answer is the text that follows a command. The command has been applied.
 func (e *Household) answer(w *world, c command) string {
 	var t thing
@@ -88,16 +113,13 @@ func (e *Household) answer(w *world, c command) string {
 	}
 	switch c.verb {
 	case verbHelp:
-		return helpText
+		return e.words(w).help
 	case verbInventory:
 		return w.inventory()
 	case verbLook:
-		if w.You < 0 { // so in ALFWorld: its list is of the places at the agent's location
-			return inMiddle + list(nil) + "."
-		}
-		return "You are facing the " + w.Places[w.You].name() + ". Next to it, you see nothing."
+		return w.look()
 	case verbExamine:
-		return describe(t)
+		return describe(t, w.inside(c.thing))
 	case verbUse:
 		return "You turn on the " + t.name() + "."
 	case verbSlice:
@@ -110,10 +132,7 @@ func (e *Household) answer(w *world, c command) string {
 func (e *Household) answerAt(w *world, c command, t thing, name string) string {
 	switch c.verb {
 	case verbGo:
-		if e.settings.Put {
-			return w.contents(c.place)
-		}
-		return "You arrive at " + name + ". " + w.contents(c.place)
+		return e.words(w).arrival(name, w.You) + w.contents(c.place)
 	case verbExaminePlace:
 		return w.contents(c.place)
 	case verbOpen:
@@ -123,10 +142,7 @@ func (e *Household) answerAt(w *world, c command, t thing, name string) string {
 	case verbTake:
 		return "You pick up the " + t.name() + " from the " + name + "."
 	case verbMove:
-		if e.settings.Put {
-			return "You put the " + t.name() + " in/on the " + name + "."
-		}
-		return "You move the " + t.name() + " to the " + name + "."
+		return "You " + e.words(w).move("the "+t.name(), "the "+name) + "."
 	}
 	for _, a := range appliances {
 		if a.verb == c.verb {
@@ -143,12 +159,13 @@ func (w *world) inventory() string {
 	return "You are not carrying anything."
 }
 
-// describe is what the examination of a thing shows, in the order of the conditions of ALFWorld's grammar.
-func describe(t thing) string {
+// describe is what the examination of a thing shows, in the order of the conditions of ALFWorld's grammar. inside are
+// the names of what lies in it.
+func describe(t thing, inside []string) string {
 	words := ""
 	switch {
 	case t.can&vessel != 0:
-		return "This is a normal " + t.name() + ". In it, you see nothing."
+		return "This is a normal " + t.name() + ". In it, you see " + list(inside) + "."
 	case t.is&(clean|heat) == clean|heat:
 		words = "hot and clean"
 	case t.is&(clean|cool) == clean|cool:

@@ -16,8 +16,8 @@ import (
 	"github.com/ropewalk/ropewalk/env/envtest"
 )
 
-// game is a task for testdata/textworld_play.py, and what happens here.
-type game struct {
+// compared is a task for testdata/textworld_play.py, and what happens here.
+type compared struct {
 	Problem string   `json:"problem"`
 	Goal    string   `json:"goal"`
 	Actions []string `json:"actions"`
@@ -41,7 +41,7 @@ func TestTextWorldAgrees(t *testing.T) {
 		}
 		t.Skip("ROPEWALK_TEXTWORLD_PYTHON names no Python with textworld and alfworld; make test-worlds makes one")
 	}
-	var games []game
+	var games []compared
 	for _, s := range []struct {
 		Settings
 		tasks int
@@ -61,7 +61,7 @@ func cutting(w *world) (out []string) {
 	if knife < 0 || food < 0 {
 		return nil
 	}
-	from, to := w.Places[w.Things[knife].at], w.Places[w.Things[food].at]
+	from, to := w.Places[w.Things[knife].at[0]], w.Places[w.Things[food].at[0]]
 	out = append(out, "go to "+from.name())
 	if from.door == closed {
 		out = append(out, "open "+from.name())
@@ -75,12 +75,12 @@ func cutting(w *world) (out []string) {
 
 // played plays a task: what slices a thing if the room allows it, an unknown command and random ones, then what the
 // expert does, with a random command now and then that the expert makes good for.
-func played(t *testing.T, e *Household, task env.Task, rng *rand.Rand) game {
-	text, err := Problem(task)
+func played(t *testing.T, e *Household, task env.Task, rng *rand.Rand) compared {
+	text, err := problemOf(task)
 	require.NoError(t, err)
-	w, err := readTask(task)
+	w, err := e.readTask(task)
 	require.NoError(t, err)
-	g := game{Problem: text, Goal: w.Goal.String()}
+	g := compared{Problem: text, Goal: w.Goal.String()}
 	state, seen, err := e.Reset(t.Context(), task)
 	require.NoError(t, err)
 	first, _ := seen.Text()
@@ -113,7 +113,7 @@ func played(t *testing.T, e *Household, task env.Task, rng *rand.Rand) game {
 }
 
 // inTextWorld plays the games in TextWorld.
-func inTextWorld(t *testing.T, python string, games []game) (out [][]turn) {
+func inTextWorld(t *testing.T, python string, games []compared) (out [][]turn) {
 	folder := t.TempDir()
 	source, target := filepath.Join(folder, "games.json"), filepath.Join(folder, "played.json")
 	text, err := json.Marshal(games)
@@ -128,11 +128,9 @@ func inTextWorld(t *testing.T, python string, games []game) (out [][]turn) {
 	return out
 }
 
-const welcome = "-= Welcome to TextWorld, ALFRED! =-\n\n"
-
 // compare compares each turn. TextWorld lists things and places in an order of its own, and its list of commands is not
 // empty after the end. The text of help differs.
-func compare(t *testing.T, games []game, theirs [][]turn) {
+func compare(t *testing.T, games []compared, theirs [][]turn) {
 	require.Len(t, theirs, len(games))
 	types, won, turns, verbs := map[string]int{}, 0, 0, map[string]int{}
 	for i, g := range games {

@@ -73,7 +73,7 @@ func (t transcript) world(test *testing.T) *world {
 			for _, n := range namesIn(x.seen) {
 				if k, _ := kindNamed(n.class); !known[n] {
 					known[n] = true
-					w.Things = append(w.Things, thing{n.class, n.number, i, 0, k.can})
+					w.Things = append(w.Things, thing{class: n.class, number: n.number, at: spots{i}, can: k.can})
 				}
 			}
 		}

@@ -13,6 +13,7 @@ const (
 	toggle                   // can be switched on; is switched on
 	vessel                   // holds other things in ALFWorld's descriptions; no action uses it
 	cuts                     // slices other things
+	fixed                    // cannot be taken
 )
 
 // stock is a class of places in a kind of room, with the range of its number.
@@ -42,7 +43,7 @@ var rooms = []room{
 }
 
 // doors are the classes of places that can have a door. A cabinet or a drawer may lack one.
-var doors = words("cabinet drawer fridge microwave safe")
+var doors = names("cabinet drawer fridge microwave safe")
 
 // kind is a class of things.
 type kind struct {
@@ -66,60 +67,60 @@ const (
 // kinds are the classes of things, in the order of their names. The classes of AI2-THOR that ALFWorld's tasks are
 // about, and whether they can be cleaned, heated, cooled and sliced there; where they lie is plainer than there.
 var kinds = []kind{
-	{"alarmclock", words("bedroom"), 0, words("desk dresser shelf sidetable")},
-	{"apple", words("kitchen"), clean | heat | cool | slice, words(food)},
-	{"book", words("bedroom livingroom"), 0, words(small + " cabinet")},
-	{"bowl", words("bedroom kitchen livingroom"), clean | cool | vessel, words(dishes + " desk coffeetable dresser")},
-	{"box", words("bedroom livingroom"), vessel, words(surfaces + " armchair bed cabinet sofa")},
-	{"bread", words("kitchen"), heat | cool | slice, words("countertop diningtable fridge garbagecan microwave")},
-	{"butterknife", words("kitchen"), clean | cuts, words(cutlery)},
-	{"candle", words("bathroom"), 0, words("cabinet cart countertop drawer shelf toilet")},
-	{"cd", words("bedroom"), 0, words("desk drawer dresser garbagecan safe shelf sidetable")},
-	{"cellphone", words("bedroom livingroom"), 0, words(small)},
-	{"cloth", words("bathroom"), clean, words(bath)},
-	{"creditcard", words("bedroom livingroom"), 0, words(small)},
-	{"cup", words("kitchen"), clean | heat | cool | vessel, words(dishes + " microwave")},
-	{"desklamp", words("bedroom livingroom"), toggle, words("desk dresser sidetable")},
-	{"dishsponge", words("kitchen"), clean, words("cabinet countertop drawer garbagecan shelf sinkbasin")},
-	{"egg", words("kitchen"), clean | heat | cool | slice, words(food)},
-	{"fork", words("kitchen"), clean, words(cutlery)},
-	{"handtowel", words("bathroom"), 0, words("cabinet countertop garbagecan handtowelholder sinkbasin")},
-	{"kettle", words("kitchen"), clean, words("cabinet countertop diningtable shelf sinkbasin stoveburner")},
-	{"keychain", words("bedroom livingroom"), 0, words(small)},
-	{"knife", words("kitchen"), clean | cuts, words(cutlery)},
-	{"ladle", words("kitchen"), clean, words(cutlery)},
-	{"laptop", words("bedroom livingroom"), 0, words("armchair bed coffeetable desk diningtable dresser sofa")},
-	{"lettuce", words("kitchen"), clean | cool | slice,
-		words("countertop diningtable fridge garbagecan sinkbasin")},
-	{"mug", words("bedroom kitchen"), clean | heat | cool | vessel,
-		words(dishes + " coffeemachine desk drawer microwave")},
-	{"newspaper", words("livingroom"), 0, words(small + " garbagecan")},
-	{"pan", words("kitchen"), clean | cool | vessel, words(pans)},
-	{"pen", words("bedroom"), 0, words("desk drawer dresser garbagecan shelf sidetable")},
-	{"pencil", words("bedroom"), 0, words("desk drawer dresser garbagecan shelf sidetable")},
-	{"peppershaker", words("kitchen"), 0, words(spices)},
-	{"pillow", words("bedroom livingroom"), 0, words("armchair bed sofa")},
-	{"plate", words("kitchen"), clean | heat | cool | vessel, words(dishes + " microwave")},
-	{"pot", words("kitchen"), clean | cool | vessel, words(pans)},
-	{"potato", words("kitchen"), clean | heat | cool | slice, words(food)},
-	{"remotecontrol", words("livingroom"), 0, words(small)},
-	{"saltshaker", words("kitchen"), 0, words(spices)},
-	{"soapbar", words("bathroom"), clean, words(bath)},
-	{"soapbottle", words("bathroom kitchen"), 0, words(bath)},
-	{"spatula", words("kitchen"), clean, words(cutlery)},
-	{"spoon", words("kitchen"), clean, words(cutlery)},
-	{"spraybottle", words("bathroom"), 0, words(bath)},
-	{"statue", words("livingroom"), 0, words(surfaces + " safe")},
-	{"tissuebox", words("bedroom livingroom"), 0, words(surfaces + " cabinet drawer")},
-	{"toiletpaper", words("bathroom"), 0, words(bath + " toiletpaperhanger")},
-	{"tomato", words("kitchen"), clean | heat | cool | slice, words(food)},
-	{"towel", words("bathroom"), 0, words("bathtubbasin towelholder")},
-	{"vase", words("livingroom"), 0, words(surfaces + " cabinet safe")},
-	{"watch", words("bedroom livingroom"), 0, words(small)},
-	{"winebottle", words("kitchen"), cool, words("cabinet countertop diningtable fridge garbagecan shelf")},
+	{"alarmclock", names("bedroom"), 0, names("desk dresser shelf sidetable")},
+	{"apple", names("kitchen"), clean | heat | cool | slice, names(food)},
+	{"book", names("bedroom livingroom"), 0, names(small + " cabinet")},
+	{"bowl", names("bedroom kitchen livingroom"), clean | cool | vessel, names(dishes + " desk coffeetable dresser")},
+	{"box", names("bedroom livingroom"), vessel, names(surfaces + " armchair bed cabinet sofa")},
+	{"bread", names("kitchen"), heat | cool | slice, names("countertop diningtable fridge garbagecan microwave")},
+	{"butterknife", names("kitchen"), clean | cuts, names(cutlery)},
+	{"candle", names("bathroom"), 0, names("cabinet cart countertop drawer shelf toilet")},
+	{"cd", names("bedroom"), 0, names("desk drawer dresser garbagecan safe shelf sidetable")},
+	{"cellphone", names("bedroom livingroom"), 0, names(small)},
+	{"cloth", names("bathroom"), clean, names(bath)},
+	{"creditcard", names("bedroom livingroom"), 0, names(small)},
+	{"cup", names("kitchen"), clean | heat | cool | vessel, names(dishes + " microwave")},
+	{"desklamp", names("bedroom livingroom"), toggle | fixed, names("desk dresser sidetable")},
+	{"dishsponge", names("kitchen"), clean, names("cabinet countertop drawer garbagecan shelf sinkbasin")},
+	{"egg", names("kitchen"), clean | heat | cool | slice, names(food)},
+	{"fork", names("kitchen"), clean, names(cutlery)},
+	{"handtowel", names("bathroom"), 0, names("cabinet countertop garbagecan handtowelholder sinkbasin")},
+	{"kettle", names("kitchen"), clean, names("cabinet countertop diningtable shelf sinkbasin stoveburner")},
+	{"keychain", names("bedroom livingroom"), 0, names(small)},
+	{"knife", names("kitchen"), clean | cuts, names(cutlery)},
+	{"ladle", names("kitchen"), clean, names(cutlery)},
+	{"laptop", names("bedroom livingroom"), 0, names("armchair bed coffeetable desk diningtable dresser sofa")},
+	{"lettuce", names("kitchen"), clean | cool | slice,
+		names("countertop diningtable fridge garbagecan sinkbasin")},
+	{"mug", names("bedroom kitchen"), clean | heat | cool | vessel,
+		names(dishes + " coffeemachine desk drawer microwave")},
+	{"newspaper", names("livingroom"), 0, names(small + " garbagecan")},
+	{"pan", names("kitchen"), clean | cool | vessel, names(pans)},
+	{"pen", names("bedroom"), 0, names("desk drawer dresser garbagecan shelf sidetable")},
+	{"pencil", names("bedroom"), 0, names("desk drawer dresser garbagecan shelf sidetable")},
+	{"peppershaker", names("kitchen"), 0, names(spices)},
+	{"pillow", names("bedroom livingroom"), 0, names("armchair bed sofa")},
+	{"plate", names("kitchen"), clean | heat | cool | vessel, names(dishes + " microwave")},
+	{"pot", names("kitchen"), clean | cool | vessel, names(pans)},
+	{"potato", names("kitchen"), clean | heat | cool | slice, names(food)},
+	{"remotecontrol", names("livingroom"), 0, names(small)},
+	{"saltshaker", names("kitchen"), 0, names(spices)},
+	{"soapbar", names("bathroom"), clean, names(bath)},
+	{"soapbottle", names("bathroom kitchen"), 0, names(bath)},
+	{"spatula", names("kitchen"), clean, names(cutlery)},
+	{"spoon", names("kitchen"), clean, names(cutlery)},
+	{"spraybottle", names("bathroom"), 0, names(bath)},
+	{"statue", names("livingroom"), 0, names(surfaces + " safe")},
+	{"tissuebox", names("bedroom livingroom"), 0, names(surfaces + " cabinet drawer")},
+	{"toiletpaper", names("bathroom"), 0, names(bath + " toiletpaperhanger")},
+	{"tomato", names("kitchen"), clean | heat | cool | slice, names(food)},
+	{"towel", names("bathroom"), 0, names("bathtubbasin towelholder")},
+	{"vase", names("livingroom"), 0, names(surfaces + " cabinet safe")},
+	{"watch", names("bedroom livingroom"), 0, names(small)},
+	{"winebottle", names("kitchen"), cool, names("cabinet countertop diningtable fridge garbagecan shelf")},
 }
 
-func words(text string) []string { return strings.Fields(text) }
+func names(text string) []string { return strings.Fields(text) }
 
 // kindNamed returns a class of things by its name.
 func kindNamed(name string) (kind, bool) {

@@ -2,7 +2,6 @@ package household
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,23 +36,28 @@ const inHand = -1
 type thing struct {
 	class  string
 	number int
-	at     int // index of the place, or inHand
+	at     spots // indices of the places where it lies, or inHand: one place, but for some things of ALFWorld's games
 	is     marks
 	can    marks
+	// near are the locations of which ALFWorld's domain notes that the thing is there, and left are the places that it
+	// was taken from. In a generated room both follow from at, and are empty.
+	near, left spots
 }
 
 func (t thing) name() string { return t.class + " " + strconv.Itoa(t.number) }
 
 // world is a task, or the state of an episode of it.
 type world struct {
-	Room   string // name of the layout
+	Room   string // name of the layout, or of the game
 	Goal   goal
 	Places []place // by class, then by number
 	Things []thing // by class, then by number
-	You    int     // index of the place where the agent is; −1 in the middle of the room
+	You    int     // location of the agent; −1 in the middle of a generated room
 	Turn   int     // turns taken
 	Limit  int
 	Ended  bool
+
+	game *game // nil in a generated room
 }
 
 // written is a world in JSON. Equal worlds have equal bytes.
@@ -61,7 +65,8 @@ type written struct {
 	Room   string `json:"room"`
 	Goal   goal   `json:"goal"`
 	Places string `json:"places"` // "cabinet 1 c, desk 1 -": name and door
-	Things string `json:"things"` // "mug 1 @3 5, pen 1 @-1 0": name, index of the place, marks
+	// Things is "mug 1 @3 5, pen 1 @-1 0": name, indices of the places, marks; in a game also near and left.
+	Things string `json:"things"`
 	You    int    `json:"you"`
 	Turn   int    `json:"turn"`
 	Limit  int    `json:"limit"`
@@ -74,7 +79,10 @@ func (w *world) encode() []byte {
 		places[i] = p.name() + " " + string(p.door)
 	}
 	for i, t := range w.Things {
-		things[i] = t.name() + " @" + strconv.Itoa(t.at) + " " + strconv.Itoa(int(t.is))
+		things[i] = t.name() + " " + t.at.String() + " " + strconv.Itoa(int(t.is))
+		if w.game != nil {
+			things[i] += " " + t.near.String() + " " + t.left.String()
+		}
 	}
 	text, err := json.Marshal(written{Room: w.Room, Goal: w.Goal, Places: strings.Join(places, ", "),
 		Things: strings.Join(things, ", "), You: w.You, Turn: w.Turn, Limit: w.Limit, Ended: w.Ended})
@@ -85,27 +93,27 @@ func (w *world) encode() []byte {
 }
 
 // decode reads a world and refuses one that no episode can be in.
-func decode(text []byte) (*world, error) {
+func (e *Household) decode(text []byte) (*world, error) {
 	var f written
 	if err := env.Decode(text, &f); err != nil {
 		return nil, err
 	}
 	w := &world{Room: f.Room, Goal: f.Goal, You: f.You, Turn: f.Turn, Limit: f.Limit, Ended: f.Ended}
-	if err := f.Goal.check(); err != nil {
+	if err := e.identify(w); err != nil {
 		return nil, err
 	}
-	for _, text := range strings.Split(f.Places, ", ") {
-		p, err := readPlace(text)
-		if err != nil {
-			return nil, err
+	for text := range strings.SplitSeq(f.Places, ", ") {
+		p, ok := readPlace(text)
+		if !ok || !w.knowsPlace(p) {
+			return nil, fmt.Errorf("%q is no place", text)
 		}
 		w.Places = append(w.Places, p)
 	}
 	if f.Things != "" {
-		for _, text := range strings.Split(f.Things, ", ") {
-			t, err := readThing(text)
-			if err != nil {
-				return nil, err
+		for text := range strings.SplitSeq(f.Things, ", ") {
+			t, ok := readThing(text)
+			if !ok || !w.knowsThing(&t) {
+				return nil, fmt.Errorf("%q is no thing", text)
 			}
 			w.Things = append(w.Things, t)
 		}
@@ -113,63 +121,95 @@ func decode(text []byte) (*world, error) {
 	return w, w.check()
 }
 
-func readPlace(text string) (p place, err error) {
-	parts := strings.Split(text, " ")
-	if len(parts) == 3 && slices.Contains(placeClasses, parts[0]) && len(parts[2]) == 1 &&
-		strings.Contains("-co", parts[2]) {
-		p = place{class: parts[0], door: parts[2][0]}
-		p.number, err = strconv.Atoi(parts[1])
+// identify finds the world's game and checks its goal.
+func (e *Household) identify(w *world) (err error) {
+	if e.games == nil {
+		return w.Goal.check()
 	}
-	if err != nil || p.number < 1 {
-		return p, fmt.Errorf("%q is no place", text)
+	if w.game, err = e.games.named(w.Room); err == nil && w.Goal != w.game.start.Goal {
+		err = fmt.Errorf("the goal is %+v", w.Goal)
 	}
-	return p, nil
+	return err
 }
 
-func readThing(text string) (t thing, err error) {
+// knowsPlace reports whether the world's next place can be p.
+func (w *world) knowsPlace(p place) bool {
+	if w.game == nil {
+		return slices.Contains(placeClasses, p.class)
+	}
+	i := len(w.Places)
+	return i < len(w.game.start.Places) && w.game.start.Places[i].name() == p.name()
+}
+
+// knowsThing reports whether the world's next thing can be t, and completes t with what never changes.
+func (w *world) knowsThing(t *thing) bool {
+	if w.game == nil {
+		k, ok := kindNamed(t.class)
+		t.can = k.can
+		return ok && len(t.at) == 1 && t.near == nil && t.left == nil
+	}
+	i := len(w.Things)
+	if i >= len(w.game.start.Things) || w.game.start.Things[i].name() != t.name() {
+		return false
+	}
+	t.can = w.game.start.Things[i].can
+	return true
+}
+
+func readPlace(text string) (p place, ok bool) {
 	parts := strings.Split(text, " ")
-	if len(parts) == 4 && strings.HasPrefix(parts[2], "@") {
-		k, _ := kindNamed(parts[0])
-		t = thing{class: k.name, can: k.can}
-		var is int
-		t.number, err = strconv.Atoi(parts[1])
-		at, bad := strconv.Atoi(parts[2][1:])
-		is, worse := strconv.Atoi(parts[3])
-		if err = errors.Join(err, bad, worse); is < 0 || is > 255 {
-			err = fmt.Errorf("%d are no marks", is)
-		}
-		t.at, t.is = at, marks(is)
+	if len(parts) != 3 || len(parts[2]) != 1 || !strings.Contains("-co", parts[2]) {
+		return p, false
 	}
-	if err != nil || t.class == "" || t.number < 1 {
-		return t, fmt.Errorf("%q is no thing", text)
+	number, err := strconv.Atoi(parts[1])
+	return place{class: parts[0], number: number, door: parts[2][0]}, err == nil && number > 0
+}
+
+func readThing(text string) (t thing, ok bool) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 4 && len(parts) != 6 {
+		return t, false
 	}
-	return t, nil
+	number, err := strconv.Atoi(parts[1])
+	is, bad := strconv.ParseUint(parts[3], 10, 8)
+	t = thing{class: parts[0], number: number, is: marks(is)}
+	t.at, ok = readSpots(parts[2])
+	if ok = ok && err == nil && bad == nil && number > 0; !ok || len(parts) == 4 {
+		return t, ok
+	}
+	var near, left bool
+	t.near, near = readSpots(parts[4])
+	t.left, left = readSpots(parts[5])
+	return t, near && left
 }
 
 // check refuses indices and counts out of range.
 func (w *world) check() error {
 	held := 0
 	for _, t := range w.Things {
-		if t.at < inHand || t.at >= len(w.Places) {
-			return fmt.Errorf("%s is at place %d of %d", t.name(), t.at, len(w.Places))
+		if n := len(t.at); n > 0 && (t.at[0] < inHand || t.at[n-1] >= len(w.Places)) {
+			return fmt.Errorf("%s is at place %s of %d", t.name(), t.at, len(w.Places))
 		}
-		if t.at == inHand {
+		if t.at.has(inHand) {
 			held++
 		}
 	}
 	switch {
 	case held > 1:
 		return fmt.Errorf("the agent carries %d things", held)
-	case w.You < -1 || w.You >= len(w.Places):
+	case w.game == nil && (w.You < -1 || w.You >= len(w.Places)):
 		return fmt.Errorf("the agent is at place %d of %d", w.You, len(w.Places))
+	case w.game != nil && (len(w.Places) != len(w.game.start.Places) || len(w.Things) != len(w.game.start.Things)):
+		return fmt.Errorf("game %s has %d places and %d things, got %d and %d", w.Room, len(w.game.start.Places),
+			len(w.game.start.Things), len(w.Places), len(w.Things))
 	case w.Limit < 1 || w.Turn < 0 || w.Turn > w.Limit:
 		return fmt.Errorf("turn %d of %d", w.Turn, w.Limit)
 	}
 	return nil
 }
 
-func readState(at env.State) (*world, error) {
-	w, err := decode(at)
+func (e *Household) readState(at env.State) (*world, error) {
+	w, err := e.decode(at)
 	if err != nil {
 		return nil, fmt.Errorf("read a household state: %w", err)
 	}
@@ -185,10 +225,62 @@ func (w *world) clone() *world {
 
 // held returns the index of the thing that the agent carries, or −1.
 func (w *world) held() int {
-	return slices.IndexFunc(w.Things, func(t thing) bool { return t.at == inHand })
+	return slices.IndexFunc(w.Things, func(t thing) bool { return t.at.has(inHand) })
+}
+
+// location returns the number of a place's location. In a generated room each place has its own.
+func (w *world) location(place int) int {
+	if w.game == nil {
+		return place
+	}
+	return w.game.locations[place]
+}
+
+// here lists the places at the agent's location.
+func (w *world) here() (places spots) {
+	for i := range w.Places {
+		if w.location(i) == w.You {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// isNear reports whether a thing is noted as being at the agent's location.
+func (w *world) isNear(t thing) bool {
+	if w.game == nil {
+		return t.at.has(w.You)
+	}
+	return t.near.has(w.You)
+}
+
+// take puts a thing of a place into the hand.
+func (w *world) take(thing, place int) {
+	t := &w.Things[thing]
+	t.at = t.at.without(place).with(inHand)
+	if w.game != nil {
+		t.near, t.left = t.near.without(w.You), t.left.with(place)
+	}
+}
+
+// put puts the carried thing into a place.
+func (w *world) put(thing, place int) {
+	t := &w.Things[thing]
+	t.at = t.at.without(inHand).with(place)
+	if w.game != nil {
+		t.near, t.left = t.near.with(w.You), t.left.without(place)
+	}
 }
 
 // holds reports whether a place of the class can hold a thing of the class.
+func (w *world) holds(place, thing string) bool {
+	if w.game == nil {
+		return holds(place, thing)
+	}
+	return w.game.holds[[2]string{place, thing}]
+}
+
+// holds reports whether a place of the class can hold a thing of the class in generated rooms.
 func holds(place, thing string) bool {
 	k, ok := kindNamed(thing)
 	return ok && slices.Contains(k.places, place)

@@ -8,10 +8,10 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 )
 
-// Problem writes a task as a problem in PDDL for the domain alfred of ALFWorld's Python package. Identifiers are chosen
+// problemOf writes a task as a problem in PDDL for the domain alfred of ALFWorld's Python package. Identifiers are chosen
 // so that the package gives places and things the names that they have here.
-func Problem(task env.Task) (string, error) {
-	w, err := readTask(task)
+func problemOf(task env.Task) (string, error) {
+	w, err := new(Household).readTask(task)
 	if err != nil {
 		return "", err
 	}
@@ -68,13 +68,9 @@ func (p *problem) thingID(i int) string {
 }
 
 // middle is the location in the middle of the room.
-const middle = "loc_middle"
+const middle = "loc_bar_middle"
 
-func location(place int) string { return fmt.Sprintf("loc_%d", place) }
-
-// domainTypes are the types that the domain's actions name.
-var domainTypes = struct{ places, things []string }{[]string{"sinkbasin", "microwave", "fridge"},
-	[]string{"knife", "butterknife"}}
+func location(place int) string { return fmt.Sprintf("loc_bar_%d", place) }
 
 func (p *problem) declare() {
 	p.object("agent", "agent1")
@@ -110,13 +106,6 @@ func (p *problem) declare() {
 	}
 }
 
-// abilities are the predicates of what can be done with a thing.
-var abilities = []struct {
-	mark marks
-	name string
-}{{clean, "cleanable"}, {heat, "heatable"}, {cool, "coolable"}, {slice, "sliceable"}, {toggle, "toggleable"},
-	{vessel, "isReceptacleObject"}}
-
 func (p *problem) state() {
 	p.fact("= (total-cost) 0")
 	p.fact("atLocation agent1", middle)
@@ -134,9 +123,9 @@ func (p *problem) state() {
 	for i, t := range p.Things {
 		id := p.thingID(i)
 		p.fact("objectType", id, t.class+"Type")
-		p.fact("inReceptacle", id, p.placeID(t.at))
-		p.fact("objectAtLocation", id, location(t.at))
-		if t.can&toggle == 0 {
+		p.fact("inReceptacle", id, p.placeID(t.at[0]))
+		p.fact("objectAtLocation", id, location(t.at[0]))
+		if t.can&fixed == 0 {
 			p.fact("pickupable", id)
 		}
 		for _, a := range abilities {
@@ -147,19 +136,20 @@ func (p *problem) state() {
 	}
 }
 
-// pddl writes the goal as ALFWorld's problems do.
+// variables are the variables of goals, with their types.
+const variables = "?o - object ?o1 - object ?o2 - object ?ot - object ?r - receptacle ?a - agent ?l - location"
+
+// pddl writes the goal with the conditions of ALFWorld's problems.
 func (g goal) pddl() string {
-	thing, where := "(objectType ?o "+g.Thing+"Type)", "(receptacleType ?r "+g.Where+"Type)"
-	switch g.Type {
-	case "look":
-		return "  (and (exists (?l - object ?r - receptacle ?a - agent ?at - location) (and (objectType ?l " + g.Where +
-			"Type) (isToggled ?l) (receptacleAtLocation ?r ?at) (atLocation ?a ?at) (inReceptacle ?l ?r)))\n" +
-			"   (exists (?o - object ?a - agent) (and " + thing + " (holds ?a ?o))))\n"
-	case "two":
-		return "  (exists (?r - receptacle ?o - object ?p - object) (and " + where + " " + thing + " (objectType ?p " +
-			g.Thing + "Type)\n   (not (= ?o ?p)) (inReceptacle ?o ?r) (inReceptacle ?p ?r)))\n"
+	text := fmt.Sprintf(g.kind().conditions, g.Thing+"Type", g.Where+"Type")
+	text = "(" + strings.ReplaceAll(text, ", ", ") (") + ")"
+	text = strings.ReplaceAll(text, "(not = ?o1 ?o2)", "(not (= ?o1 ?o2))")
+	var used []string
+	for _, v := range strings.SplitAfter(variables, " ?") {
+		name, kind, _ := strings.Cut(strings.Trim(v, " ?"), " ")
+		if strings.Contains(text+" ", "?"+name+" ") || strings.Contains(text, "?"+name+")") {
+			used = append(used, "?"+name+" "+kind)
+		}
 	}
-	done := map[string]string{"pick": "", "clean": "(isClean ?o) ", "heat": "(isHot ?o) ", "cool": "(isCool ?o) "}
-	return "  (exists (?r - receptacle ?o - object) (and " + where + " " + thing + " " + done[g.Type] +
-		"(inReceptacle ?o ?r)))\n"
+	return "  (exists (" + strings.Join(used, " ") + ") (and " + text + "))\n"
 }
