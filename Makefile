@@ -196,6 +196,12 @@ test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of
 	ROPEWALK_TOKENIZERS=$${ROPEWALK_TOKENIZERS:-$$(tools/tokenizers.sh)} ROPEWALK_REQUIRE_TOKENIZERS=1 \
 		go test -count 1 -run 'Published|TextFromOutside|ChatTemplates' -v ./policy/tokenizer ./internal/jinja
 
+# The templates are fetched into .tools/templates once (140 MB of packages, of which 2 MB stay). ROPEWALK_PYTHON names a
+# Python with transformers and jinja2.
+test-templates: ## compare the chat templates of 210 published models with transformers (minutes)
+	ROPEWALK_TEMPLATES=$${ROPEWALK_TEMPLATES:-$$(tools/templates.sh)} ROPEWALK_REQUIRE_TEMPLATES=1 \
+		ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestPublishedTemplates -v ./internal/jinja
+
 check-bytes: tools ## run the same short recipes at BASE=COMMIT and here, and compare all rows and weights (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)
 

@@ -82,7 +82,9 @@ type (
 		of   expression
 		args []expression
 	}
-	unaryExpr struct {
+	spreadExpr struct{ of expression }    // further arguments of a call
+	bodyExpr   struct{ body []statement } // the text of a block
+	unaryExpr  struct {
 		line int
 		op   string
 		of   expression

@@ -26,17 +26,32 @@ func (e nameExpr) value(r *renderer, s *scope) (any, error) {
 
 // each evaluates expressions.
 func each(r *renderer, s *scope, all []expression) ([]any, error) {
-	out := make([]any, len(all))
-	for i, e := range all {
+	out := make([]any, 0, len(all))
+	for _, e := range all {
 		v, err := r.value(e, s)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = v
+		if _, several := e.(spreadExpr); several {
+			out = append(out, v.([]any)...)
+			continue
+		}
+		out = append(out, v)
 	}
-	r.visit(len(all))
+	r.visit(len(out))
 	return out, nil
 }
+
+func (e spreadExpr) value(r *renderer, s *scope) (any, error) {
+	of, err := r.value(e.of, s)
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.elements(of)
+	return all, err
+}
+
+func (e *bodyExpr) value(r *renderer, s *scope) (any, error) { return r.capture(e.body, s.inner()) }
 
 func (e listExpr) value(r *renderer, s *scope) (any, error) {
 	out, err := each(r, s, e.of)
@@ -183,6 +198,8 @@ func (e sliceExpr) value(r *renderer, s *scope) (any, error) {
 		return nil, at(e.line, errors.New("a slice has the step 0"))
 	}
 	switch of := of.(type) {
+	case *generator:
+		return nil, at(e.line, errors.New("a generator has no slices"))
 	case undefined:
 		return nil, at(e.line, fmt.Errorf("%q is undefined", of.name))
 	case string:
@@ -256,7 +273,17 @@ func given(r *renderer, s *scope, args []expression, names []string, named []exp
 	}
 	d := &Dict{}
 	for i, name := range names {
-		d.Set(name, more[i])
+		if name != "" {
+			d.Set(name, more[i])
+			continue
+		}
+		mapping, ok := more[i].(*Dict)
+		if !ok {
+			return nil, nil, fmt.Errorf("named arguments are %s and no mapping", typeName(more[i]))
+		}
+		for _, k := range mapping.keys {
+			d.Set(k, mapping.values[k])
+		}
 	}
 	return values, d, nil
 }
@@ -270,7 +297,11 @@ func (e filterExpr) value(r *renderer, s *scope) (any, error) {
 	if err != nil {
 		return nil, at(e.line, err)
 	}
-	v, err := filters[e.name](r, of, arguments{args, named})
+	f, known := filters[e.name]
+	if !known {
+		return nil, at(e.line, fmt.Errorf("the filter %q is not supported", e.name))
+	}
+	v, err := f(r, of, arguments{args, named})
 	if err != nil {
 		err = fmt.Errorf("filter %s: %w", e.name, err)
 	}
@@ -286,7 +317,11 @@ func (e testExpr) value(r *renderer, s *scope) (any, error) {
 	if err != nil {
 		return nil, at(e.line, err)
 	}
-	v, err := tests[e.name](r, of, args)
+	test, known := tests[e.name]
+	if !known {
+		return nil, at(e.line, fmt.Errorf("the test %q is not supported", e.name))
+	}
+	v, err := test(r, of, args)
 	return v, at(e.line, err)
 }
 
@@ -296,11 +331,11 @@ func (e conditionExpr) value(r *renderer, s *scope) (any, error) {
 	case err != nil:
 		return nil, err
 	case truth(v):
-		return r.value(e.then, s)
+		return r.marked(e.then, s)
 	case e.otherwise == nil:
 		return undefined{"the inline if-expression without else"}, nil
 	}
-	return r.value(e.otherwise, s)
+	return r.marked(e.otherwise, s)
 }
 
 func (e unaryExpr) value(r *renderer, s *scope) (any, error) {
@@ -326,10 +361,22 @@ func (e unaryExpr) value(r *renderer, s *scope) (any, error) {
 }
 
 func (e binaryExpr) value(r *renderer, s *scope) (any, error) {
-	left, err := r.value(e.left, s)
+	left, err := r.marked(e.left, s)
 	if err != nil {
 		return nil, at(e.line, err)
 	}
+	if e.op == "+" {
+		right, err := r.marked(e.right, s)
+		if err != nil {
+			return nil, at(e.line, err)
+		}
+		if joined, ok := r.joinMarked(left, right); ok {
+			return joined, nil
+		}
+		v, err := r.operate(e.op, unmarked(left), unmarked(right))
+		return v, at(e.line, err)
+	}
+	left = unmarked(left)
 	if e.op == "and" && !truth(left) || e.op == "or" && truth(left) {
 		return left, nil
 	}
@@ -389,6 +436,9 @@ func (r *renderer) contains(in, v any) (bool, error) {
 		}
 		_, ok := in.Get(v)
 		return ok, nil
+	case *generator:
+		all, err := r.elements(in)
+		return slices.ContainsFunc(all, func(o any) bool { return r.equal(o, v) }), err
 	case undefined:
 		return false, nil
 	}

@@ -32,15 +32,18 @@ func (a arguments) get(i int, name string, absent any) any {
 var filters map[string]func(r *renderer, of any, a arguments) (any, error)
 
 func init() {
-	same := func(_ *renderer, of any, _ arguments) (any, error) { return of, nil }
+	marking := func(f func(string) string) func(*renderer, any, arguments) (any, error) {
+		return func(r *renderer, of any, _ arguments) (any, error) { return safeText(r.changed(f, r.text(of))), nil }
+	}
+	same := func(s string) string { return s }
 	onText := func(f func(string) string) func(*renderer, any, arguments) (any, error) {
 		return func(r *renderer, of any, _ arguments) (any, error) { return r.changed(f, r.text(of)), nil }
 	}
 	filters = map[string]func(*renderer, any, arguments) (any, error){
 		"tojson": toJSON, "trim": trim, "length": length, "count": length, "default": orDefault, "d": orDefault,
 		"upper": onText(strings.ToUpper), "lower": onText(strings.ToLower), "capitalize": onText(capitalize),
-		"title": onText(title), "string": onText(func(s string) string { return s }), "safe": same,
-		"escape": onText(escapeHTML), "e": onText(escapeHTML),
+		"title": onText(title), "string": onText(same), "safe": marking(same),
+		"escape": marking(escapeHTML), "e": marking(escapeHTML), "format": formatFilter,
 		"join": join, "first": first, "last": last, "list": list, "items": items, "dictsort": dictsort,
 		"replace": replace, "reverse": reverse, "unique": unique, "sort": sorted, "indent": indent,
 		"int": toInt, "float": toFloat, "abs": absolute, "round": round, "sum": sum, "min": extreme(-1),
@@ -75,6 +78,9 @@ func length(r *renderer, of any, _ arguments) (any, error) {
 	if s, ok := of.(string); ok {
 		r.spend(len(s), 1)
 		return utf8.RuneCountInString(s), nil
+	}
+	if _, ok := of.(*generator); ok {
+		return nil, errors.New("a generator has no length")
 	}
 	all, err := r.elements(of)
 	return len(all), err
@@ -180,6 +186,13 @@ func (r *renderer) end(of any, i int) (any, error) {
 			return string(c), nil
 		}
 	}
+	if g, ok := of.(*generator); ok && i == 0 && len(g.left) > 0 {
+		v := g.left[0]
+		g.left = g.left[1:]
+		return v, nil
+	} else if ok && i != 0 {
+		return nil, errors.New("a generator cannot be read from its end")
+	}
 	all, err := r.elements(of)
 	if v, ok := indexed(all, i); ok {
 		return v, err
@@ -196,9 +209,9 @@ func list(r *renderer, of any, _ arguments) (any, error) {
 func items(r *renderer, of any, _ arguments) (any, error) {
 	switch d := of.(type) {
 	case *Dict:
-		return r.pairs(d), nil
+		return &generator{r.pairs(d)}, nil
 	case undefined:
-		return []any{}, nil
+		return &generator{}, nil
 	}
 	return nil, errors.New("want a mapping")
 }
@@ -243,7 +256,7 @@ func reverse(r *renderer, of any, _ arguments) (any, error) {
 	r.visit(len(all))
 	back := slices.Clone(all)
 	slices.Reverse(back)
-	return back, nil
+	return &generator{back}, nil
 }
 
 func unique(r *renderer, of any, _ arguments) (any, error) {
@@ -257,7 +270,7 @@ func unique(r *renderer, of any, _ arguments) (any, error) {
 			out = append(out, v)
 		}
 	}
-	return out, nil
+	return &generator{out}, nil
 }
 
 func sorted(r *renderer, of any, a arguments) (any, error) {
@@ -408,8 +421,16 @@ func extreme(sign int) func(*renderer, any, arguments) (any, error) {
 	}
 }
 
+// candidates are what map, select and their like go through: nothing of a value that is false.
+func (r *renderer) candidates(of any) ([]any, error) {
+	if !truth(of) {
+		return nil, nil
+	}
+	return r.elements(of)
+}
+
 func mapped(r *renderer, of any, a arguments) (any, error) {
-	all, err := r.elements(of)
+	all, err := r.candidates(of)
 	if err != nil {
 		return nil, err
 	}
@@ -426,6 +447,7 @@ func mapped(r *renderer, of any, a arguments) (any, error) {
 			}
 		case len(a.args) > 0 && filters[r.text(a.args[0])] != nil:
 			out[i], err = filters[r.text(a.args[0])](r, v, arguments{a.args[1:], a.named})
+			out[i] = unmarked(out[i])
 		default:
 			err = errors.New("want an attribute or a filter that is supported")
 		}
@@ -433,13 +455,13 @@ func mapped(r *renderer, of any, a arguments) (any, error) {
 			return nil, err
 		}
 	}
-	return out, nil
+	return &generator{out}, nil
 }
 
 // chosen is the filter that keeps the items which a test accepts, or rejects. by says that the test is of an attribute.
 func chosen(rejects, by bool) func(*renderer, any, arguments) (any, error) {
 	return func(r *renderer, of any, a arguments) (any, error) {
-		all, err := r.elements(of)
+		all, err := r.candidates(of)
 		if err != nil {
 			return nil, err
 		}
@@ -472,7 +494,7 @@ func chosen(rejects, by bool) func(*renderer, any, arguments) (any, error) {
 				out = append(out, item)
 			}
 		}
-		return out, nil
+		return &generator{out}, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +22,10 @@ type job struct {
 	Messages json.RawMessage `json:"messages"`
 	Tools    json.RawMessage `json:"tools"`
 	Values   json.RawMessage `json:"values"`
+	of       string          // its name; "" if the template itself is short
 }
+
+func (j job) name() string { return cmp.Or(j.of, j.Template) }
 
 // render renders a job here.
 func (j job) render(t *testing.T) (string, error) {
@@ -41,10 +45,10 @@ func (j job) render(t *testing.T) (string, error) {
 		require.NoError(t, err)
 		d.Set(name, v)
 	}
-	return template.Render(d, time.Time{})
+	return template.Render(d, time.Date(2026, 7, 4, 13, 5, 9, 0, time.UTC)) // testdata/render.py has the same time
 }
 
-// compare renders jobs here and with transformers.
+// compareAll renders jobs here and with transformers.
 func compareAll(t *testing.T, jobs []job) {
 	t.Helper()
 	python := pythontest.Need(t, "TORCH", "transformers", "jinja2")
@@ -54,11 +58,11 @@ func compareAll(t *testing.T, jobs []job) {
 	for i, j := range jobs {
 		got, err := j.render(t)
 		if wanted[i] == nil {
-			require.Error(t, err, "%s\n%s", j.Template, j.Values)
+			require.Error(t, err, "%s\n%s %s", j.name(), j.Messages, j.Values)
 			continue
 		}
-		require.NoError(t, err, "%s\n%s", j.Template, j.Values)
-		require.Equal(t, *wanted[i], got, "%s\n%s %s", j.Template, j.Messages, j.Values)
+		require.NoError(t, err, "%s\n%s %s", j.name(), j.Messages, j.Values)
+		require.Equal(t, *wanted[i], got, "%s\n%s %s", j.name(), j.Messages, j.Values)
 	}
 }
 
@@ -78,7 +82,7 @@ const smallValues = `{"t": true, "s": "hello", "l": [1, 2, 3, 4], "d": {"b": 1, 
 func TestLanguageEqualsJinja(t *testing.T) {
 	var jobs []job
 	for _, text := range small(t) {
-		jobs = append(jobs, job{text, nil, nil, json.RawMessage(smallValues)})
+		jobs = append(jobs, job{Template: text, Values: json.RawMessage(smallValues)})
 	}
 	compareAll(t, jobs)
 }
@@ -125,7 +129,7 @@ func TestChatTemplatesEqualTransformers(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				values += fmt.Sprintf(`, "enable_thinking": %t`, rng.IntN(2) == 0)
 			}
-			jobs = append(jobs, job{template, messages, tools, json.RawMessage(values + "}")})
+			jobs = append(jobs, job{template, messages, tools, json.RawMessage(values + "}"), ""})
 		}
 	}
 	compareAll(t, jobs)
@@ -186,6 +190,13 @@ func TestHostileTemplates(t *testing.T) {
 		"{{ {'a': 1} | selectattr([]) | list }}{{ {[]: 1} }}": "a list cannot be a key",
 		"{{ 'a' | indent(9223372036854775807, true) }}":       "writes more than",
 		"{{ ('\n' * 60000000) | indent(99, blank=true) }}":    "writes more than",
+		"{{ '%999999999d' | format(1) }}":                     "writes more than",
+		"{{ '{:>999999999}'.format(1) }}":                     "writes more than",
+		"{{ '%.999999999f' | format(1) }}":                    "writes more than",
+		"{{ '%d' | format('a') }}":                            "wants a number, got text",
+		"{{ '{} {}'.format(1) }}":                             "no argument for {}",
+		"{{ range(*range(4)) }}":                              "up to three whole numbers",
+		"{{ dict(**[1]) }}":                                   "no mapping",
 		"{{ (range(9999) | list) | join('a' * 99999) }}":      "writes more than",
 		"{{ ('a' * 99999).join(range(9999)) }}":               "writes more than",
 		"{{ range(9999) | list | tojson(indent=99999) }}":     "writes more than",

@@ -153,6 +153,7 @@ func (l *lexer) tag(opening string) error {
 			l.tokens = append(l.tokens, token{tokEnd, closing, l.line})
 			l.closing(sign, len(sign)+2, opening == "{%")
 			if opening == "{%" && l.opensRaw() {
+				l.trim = false // a line end after raw is text
 				return l.raw()
 			}
 			return nil

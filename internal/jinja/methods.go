@@ -73,7 +73,7 @@ func init() {
 		"join": func(r *renderer, s string, a []any, _ *Dict) (any, error) {
 			return join(r, argument(a, 0), arguments{[]any{s}, &Dict{}})
 		},
-		"find":  position,
+		"find": position, "format": formatMethod,
 		"count": counted,
 		"splitlines": func(r *renderer, s string, _ []any, _ *Dict) (any, error) {
 			r.spend(len(s), 1)

@@ -134,6 +134,8 @@ func (p *parser) statement(name string, line int) (statement, error) {
 		return p.macroBlock()
 	case "generation":
 		return p.generation()
+	case "filter":
+		return p.filterBlock(line)
 	case "break", "continue":
 		return breakNode{name == "continue"}, p.close()
 	}
@@ -293,4 +295,23 @@ func (p *parser) generation() (statement, error) {
 		return nil, err
 	}
 	return blockNode{body}, p.close()
+}
+
+// filterBlock reads a block whose text goes through filters.
+func (p *parser) filterBlock(line int) (statement, error) {
+	text := &bodyExpr{}
+	of, err := p.filter(text, line)
+	if err == nil {
+		of, err = p.filters(of)
+	}
+	if err == nil {
+		err = p.close()
+	}
+	if err == nil {
+		text.body, _, err = p.body("endfilter")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return outputNode{line, of}, p.close()
 }

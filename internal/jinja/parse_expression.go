@@ -329,7 +329,8 @@ func (p *parser) subscript(of expression, line int) (expression, error) {
 	return sliceExpr{line, of, parts[0], parts[1], parts[2]}, nil
 }
 
-// arguments reads what a call is given, up to its closing bracket.
+// arguments reads what a call is given, up to its closing bracket. A named argument without a name is a mapping of
+// further ones.
 func (p *parser) arguments() (args []expression, names []string, named []expression, err error) {
 	for first := true; !p.accept(tokOp, ")"); first = false {
 		if !first {
@@ -350,9 +351,16 @@ func (p *parser) arguments() (args []expression, names []string, named []express
 			named = append(named, e)
 			continue
 		}
+		list, mapping := p.accept(tokOp, "*"), p.accept(tokOp, "**")
 		e, err := p.expression()
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, nil, nil, err
+		case list:
+			e = spreadExpr{e}
+		case mapping:
+			names, named = append(names, ""), append(named, e)
+			continue
 		}
 		args = append(args, e)
 	}
@@ -368,20 +376,10 @@ func (p *parser) filters(e expression) (expression, error) {
 		t := p.now()
 		switch {
 		case p.accept(tokOp, "|"):
-			name, err := p.name()
-			if err != nil {
+			var err error
+			if e, err = p.filter(e, t.line); err != nil {
 				return nil, err
 			}
-			f := filterExpr{line: t.line, name: name, of: e}
-			if _, known := filters[name]; !known {
-				return nil, syntaxError(t.line, "the filter %q is not supported", name)
-			}
-			if p.accept(tokOp, "(") {
-				if f.args, f.names, f.named, err = p.arguments(); err != nil {
-					return nil, err
-				}
-			}
-			e = f
 		case p.accept(tokName, "is"):
 			negated := p.accept(tokName, "not")
 			test, err := p.test(e, t.line)
@@ -404,14 +402,24 @@ func (p *parser) filters(e expression) (expression, error) {
 	}
 }
 
+// filter reads the name of a filter and its arguments.
+func (p *parser) filter(of expression, line int) (expression, error) {
+	name, err := p.name()
+	if err != nil {
+		return nil, err
+	}
+	f := filterExpr{line: line, name: name, of: of}
+	if p.accept(tokOp, "(") {
+		f.args, f.names, f.named, err = p.arguments()
+	}
+	return f, err
+}
+
 // test reads the name of a test and its argument.
 func (p *parser) test(of expression, line int) (expression, error) {
 	name, err := p.name()
 	if err != nil {
 		return nil, err
-	}
-	if _, known := tests[name]; !known {
-		return nil, syntaxError(line, "the test %q is not supported", name)
 	}
 	t := testExpr{line: line, name: name, of: of}
 	switch next := p.now(); {

@@ -167,7 +167,7 @@ func (n setNode) run(r *renderer, s *scope) error {
 	var v any
 	var err error
 	if n.of != nil {
-		v, err = r.value(n.of, s)
+		v, err = r.marked(n.of, s)
 	} else {
 		v, err = r.capture(n.body, s.inner())
 	}

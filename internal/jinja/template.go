@@ -78,6 +78,12 @@ func (r *renderer) write(text string) {
 
 // value evaluates an expression.
 func (r *renderer) value(e expression, s *scope) (any, error) {
+	v, err := r.marked(e, s)
+	return unmarked(v), err
+}
+
+// marked is value that says whether a text is marked as safe.
+func (r *renderer) marked(e expression, s *scope) (any, error) {
 	r.visit(1)
 	return e.value(r, s)
 }

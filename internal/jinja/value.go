@@ -52,11 +52,40 @@ type undefined struct{ name string }
 // namespace is an object whose attributes a template can set.
 type namespace struct{ Dict }
 
+// generator is what map, select and their like give: items that can be gone through once.
+type generator struct{ left []any }
+
 // function is a value that can be called.
 type function func(r *renderer, args []any, named *Dict) (any, error)
 
 // large is a whole number that has no place in 64 bits, in its digits. It can be written and compared.
 type large string
+
+// safeText is a text that the filters safe and escape have marked: + escapes what is joined to it. Only names and the
+// operands of + see the mark, which tells nothing to anything else.
+type safeText string
+
+func unmarked(v any) any {
+	if s, ok := v.(safeText); ok {
+		return string(s)
+	}
+	return v
+}
+
+// joinMarked joins two texts of which one is marked.
+func (r *renderer) joinMarked(a, b any) (joined safeText, ok bool) {
+	for _, v := range []any{a, b} {
+		switch v := v.(type) {
+		case safeText:
+			joined, ok = joined+v, true
+		case string:
+			joined += safeText(r.changed(escapeHTML, v))
+		default:
+			return "", false
+		}
+	}
+	return safeText(r.joined(string(joined), "")), ok
+}
 
 // From decodes JSON. Mappings keep the order of their keys.
 func From(text []byte) (any, error) {
@@ -295,6 +324,8 @@ func typeName(v any) string {
 		return "a namespace"
 	case loop:
 		return "a loop"
+	case *generator:
+		return "a generator"
 	}
 	return "a function"
 }
@@ -411,6 +442,10 @@ func (r *renderer) elements(v any) ([]any, error) {
 			out = append(out, string(c))
 		}
 		return out, nil
+	case *generator:
+		all := v.left
+		v.left = nil
+		return all, nil
 	case undefined:
 		return nil, nil
 	}
@@ -419,7 +454,7 @@ func (r *renderer) elements(v any) ([]any, error) {
 
 func iterable(v any) bool {
 	switch v.(type) {
-	case []any, *Dict, string, undefined:
+	case []any, *Dict, string, undefined, *generator:
 		return true
 	}
 	return false
