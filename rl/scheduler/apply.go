@@ -56,20 +56,6 @@ func (c *Core) submit(v Event) error {
 	}
 	e := &episode{Spec: s, id: v.Episode, engine: -1, held: s.Prompt}
 	c.episodes[e.id] = e
-	if c.settings.Need > 0 {
-		g := c.groups[s.Group]
-		if g == nil {
-			g = &group{}
-			c.groups[s.Group] = g
-		}
-		if g.ended >= c.settings.Need {
-			c.stats.Stopped++
-			c.episodes[e.id] = nil
-			c.emit(Action{Do: Stop, Episode: e.id})
-			return nil
-		}
-		g.members = append(g.members, e.id)
-	}
 	if s.Cached > 0 && c.engines[s.Home].up && c.canRun(s.Home, e) {
 		c.setHome(e, s.Home)
 		e.setState(parked)
@@ -183,26 +169,6 @@ func (c *Core) endEpisode(e *episode) {
 	c.stats.Ended++
 	e.state = calling // the turn is over, and counted
 	c.unlink(e)
-	if g := c.groups[e.Group]; g != nil {
-		if g.ended++; g.ended == c.settings.Need {
-			c.enough = append(c.enough, g)
-		}
-	}
-}
-
-// stop stops the other episodes of groups that have enough, when all events of the moment are known.
-func (c *Core) stop() {
-	for _, g := range c.enough {
-		for _, id := range g.members {
-			if m := c.episodes[id]; m != nil {
-				c.stats.Stopped++
-				c.unlink(m)
-				c.emit(Action{Do: Stop, Episode: id})
-			}
-		}
-		g.members = nil
-	}
-	c.enough = c.enough[:0]
 }
 
 // answer notes that an episode can go on. It does when all events of the moment are known.

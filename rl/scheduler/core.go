@@ -20,8 +20,7 @@ type Engine struct {
 type Core struct {
 	settings Settings
 	engines  []engine
-	episodes map[int]*episode // nil = ended or stopped
-	groups   map[int]*group
+	episodes map[int]*episode // nil = ended
 	now      float64
 	target   int  // version of the weights that episodes begin under
 	loaded   bool // every engine that is up has that version, or has been asked to load it
@@ -31,7 +30,6 @@ type Core struct {
 	again    fifo             // with finished turns, for any engine
 	rejoin   int              // episodes in again
 	stranded []ticket         // larger than every engine that is left
-	enough   []*group         // that have enough, of the events of this moment
 	answered []ticket         // episodes that can go on, of the events of this moment
 	timers   timers
 	changed  []int // engines whose room, rate or version has changed since the last admission
@@ -94,12 +92,6 @@ type episode struct {
 	failed    []int // engines that have failed on it
 }
 
-// group counts the episodes of one prompt.
-type group struct {
-	ended   int
-	members []int
-}
-
 // New makes a core with engines that are all up.
 func New(settings Settings, engines []Engine) (*Core, error) {
 	s, err := settings.resolved()
@@ -109,7 +101,7 @@ func New(settings Settings, engines []Engine) (*Core, error) {
 	if len(engines) == 0 {
 		return nil, errors.New("new scheduler: no engines")
 	}
-	c := &Core{settings: s, episodes: map[int]*episode{}, groups: map[int]*group{}, target: engines[0].Version}
+	c := &Core{settings: s, episodes: map[int]*episode{}, target: engines[0].Version}
 	for i, e := range engines {
 		if err := e.check(i); err != nil {
 			return nil, fmt.Errorf("new scheduler: %w", err)
@@ -165,7 +157,6 @@ func (c *Core) Step(now float64, events ...Event) ([]Action, error) {
 			return nil, fmt.Errorf("scheduler: %s: %w", e.Kind, err)
 		}
 	}
-	c.stop()
 	c.resume()
 	c.expire()
 	c.judge()
@@ -207,7 +198,7 @@ func (c *Core) Wake() (at float64, ok bool) {
 // Stats returns the counts so far.
 func (c *Core) Stats() Stats { return c.stats }
 
-// Open is how many episodes have neither ended nor been stopped, and Idle how many of them wait for room.
+// Open is how many episodes have not ended, and Idle how many of them wait for room.
 func (c *Core) Open() (open, idle int) {
 	for _, e := range c.episodes {
 		if e == nil {

@@ -12,7 +12,7 @@ func (c *Core) continues(at *engine, e *episode) bool {
 	case at.Version == c.target:
 		return true
 	}
-	return c.settings.Drain == DrainEpisodes && e.started() && e.version == at.Version
+	return e.started() && e.version == at.Version
 }
 
 // started reports whether an episode has been started under some weights.
@@ -20,7 +20,7 @@ func (e *episode) started() bool { return e.attempt > 0 }
 
 // hasWeightsOf reports whether an engine has the weights that an episode began with, as long as any engine has them.
 func (c *Core) hasWeightsOf(at *engine, e *episode) bool {
-	if !e.started() || e.version == at.Version || c.settings.Drain == DrainTurns {
+	if !e.started() || e.version == at.Version {
 		return true
 	}
 	for i := range c.engines {
@@ -43,7 +43,7 @@ func (c *Core) load() {
 		if !at.up || at.loading || at.Version == c.target {
 			continue
 		}
-		if at.generating > 0 || c.settings.Drain == DrainEpisodes && len(at.home) > 0 {
+		if at.generating > 0 || len(at.home) > 0 {
 			c.loaded = false
 			continue
 		}

@@ -120,13 +120,11 @@ const (
 	Park
 	// Cancel stops the episode's running turn. Its finished turns count; the turn starts again elsewhere.
 	Cancel
-	// Stop ends an episode that is no longer needed (Settings.Need), wherever it is. It will not end otherwise.
-	Stop
 	// Load loads the weights of Version on Engine, which is empty. The engine's caches are void.
 	Load
 )
 
-var doNames = [...]string{"start", "park", "cancel", "stop", "load"}
+var doNames = [...]string{"start", "park", "cancel", "load"}
 
 // String names the decision.
 func (d Do) String() string { return doNames[d] }
@@ -145,12 +143,8 @@ type Action struct {
 func (a Action) String() string {
 	var b strings.Builder
 	b.WriteString(a.Do.String())
-	switch a.Do {
-	case Load:
+	if a.Do == Load {
 		fmt.Fprintf(&b, " version %d on engine %d", a.Version, a.Engine)
-		return b.String()
-	case Stop:
-		fmt.Fprintf(&b, " episode %d", a.Episode)
 		return b.String()
 	}
 	fmt.Fprintf(&b, " episode %d on engine %d", a.Episode, a.Engine)
@@ -162,13 +156,13 @@ func (a Action) String() string {
 
 // Stats count what a core has decided and been told.
 type Stats struct {
-	Ended, Stopped int // episodes
-	Starts         int // attempts at turns
-	Parked         int
-	Moved          int // turns that did not start on the episode's home
-	Evicted        int
-	Rescued        int // turns taken off stragglers
-	Repeated       int // turns to be generated again: of lost engines, engines that failed, and stragglers
-	Late           int // events about attempts that had been given up
-	Mixed          int // turns that began under other weights than their episode
+	Ended    int // episodes
+	Starts   int // attempts at turns
+	Parked   int
+	Moved    int // turns that did not start on the episode's home
+	Evicted  int
+	Rescued  int // turns taken off stragglers
+	Repeated int // turns to be generated again: of lost engines, engines that failed, and stragglers
+	Late     int // events about attempts that had been given up
+	Mixed    int // turns that began under other weights than their episode
 }

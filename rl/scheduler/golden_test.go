@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write what the core decides into the sc
 // moment. The lines that begin with → are what the core decides; the test compares them, or writes them with -update.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) < 14 {
+	if err != nil || len(files) < 12 {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
 	for _, file := range files {
@@ -104,8 +104,6 @@ func scripted(t *testing.T, words []string) *Core {
 			}
 		case "hold":
 			s.Hold = true
-		case "drain":
-			s.Drain = Drain(value)
 		case "evaluation":
 			if _, err := fmt.Sscan(value, &s.Weights[Evaluation]); err != nil {
 				t.Fatal(err)
@@ -113,7 +111,7 @@ func scripted(t *testing.T, words []string) *Core {
 		default:
 			n := fields(t, []string{w})
 			s.Park = max(s.Park, float64(n["park"]))
-			s.Need, s.Length = max(s.Need, n["need"]), max(s.Length, n["length"])
+			s.Length = max(s.Length, n["length"])
 		}
 	}
 	c, err := New(s, engines)

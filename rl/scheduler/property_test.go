@@ -40,12 +40,9 @@ type ride struct {
 
 func randomSettings(rng *rand.Rand) Settings {
 	s := Settings{Reserve: []Reserve{WorstStretch, Worst, Expected}[rng.IntN(3)], Park: float64(rng.IntN(4)),
-		Hold: rng.IntN(3) == 0, Drain: []Drain{DrainEpisodes, DrainTurns}[rng.IntN(2)], Busy: 1 + rng.IntN(9)}
+		Hold: rng.IntN(3) == 0, Busy: 1 + rng.IntN(9)}
 	if rng.IntN(2) == 0 {
 		s.Length = 30
-	}
-	if rng.IntN(4) == 0 {
-		s.Need = 1 + rng.IntN(3)
 	}
 	s.Weights[Evaluation] = 0.25 + rng.Float64()
 	return s
@@ -118,13 +115,6 @@ func (r *ride) obey(a Action) {
 		l := &r.lives[a.Episode]
 		l.engine = -1
 		r.next = append(r.next, Event{Kind: Ended, Episode: a.Episode, Attempt: l.attempt, Held: l.held}) // too late
-	case Stop:
-		l := &r.lives[a.Episode]
-		if l.over || r.settings.Need == 0 {
-			r.t.Fatalf("%s: %+v", a, l)
-		}
-		l.over, l.engine = true, -1
-		r.ends[a.Episode]++
 	case Load:
 		r.next = append(r.next, Event{Kind: Loaded, Engine: a.Engine, Version: a.Version})
 	}
@@ -248,7 +238,7 @@ func TestEverythingEndsOnce(t *testing.T) {
 			}
 		}
 		s := r.core.Stats()
-		if s.Ended+s.Stopped < len(r.ends)-r.withdrawn {
+		if s.Ended < len(r.ends)-r.withdrawn {
 			t.Fatalf("seed %d: %+v", seed, s)
 		}
 		for f, count := range reflect.ValueOf(s).Fields() {
@@ -279,11 +269,9 @@ func TestBadEventsAndSettings(t *testing.T) {
 		engines  []Engine
 	}{
 		"reserve": {Settings{Reserve: "x"}, []Engine{{Capacity: 1}}},
-		"drain":   {Settings{Drain: "x"}, []Engine{{Capacity: 1}}},
 		"park":    {Settings{Park: -1}, []Engine{{Capacity: 1}}}, "no engines": {Settings{}, nil},
 		"margin": {Settings{Margin: -1}, []Engine{{Capacity: 1}}}, "capacity": {Settings{}, []Engine{{}}},
 		"straggler": {Settings{Straggler: 0.5}, []Engine{{Capacity: 1}}},
-		"need":      {Settings{Need: -1}, []Engine{{Capacity: 1}}},
 		"weights":   {Settings{Weights: [classes]float64{-1, 1}}, []Engine{{Capacity: 1}}},
 	} {
 		if _, err := New(tt.settings, tt.engines); err == nil {

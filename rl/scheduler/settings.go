@@ -23,16 +23,6 @@ const (
 	Expected     Reserve = "expected"
 )
 
-// Drain says what an engine finishes before it loads new weights.
-type Drain string
-
-// DrainEpisodes finishes whole episodes under the weights that they began with. DrainTurns finishes the turns that are
-// being generated; episodes go on with the new weights, and are counted as mixed.
-const (
-	DrainEpisodes Drain = "episodes"
-	DrainTurns    Drain = "turns"
-)
-
 // Class separates episodes that share the engines.
 type Class int
 
@@ -74,15 +64,11 @@ type Settings struct {
 	Straggler float64
 	// Rescues is how often at most an episode's running turn is taken off a straggler; 0 = 2.
 	Rescues int
-	Drain   Drain // DrainEpisodes when empty
-	// Need stops the other episodes of a group when this many have ended; 0 = off. It favours short episodes: those
-	// that are stopped are the long ones, so what is learned from the rest is biased. Stats.Stopped counts them.
-	Need int
 }
 
 // Default returns the settings of commands: room for the worst case of a stretch, which is freed when a call takes
 // longer than a second.
-func Default() Settings { return Settings{Reserve: WorstStretch, Park: 1, Drain: DrainEpisodes} }
+func Default() Settings { return Settings{Reserve: WorstStretch, Park: 1} }
 
 // resolved fills in the defaults, and reports the first bad field.
 func (s Settings) resolved() (Settings, error) {
@@ -93,9 +79,6 @@ func (s Settings) resolved() (Settings, error) {
 	}
 	if s.Reserve == "" {
 		s.Reserve = WorstStretch
-	}
-	if s.Drain == "" {
-		s.Drain = DrainEpisodes
 	}
 	if s.Rescues == 0 {
 		s.Rescues = 2
@@ -114,17 +97,14 @@ func (s Settings) resolved() (Settings, error) {
 	switch {
 	case s.Reserve != WorstStretch && s.Reserve != Worst && s.Reserve != Expected:
 		return s, fmt.Errorf("reserve must be %s, %s or %s, got %q", WorstStretch, Worst, Expected, s.Reserve)
-	case s.Drain != DrainEpisodes && s.Drain != DrainTurns:
-		return s, fmt.Errorf("drain must be %s or %s, got %q", DrainEpisodes, DrainTurns, s.Drain)
 	case !duration(s.Park):
 		return s, fmt.Errorf("park must be finite and ≥ 0, got %g", s.Park)
 	case !(s.Margin > 0) || math.IsInf(s.Margin, 0):
 		return s, fmt.Errorf("margin must be finite and > 0, got %g", s.Margin)
 	case !(s.Straggler > 1):
 		return s, fmt.Errorf("straggler must be > 1, got %g", s.Straggler)
-	case s.Rescues < 0 || s.Need < 0 || s.Length < 0 || s.Busy < 0:
-		return s, fmt.Errorf("rescues, need, length and busy must be ≥ 0, got %d, %d, %d and %d", s.Rescues, s.Need,
-			s.Length, s.Busy)
+	case s.Rescues < 0 || s.Length < 0 || s.Busy < 0:
+		return s, fmt.Errorf("rescues, length and busy must be ≥ 0, got %d, %d and %d", s.Rescues, s.Length, s.Busy)
 	}
 	return s, nil
 }
