@@ -78,8 +78,7 @@ func (l *Loop) reset(ctx context.Context, task env.Task) (env.State, env.Observa
 		state env.State
 		seen  env.Observation
 	}
-	out := make(chan begun, 1)
-	err := l.guard.call(ctx, func(ctx context.Context) error {
+	b, err := bounded(ctx, l.guard, func(ctx context.Context) (begun, error) {
 		state, seen, err := l.settings.Environment.Reset(ctx, task)
 		if err == nil {
 			err = checkText("state", len(state))
@@ -87,16 +86,9 @@ func (l *Loop) reset(ctx context.Context, task env.Task) (env.State, env.Observa
 		if err == nil {
 			err = checkSeen(seen)
 		}
-		if err == nil {
-			out <- begun{state, seen}
-		}
-		return err
+		return begun{state, seen}, err
 	})
-	if err != nil {
-		return nil, env.Observation{}, err
-	}
-	b := <-out
-	return b.state, b.seen, nil
+	return b.state, b.seen, err
 }
 
 // readable returns an observation as text. A sampler can read only text.
@@ -252,29 +244,21 @@ func (l *Loop) apply(
 		next  env.State
 		got   env.Transition
 	}
-	out := make(chan acted, 1)
-	err = l.guard.call(ctx, func(ctx context.Context) error {
+	a, err := bounded(ctx, l.guard, func(ctx context.Context) (acted, error) {
 		where, err := l.settings.Environment.Situation(state)
 		if err == nil {
 			err = checkText("situation", len(where))
 		}
 		if err != nil {
-			return err
+			return acted{}, err
 		}
 		next, got, err := l.settings.Environment.Step(ctx, state, action)
 		if err == nil {
 			err = checkTransition(next, got)
 		}
-		if err == nil {
-			out <- acted{where, next, got}
-		}
-		return err
+		return acted{where, next, got}, err
 	})
-	if err != nil {
-		return "", nil, env.Transition{}, err
-	}
-	a := <-out
-	return a.where, a.next, a.got, nil
+	return a.where, a.next, a.got, err
 }
 
 // digest16 identifies a text by 16 hexadecimal digits.
