@@ -14,9 +14,7 @@ func Audit[R Row](rows []R) error {
 	return checkOrder(table, len(rows), func(i int) Position { return rows[i].Position() })
 }
 
-// AuditBatch is Audit for the training batch.
-func AuditBatch(rows []BatchRow) error { return auditBatch(Batch, rows) }
-
+// auditBatch is Audit for a table of batch rows.
 func auditBatch(table Table, rows []BatchRow) error {
 	for i := range rows {
 		if err := rows[i].Validate(); err != nil {

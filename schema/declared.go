@@ -3,7 +3,10 @@ package schema
 import (
 	"reflect"
 	"slices"
-	"sync"
+
+	"github.com/parquet-go/parquet-go"
+
+	codec "github.com/ropewalk/ropewalk/schema/parquet"
 )
 
 // described says what a table is for, and the minor version that added it.
@@ -18,11 +21,18 @@ func (d *described) about() *described { return d }
 // rowsOf declares the table with rows of type R. F is R, or R with pointers as the elements of its lists with holes.
 type rowsOf[R Row, F any] struct {
 	described
-	writers sync.Pool
+	writers codec.Writers[R, F]
 }
 
-func (k *rowsOf[R, F]) row() reflect.Type      { return reflect.TypeFor[R]() }
+func (k *rowsOf[R, F]) row() reflect.Type { return reflect.TypeFor[R]() }
+func (k *rowsOf[R, F]) write(rows []R, groupBytes int) ([]byte, error) {
+	return k.writers.Write(rows, groupBytes, func() []parquet.WriterOption { return writerOptions[R](k.table) })
+}
 func (k *rowsOf[R, F]) empty() ([]byte, error) { return Encode[R](nil) }
+
+// element is what a list with holes has as its elements: numbers in a row, and pointers in a file's row, where nil is
+// null. The library writes a number that is 0 as null if numbers of its list can be.
+type element interface{ float32 | *float32 }
 
 func rows[R Row](table Table, since int, doc string) *rowsOf[R, R] {
 	return rowsInFile[R, R](table, since, doc)

@@ -8,12 +8,12 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/ropewalk/ropewalk/schema/foreign"
+	codec "github.com/ropewalk/ropewalk/schema/parquet"
 )
 
 // ErrCorrupt is wrapped by every error about a shard whose bytes are not a valid file of its kind.
@@ -22,16 +22,16 @@ var ErrCorrupt = errors.New("shard is corrupt")
 // Decode reads one Parquet shard of R's table. It refuses a file of another table, of a later major version or without
 // a required column, and the error names it. Corrupt bytes give ErrCorrupt, never a panic. Audit checks the invariants
 // of the rows.
-func Decode[R Row](data []byte) (rows []R, err error) { return decode[R](data, planOf[R]()) }
+func Decode[R Row](data []byte) (rows []R, err error) { return decode[R](data, codec.PlanOf[R]()) }
 
 // DecodeColumns is Decode for a reader that needs few columns: the other fields of the rows stay zero, and their values
 // are neither decompressed nor checked. The first column must be required and no list.
 func DecodeColumns[R Row](data []byte, columns ...string) ([]R, error) {
-	all := planOf[R]()
-	plan := make([]field, len(columns))
+	all := codec.PlanOf[R]()
+	plan := make([]codec.Field, len(columns))
 	for i, name := range columns {
-		at := slices.IndexFunc(all, func(f field) bool {
-			return f.name == name || strings.HasPrefix(f.name, name+".") // a list's values have a leaf of their own
+		at := slices.IndexFunc(all, func(f codec.Field) bool {
+			return f.Name == name || strings.HasPrefix(f.Name, name+".") // a list's values have a leaf of their own
 		})
 		if at < 0 {
 			return nil, fmt.Errorf("decode table %s: it has no column %s", TableOf[R](), name)
@@ -41,7 +41,7 @@ func DecodeColumns[R Row](data []byte, columns ...string) ([]R, error) {
 	return decode[R](data, plan)
 }
 
-func decode[R Row](data []byte, plan []field) (rows []R, err error) {
+func decode[R Row](data []byte, plan []codec.Field) (rows []R, err error) {
 	file, err := openRows[R](data)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func Groups[R Row](data []byte) iter.Seq2[[]R, error] {
 			return
 		}
 		for _, group := range file.RowGroups() {
-			rows, err := decodeGroup([]R{}, planOf[R](), file, group)
+			rows, err := decodeGroup([]R{}, codec.PlanOf[R](), file, group)
 			if !yield(rows, err) || err != nil {
 				return
 			}
@@ -88,10 +88,10 @@ func openRows[R Row](data []byte) (file *parquet.File, err error) {
 }
 
 // decodeGroup appends a row group's rows, with the fields of a plan.
-func decodeGroup[R Row](rows []R, plan []field, file *parquet.File, group parquet.RowGroup) (all []R, err error) {
+func decodeGroup[R Row](rows []R, plan []codec.Field, file *parquet.File, group parquet.RowGroup) (all []R, err error) {
 	table := TableOf[R]()
 	defer recovered(table, &err)
-	if all, err = readGroup(rows, plan, file, group); err != nil {
+	if all, err = codec.ReadGroup(rows, plan, file, group); err != nil {
 		return nil, corrupt(table, fmt.Errorf("row group after row %d: %w", len(rows), err))
 	}
 	if int64(len(all)-len(rows)) != group.NumRows() {
@@ -165,24 +165,18 @@ func checkMeta(table Table, name, version string) (formatVersion, error) {
 	return v, nil
 }
 
-// column holds the properties in which a file's leaf column must agree with ours.
-type column struct {
-	kind     string
-	nullable bool
-}
-
 // checkColumns compares the leaf columns of a file with those of the table. Only a nullable column may be missing: an
 // earlier version did not have it. Columns that this program does not know are ignored in a file of a later minor
 // version, and refused in any other.
 func checkColumns(table Table, version formatVersion, want, got *parquet.Schema) error {
-	have := leaves(got)
-	known := knownLeaves(want)
+	have := codec.Leaves(got)
+	known := codec.KnownLeaves(want)
 	for _, path := range want.Columns() {
 		name := strings.Join(path, ".")
 		w := known[name]
 		g, ok := have[name]
 		switch {
-		case !ok && w.nullable:
+		case !ok && w.Nullable:
 		case !ok:
 			return fmt.Errorf("decode table %s: required column %s is missing", table, name)
 		case g != w:
@@ -191,50 +185,9 @@ func checkColumns(table Table, version formatVersion, want, got *parquet.Schema)
 	}
 	for _, path := range got.Columns() {
 		name := strings.Join(path, ".")
-		if known[name] == (column{}) && !version.newer() {
+		if known[name] == (codec.Leaf{}) && !version.newer() {
 			return fmt.Errorf("decode table %s: column %s is not in schema version %d", table, name, Version)
 		}
 	}
 	return nil
-}
-
-func (c column) String() string {
-	if c.nullable {
-		return "nullable " + c.kind
-	}
-	return "required " + c.kind
-}
-
-// knownTables holds the leaf columns of the tables of this version by their *parquet.Schema, of which the library keeps
-// one for each type of row. They are asked for with every file.
-var knownTables sync.Map
-
-// knownLeaves is leaves for a table of this version. The caller must not change it.
-func knownLeaves(s *parquet.Schema) map[string]column {
-	if found, ok := knownTables.Load(s); ok {
-		return found.(map[string]column)
-	}
-	found, _ := knownTables.LoadOrStore(s, leaves(s))
-	return found.(map[string]column)
-}
-
-func leaves(s *parquet.Schema) map[string]column {
-	out := map[string]column{}
-	for _, path := range s.Columns() {
-		leaf, ok := s.Lookup(path...)
-		if !ok {
-			continue
-		}
-		// The leaf of a list is repeated; that the list may be null takes one more definition level, and so does that
-		// its elements may.
-		lists, levels := leaf.MaxRepetitionLevel, leaf.MaxDefinitionLevel
-		if lists > 0 && leaf.Node.Optional() {
-			levels--
-		}
-		out[strings.Join(path, ".")] = column{
-			kind:     leaf.Node.Type().String() + strings.Repeat(" list", lists),
-			nullable: levels > lists,
-		}
-	}
-	return out
 }

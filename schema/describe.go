@@ -16,6 +16,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/ropewalk/ropewalk/schema/foreign"
+	codec "github.com/ropewalk/ropewalk/schema/parquet"
 )
 
 // Description says what is in a shard, without types of the libraries that read it.
@@ -102,8 +103,8 @@ func describeFile(table Table, file *parquet.File, data []byte, first int) (Desc
 
 func parquetColumn(file *parquet.File, i int, path []string) Column {
 	leaf, _ := file.Schema().Lookup(path...)
-	kind := leaves(file.Schema())[strings.Join(path, ".")]
-	out := Column{Name: strings.Join(path, "."), Type: kind.kind, Nullable: kind.nullable}
+	kind := codec.Leaves(file.Schema())[strings.Join(path, ".")]
+	out := Column{Name: strings.Join(path, "."), Type: kind.Kind, Nullable: kind.Nullable}
 	var low, high parquet.Value
 	bounded := true
 	for g, group := range file.Metadata().RowGroups {
@@ -164,7 +165,7 @@ func fieldsOf[T any](rows []T) [][]Field {
 		v := reflect.ValueOf(&rows[i]).Elem()
 		row := make([]Field, v.NumField())
 		for f := range row {
-			row[f] = Field{Name: fieldName(v.Type().Field(f)), Value: valueInFile(v, f)}
+			row[f] = Field{Name: fieldName(v.Type().Field(f)), Value: codec.Value(v, f)}
 		}
 		out = append(out, row)
 	}
@@ -178,37 +179,6 @@ func fieldName(f reflect.StructField) string {
 		return name
 	}
 	return batchSchema().Field(f.Index[0]).Name
-}
-
-// valueInFile returns the value of a row's field; null is nil, as a value and as an element of a list.
-func valueInFile(row reflect.Value, f int) any {
-	h, field := holesOf(row.Type(), row.Type().Field(f)), row.Field(f)
-	if !h.any || field.IsNil() {
-		return plainValue(field)
-	}
-	out := make([]any, field.Len())
-	for at := 0; at < len(out); {
-		end, null := h.run(field.Addr().UnsafePointer(), at, len(out))
-		for ; at < end; at++ {
-			if !null {
-				out[at] = field.Index(at).Interface()
-			}
-		}
-	}
-	return out
-}
-
-// plainValue returns a field's value; null is nil.
-func plainValue(v reflect.Value) any {
-	switch {
-	case v.Kind() == reflect.Pointer && v.IsNil():
-		return nil
-	case v.Kind() == reflect.Pointer:
-		return v.Elem().Interface()
-	case v.Kind() == reflect.Slice && v.IsNil():
-		return nil
-	}
-	return v.Interface()
 }
 
 func describeBatch(data []byte, first int) (out Description, err error) {

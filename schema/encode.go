@@ -3,10 +3,10 @@ package schema
 import (
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
+
+	codec "github.com/ropewalk/ropewalk/schema/parquet"
 )
 
 // rowGroupBytes bounds a row group's raw size, so that a reader needs little memory at a time.
@@ -35,7 +35,7 @@ func encode[R Row](rows []R, groupBytes int) ([]byte, error) {
 		return nil, err
 	}
 	table := TableOf[R]()
-	data, err := declaredFor[R]().write(wellFormed(rows), groupBytes)
+	data, err := declaredFor[R]().write(codec.WellFormed(rows), groupBytes)
 	if err == nil {
 		err = seal(data)
 	}
@@ -93,65 +93,5 @@ func sortingColumns(has func(string) bool) []parquet.SortingColumn {
 	return out
 }
 
-// groupEnd returns the end of the row group that begins at start, after at least one row and before the row that would
-// exceed the bound.
-func groupEnd[R Row](rows []R, start, bound int) (end int) {
-	plan := planOf[R]()
-	size := rawBytes(&rows[start], plan)
-	for end = start + 1; end < len(rows); end++ {
-		more := rawBytes(&rows[end], plan)
-		if size+more > bound {
-			break
-		}
-		size += more
-	}
-	return end
-}
-
-// rawBytes returns a row's size before encoding and compression.
-func rawBytes[R Row](row *R, plan []field) int {
-	size := 0
-	for i := range plan {
-		switch f := &plan[i]; {
-		case f.element > 0: // the header of every slice has its length at the same place
-			size += 4 + f.element*len(*at[[]byte](row, f))
-		case f.text && f.optional:
-			size += f.size
-			if text := *at[*string](row, f); text != nil {
-				size += len(*text)
-			}
-		case f.text:
-			size += 4 + len(*at[string](row, f))
-		default:
-			size += f.size
-		}
-	}
-	return size
-}
-
-// wellFormed returns the rows with every text made valid UTF-8, as Parquet's strings must be. If all rows are
-// well-formed, which is the usual case, it returns them unchanged.
-func wellFormed[R Row](rows []R) []R {
-	copied := false
-	for _, f := range planOf[R]() {
-		if !f.text || f.optional {
-			continue
-		}
-		before := ""
-		for i := range rows {
-			text := *at[string](&rows[i], &f)
-			if text == before || utf8.ValidString(text) { // the rows of a group follow each other
-				before = text
-				continue
-			}
-			if !copied {
-				rows, copied = append([]R(nil), rows...), true
-			}
-			*at[string](&rows[i], &f) = Text(text)
-		}
-	}
-	return rows
-}
-
 // Text returns s as the record stores it: each run of bytes that is not UTF-8 becomes U+FFFD.
-func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func Text(s string) string { return codec.Text(s) }

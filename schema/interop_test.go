@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	codec "github.com/ropewalk/ropewalk/schema/parquet"
 )
 
 // TestOtherReadersAgree checks that pyarrow, DuckDB and Polars read every table and return every value as it was
@@ -62,7 +63,7 @@ func namedRows(t *testing.T, rows any) []byte {
 			}
 			field := v.Index(i).Field(f)
 			value, err := json.Marshal(widened(field))
-			if in, holed := valueInFile(v.Index(i), f).([]any); holed {
+			if in, holed := codec.Value(v.Index(i), f).([]any); holed {
 				value, err = json.Marshal(widenedWithNulls(in))
 			}
 			if field.Kind() == reflect.Slice && field.IsNil() && nullable(v.Type().Elem().Field(f)) {

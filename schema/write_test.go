@@ -9,6 +9,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
+
+	codec "github.com/ropewalk/ropewalk/schema/parquet"
 )
 
 // TestTokensWithoutNumbersAreNull: elements of context tokens, and of tokens outside the loss mask, are null in a file,
@@ -84,7 +86,7 @@ func requireNumbers[R Row](t *testing.T, rows []R, column string, want []float32
 	require.Equal(t, want, got)
 }
 
-// TestRowsOfFilesHaveTheFieldsOfRows checks what withPointers assumes: rows and their form in a file differ in the
+// TestRowsOfFilesHaveTheFieldsOfRows checks what the codec assumes: rows and their form in a file differ in the
 // elements of lists with holes alone.
 func TestRowsOfFilesHaveTheFieldsOfRows(t *testing.T) {
 	sameFields(t, TurnRow{}, turn[*float32]{})
@@ -95,7 +97,7 @@ func TestRowsOfFilesHaveTheFieldsOfRows(t *testing.T) {
 		row := RowType(k)
 		for i := range row.NumField() {
 			_, holes := row.Field(i).Tag.Lookup("holes")
-			require.Equal(t, holes, holesOf(row, row.Field(i)).any, row.Field(i).Name)
+			require.Equal(t, holes, codec.HolesOf(row, row.Field(i)).Any, row.Field(i).Name)
 		}
 	}
 }
@@ -108,7 +110,7 @@ func sameFields(t *testing.T, row, file any) {
 	for i := range a.NumField() {
 		f, g := a.Field(i), b.Field(i)
 		require.Equal(t, f.Offset, g.Offset, f.Name)
-		if holesOf(a, f).any {
+		if codec.HolesOf(a, f).Any {
 			require.Equal(t, reflect.TypeFor[[]*float32](), g.Type, f.Name)
 			holes++
 		} else {

@@ -44,6 +44,8 @@ const (
 var mayImport = map[string][]string{
 	"rl":     {stdlib, thisRoom, "internal/rescue"},
 	"schema": {stdlib, thisRoom, parquet, arrow, unpackers},
+	// it knows no table
+	"schema/parquet": {stdlib, parquet},
 	// the scheduler's core decides within the workflow, and is as pure as a workflow must be
 	"workflows": {stdlib, thisRoom, workflow, temporals, "internal/step", "schema", "internal/badinput",
 		"internal/machine", "rl/scheduler"},

@@ -66,6 +66,7 @@ var levels = []Level{
 			{"rl/scheduler", "decides which engine of a rollout runs which episode, and when"},
 			{"rl/words", "compares answers by their words: exact match and F1"},
 			{"schema/foreign", "reads Parquet files that other programs have written"},
+			{"schema/parquet", "writes and reads Parquet files whose rows are Go structs"},
 		},
 	},
 	{
@@ -82,7 +83,7 @@ var levels = []Level{
 			{"policy/engines", "declares the kinds of engines that recipes can choose"},
 			{"rl/schedule", "settings that depend on the step alone"},
 			{"sandbox", "the execution of code that a model wrote: calls, sessions, verdicts, tiers"},
-			{"schema", "the record: rows, Parquet and Arrow codec, manifests, heads, keys"},
+			{"schema", "the record: tables, rows, manifests, heads, keys"},
 			{"store", "the object store"},
 			{"tool", "what a policy can call: calls, verdicts, keys, and calls that must not run twice"},
 		},

@@ -1,8 +1,9 @@
-package schema
+package parquet
 
 import (
 	"bytes"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
@@ -14,10 +15,6 @@ const rowsAtOnce = 64
 // mostKept is the size of the largest file whose buffer is used for another file.
 const mostKept = 4 << 20
 
-// element is what a list with holes has as its elements: numbers in a row, and pointers in a file's row, where nil is
-// null. The library writes a number that is 0 as null if numbers of its list can be.
-type element interface{ float32 | *float32 }
-
 // rowWriter writes one file after another. It is for one caller at a time.
 type rowWriter[F any] struct {
 	out      bytes.Buffer
@@ -26,18 +23,22 @@ type rowWriter[F any] struct {
 	pointers []*float32
 }
 
-func newRowWriter[R Row, F any]() *rowWriter[F] {
+func newRowWriter[R, F any](options []parquet.WriterOption) *rowWriter[F] {
 	w := &rowWriter[F]{pointers: []*float32{}} // of an empty list none is nil
-	options := append(writerOptions[R](TableOf[R]()), parquet.SchemaOf(new(R)))
-	w.library = parquet.NewGenericWriter[F](&w.out, options...)
+	w.library = parquet.NewGenericWriter[F](&w.out, append(options, parquet.SchemaOf(new(R)))...)
 	return w
 }
 
-// write writes rows as a file. Writers are reused, because making one takes longer than writing a small file.
-func (k *rowsOf[R, F]) write(rows []R, groupBytes int) ([]byte, error) {
-	w, ok := k.writers.Get().(*rowWriter[F])
+// Writers write files of rows of type R; F is R, or R with pointers as the elements of its lists with holes. They are
+// kept for further files, because making one takes longer than writing a small file.
+type Writers[R, F any] struct{ kept sync.Pool }
+
+// Write returns a file of the rows, in row groups of so many bytes before encoding and compression. All files have the
+// same options.
+func (k *Writers[R, F]) Write(rows []R, groupBytes int, options func() []parquet.WriterOption) ([]byte, error) {
+	w, ok := k.kept.Get().(*rowWriter[F])
 	if !ok {
-		w = newRowWriter[R, F]()
+		w = newRowWriter[R, F](options())
 	}
 	for start := 0; start < len(rows); {
 		end := groupEnd(rows, start, groupBytes)
@@ -51,7 +52,7 @@ func (k *rowsOf[R, F]) write(rows []R, groupBytes int) ([]byte, error) {
 	}
 	data := bytes.Clone(w.out.Bytes())
 	w.reset()
-	k.writers.Put(w)
+	k.kept.Put(w)
 	return data, nil
 }
 
@@ -66,7 +67,7 @@ func (w *rowWriter[F]) reset() {
 }
 
 // writeGroup writes rows as a row group.
-func writeGroup[R Row, F any](w *rowWriter[F], rows []R) error {
+func writeGroup[R, F any](w *rowWriter[F], rows []R) error {
 	defer func() {
 		clear(w.rows[:cap(w.rows)])
 		clear(w.pointers[:cap(w.pointers)])
@@ -87,13 +88,13 @@ func writeGroup[R Row, F any](w *rowWriter[F], rows []R) error {
 
 // withPointers returns rows as the file has them, until the next call. R and F differ in the elements of their lists
 // with holes alone, so that their fields have the same places.
-func withPointers[R Row, F any](w *rowWriter[F], rows []R) []F {
+func withPointers[R, F any](w *rowWriter[F], rows []R) []F {
 	w.rows, w.pointers = w.rows[:0], w.pointers[:0]
-	plan := planOf[R]()
+	plan := PlanOf[R]()
 	for i := range rows {
 		w.rows = append(w.rows, *(*F)(unsafe.Pointer(&rows[i])))
 		for p := range plan {
-			if f := &plan[p]; f.holes.any {
+			if f := &plan[p]; f.holes.Any {
 				list := unsafe.Add(unsafe.Pointer(&w.rows[i]), f.offset)
 				*(*[]*float32)(list) = w.elements(f, unsafe.Pointer(at[byte](&rows[i], f)))
 			}
@@ -103,14 +104,14 @@ func withPointers[R Row, F any](w *rowWriter[F], rows []R) []F {
 }
 
 // elements returns pointers to the elements of a row's list, or nil where there is a hole.
-func (w *rowWriter[F]) elements(f *field, list unsafe.Pointer) []*float32 {
+func (w *rowWriter[F]) elements(f *Field, list unsafe.Pointer) []*float32 {
 	numbers := *(*[]float32)(list)
 	if numbers == nil {
 		return nil
 	}
 	start := len(w.pointers)
 	for i := 0; i < len(numbers); {
-		end, null := f.holes.run(list, i, len(numbers))
+		end, null := f.holes.Run(list, i, len(numbers))
 		for ; i < end; i++ {
 			if null {
 				w.pointers = append(w.pointers, nil)

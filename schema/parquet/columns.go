@@ -1,4 +1,4 @@
-package schema
+package parquet
 
 import (
 	"bytes"
@@ -21,39 +21,40 @@ type cell interface {
 	bool | int32 | int64 | float32 | float64 | string
 }
 
-// field is one field of a row type, which is one leaf column of its table.
-type field struct {
-	name     string // of the leaf column, with dots
+// Field is one field of a row type, which is one leaf column of its files.
+type Field struct {
+	Name     string // of the leaf column, with dots
 	offset   uintptr
 	size     int  // of the field itself
 	element  int  // size of a list's element; 0 if it is not a list
 	text     bool // string or *string
 	optional bool // a pointer
 	read     reading
-	holes    holes
+	holes    Holes
 }
 
-// holes says which elements of a list are null in a file, and 0 in a row: the tag holes names the column that tells.
+// Holes says which elements of a list are null in a file, and 0 in a row: the tag holes names the column that tells.
 // Context tokens have no log-probability, and 0 would be one.
-type holes struct {
-	any  bool
+type Holes struct {
+	Any  bool
 	list bool // the column is a mask, whose 0 is a hole; otherwise it is the number of the first elements that are
 	from int  // bytes from the list's field to the column's
 }
 
-func holesOf(row reflect.Type, f reflect.StructField) holes {
+// HolesOf returns the holes of a field of a row type.
+func HolesOf(row reflect.Type, f reflect.StructField) Holes {
 	name := f.Tag.Get("holes")
 	for i := range row.NumField() {
-		if tells := row.Field(i); name != "" && fieldName(tells) == name {
-			return holes{any: true, list: tells.Type.Kind() == reflect.Slice, from: int(tells.Offset) - int(f.Offset)}
+		if tells := row.Field(i); name != "" && columnName(tells) == name {
+			return Holes{Any: true, list: tells.Type.Kind() == reflect.Slice, from: int(tells.Offset) - int(f.Offset)}
 		}
 	}
-	return holes{}
+	return Holes{}
 }
 
-// run returns where the elements of a list end that are null, or are not, like the one at an index.
-func (h holes) run(field unsafe.Pointer, at, n int) (end int, null bool) {
-	if !h.any {
+// Run returns where the elements of a list end that are null, or are not, like the one at an index.
+func (h Holes) Run(field unsafe.Pointer, at, n int) (end int, null bool) {
+	if !h.Any {
 		return n, false
 	}
 	tells := unsafe.Add(field, h.from)
@@ -73,7 +74,7 @@ func (h holes) run(field unsafe.Pointer, at, n int) (end int, null bool) {
 }
 
 // at returns the address of a row's field, which is of type T.
-func at[T any, R Row](row *R, f *field) *T { return (*T)(unsafe.Add(unsafe.Pointer(row), f.offset)) }
+func at[T, R any](row *R, f *Field) *T { return (*T)(unsafe.Add(unsafe.Pointer(row), f.offset)) }
 
 // reading sets a field of every row of a row group and returns how many rows there are. at returns the address of the
 // field in a row.
@@ -89,21 +90,21 @@ type chunk struct {
 	values any                // its values, a []T
 }
 
-var plans sync.Map // reflect.Type of a row → []field
+var plans sync.Map // reflect.Type of a row → []Field
 
-// planOf returns the fields of a row type in the order of its columns.
-func planOf[R Row]() []field {
+// PlanOf returns the fields of a row type in the order of its columns.
+func PlanOf[R any]() []Field {
 	t := reflect.TypeFor[R]()
 	if plan, ok := plans.Load(t); ok {
-		return plan.([]field)
+		return plan.([]Field)
 	}
 	columns := parquet.SchemaOf(new(R)).Columns()
-	plan := make([]field, t.NumField())
+	plan := make([]Field, t.NumField())
 	for i := range plan {
 		f := t.Field(i)
-		plan[i] = field{name: strings.Join(columns[i], "."), offset: f.Offset, size: int(f.Type.Size()),
+		plan[i] = Field{Name: strings.Join(columns[i], "."), offset: f.Offset, size: int(f.Type.Size()),
 			text: f.Type.Kind() == reflect.String, optional: f.Type.Kind() == reflect.Pointer, read: readingOf(f.Type),
-			holes: holesOf(t, f)}
+			holes: HolesOf(t, f)}
 		switch f.Type.Kind() {
 		case reflect.Slice:
 			plan[i].element = int(f.Type.Elem().Size())
@@ -145,15 +146,15 @@ func byKind[F any](t reflect.Type, boolean, i32, i64, f32, f64, text F) F {
 	case reflect.String:
 		return text
 	}
-	panic(fmt.Sprintf("schema: rows with fields of type %s can be neither read nor written", t))
+	panic(fmt.Sprintf("parquet: rows with fields of type %s can be neither read nor written", t))
 }
 
-// readGroup appends a row group's rows, with the fields of a plan. A null column that the file does not have stays
+// ReadGroup appends a row group's rows, with the fields of a plan. A null column that the file does not have stays
 // null.
-func readGroup[R Row](rows []R, plan []field, file *parquet.File, group parquet.RowGroup) ([]R, error) {
+func ReadGroup[R any](rows []R, plan []Field, file *parquet.File, group parquet.RowGroup) ([]R, error) {
 	start := len(rows)
 	for i, f := range plan {
-		leaf, ok := file.Schema().Lookup(strings.Split(f.name, ".")...)
+		leaf, ok := file.Schema().Lookup(strings.Split(f.Name, ".")...)
 		if !ok {
 			continue
 		}
@@ -171,7 +172,7 @@ func readGroup[R Row](rows []R, plan []field, file *parquet.File, group parquet.
 			err = fmt.Errorf("holds %d rows, but the first column %d", n, len(rows)-start)
 		}
 		if err = errors.Join(err, pages.Close()); err != nil {
-			return nil, fmt.Errorf("column %s: %w", f.name, err)
+			return nil, fmt.Errorf("column %s: %w", f.Name, err)
 		}
 	}
 	return rows, nil
