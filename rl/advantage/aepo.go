@@ -3,6 +3,8 @@ package advantage
 import (
 	"fmt"
 	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // AEPO's entropy-aware advantage (Dong et al. 2025, eqs 10–11): tokens with high entropy under the old
@@ -39,33 +41,16 @@ const (
 
 // AEPO is the entropy-aware form of another estimator's advantages.
 type AEPO struct {
-	Weight float64 // a ≥ 0
-	Scope  Scope   // ScopeGroup when empty
-	Form   Form    // FormLinear when empty
+	Weight float64 `min:"0"`                       // a ≥ 0
+	Scope  Scope   `enum:"group|trajectory|batch"` // ScopeGroup when empty
+	Form   Form    `enum:"linear|power"`           // FormLinear when empty
 }
-
-// DefaultAEPO holds the paper's constant.
-var DefaultAEPO = AEPO{Weight: 0.2, Scope: ScopeGroup, Form: FormLinear}
 
 // minDeviation is the least standard deviation of entropy that counts as one.
 const minDeviation = 1e-8
 
 // Validate reports the first bad field.
-func (a AEPO) Validate() error {
-	if !(a.Weight >= 0) || !finite(a.Weight) {
-		return fmt.Errorf("weight must be finite and ≥ 0, got %g", a.Weight)
-	}
-	switch a.Scope {
-	case "", ScopeGroup, ScopeTrajectory, ScopeBatch:
-	default:
-		return fmt.Errorf("scope must be %s, %s or %s, got %q", ScopeGroup, ScopeTrajectory, ScopeBatch, a.Scope)
-	}
-	switch a.Form {
-	case "", FormLinear, FormPower:
-		return nil
-	}
-	return fmt.Errorf("form must be %s or %s, got %q", FormLinear, FormPower, a.Form)
-}
+func (a AEPO) Validate() error { return choice.Check("", a) }
 
 // Estimate returns z and the advantage of each token (both 0 under mask 0) from its row's advantage
 // and its own entropy in nats.

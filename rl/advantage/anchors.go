@@ -1,6 +1,6 @@
 package advantage
 
-import "fmt"
+import "github.com/ropewalk/ropewalk/rl/choice"
 
 // Anchor groups of GiGPO (Feng et al. 2025; ARLArena eq S16): the turns of one group that met the same
 // state. They are compared with each other.
@@ -16,7 +16,7 @@ import "fmt"
 
 // Anchors says when two observations of a group are the same state.
 type Anchors struct {
-	Similarity        float64           // least ratio, in (0, 1); 0: exact equality
+	Similarity        float64           `min:"0" below:"1"` // least ratio, in (0, 1); 0: exact equality
 	RatcliffObershelp RatcliffObershelp // the ratio
 }
 
@@ -24,12 +24,7 @@ type Anchors struct {
 const DefaultSimilarity = 0.95
 
 // Validate reports the first bad field.
-func (a Anchors) Validate() error {
-	if !(a.Similarity >= 0 && a.Similarity < 1) {
-		return fmt.Errorf("similarity must be in (0, 1), or 0 for equality, got %g", a.Similarity)
-	}
-	return nil
-}
+func (a Anchors) Validate() error { return choice.Check("", a) }
 
 // assign returns the number of each row's anchor group, by first appearance in canonical order, and how many
 // anchor groups there are.

@@ -71,31 +71,14 @@ const (
 
 // EMPG is the entropy modulation of another estimator's advantages.
 type EMPG struct {
-	K      float64     // k ≥ 0, sharpness of g
-	KPrime float64     // k′ ≥ 0, sharpness of f
-	Zeta   float64     // ζ ≥ 0, weight of the next turn's f
-	Mean   EntropyMean // MeanRows when empty
+	K      float64     `min:"0"`                      // k ≥ 0, sharpness of g
+	KPrime float64     `min:"0"`                      // k′ ≥ 0, sharpness of f
+	Zeta   float64     `min:"0"`                      // ζ ≥ 0, weight of the next turn's f
+	Mean   EntropyMean `enum:"rows|trajectories|sum"` // MeanRows when empty
 }
-
-// DefaultEMPG holds ARLArena's constants.
-var DefaultEMPG = EMPG{K: 1, KPrime: 1, Zeta: 0.05, Mean: MeanRows}
 
 // Validate reports the first bad field.
-func (e EMPG) Validate() error {
-	for _, f := range []struct {
-		name  string
-		value float64
-	}{{"k", e.K}, {"k_prime", e.KPrime}, {"zeta", e.Zeta}} {
-		if !(f.value >= 0) || !finite(f.value) {
-			return fmt.Errorf("%s must be finite and ≥ 0, got %g", f.name, f.value)
-		}
-	}
-	switch e.Mean {
-	case "", MeanRows, MeanTrajectories, SumTrajectories:
-		return nil
-	}
-	return fmt.Errorf("mean must be %s, %s or %s, got %q", MeanRows, MeanTrajectories, SumTrajectories, e.Mean)
-}
+func (e EMPG) Validate() error { return choice.Check("", e) }
 
 // EMPGRow is one turn row.
 type EMPGRow struct {

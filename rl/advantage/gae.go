@@ -57,24 +57,13 @@ func (g gaeSettings) Estimate(b Batch) (Estimates, error) {
 
 // GAE is generalised advantage estimation.
 type GAE struct {
-	Gamma  float64 // discount per token, in [0, 1]
-	Lambda float64 // in [0, 1]
+	Gamma  float64 `min:"0" max:"1"` // discount per token, in [0, 1]
+	Lambda float64 `min:"0" max:"1"` // in [0, 1]
 	NoSkip bool    // treat masked tokens like any other
 }
 
-// DefaultGAE uses γ = λ = 1: a token's advantage is its return minus its value.
-var DefaultGAE = GAE{Gamma: 1, Lambda: 1}
-
 // Validate reports the first bad field.
-func (g GAE) Validate() error {
-	if !(g.Gamma >= 0 && g.Gamma <= 1) {
-		return fmt.Errorf("gamma must be in [0, 1], got %g", g.Gamma)
-	}
-	if !(g.Lambda >= 0 && g.Lambda <= 1) {
-		return fmt.Errorf("lambda must be in [0, 1], got %g", g.Lambda)
-	}
-	return nil
-}
+func (g GAE) Validate() error { return choice.Check("", g) }
 
 // GAEResult holds one value per token.
 type GAEResult struct {

@@ -1,6 +1,7 @@
 package advantage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -108,38 +109,19 @@ const (
 
 // GiGPO is the two-level estimator over turn rows.
 type GiGPO struct {
-	Gamma          float64     // discount per turn, in [0, 1]
-	Omega          float64     // ω ≥ 0
-	Mode           Mode        // ModeMeanStdNorm when empty
+	Gamma          float64     `min:"0" max:"1"`                // discount per turn, in [0, 1]
+	Omega          float64     `min:"0"`                        // ω ≥ 0
+	Mode           Mode        `enum:"mean_norm|mean_std_norm"` // ModeMeanStdNorm when empty
 	Epsilon        float64     // DefaultEpsilon when 0
-	InvalidPenalty float64     // ≥ 0
+	InvalidPenalty float64     `min:"0"` // ≥ 0
 	SingleGroup    SingleGroup // of A_ep; SingleRaw when empty
 	Stats          Stats       // of A_ep; StatsTurnRows when empty
 	Anchors        Anchors     // exact equality when zero
 }
 
-// DefaultGiGPO holds ARLArena's constants.
-var DefaultGiGPO = GiGPO{Gamma: 0.95, Omega: 1, Mode: ModeMeanStdNorm, InvalidPenalty: 0.1}
-
 // Validate reports the first bad field.
 func (g GiGPO) Validate() error {
-	switch {
-	case !(g.Gamma >= 0 && g.Gamma <= 1):
-		return fmt.Errorf("gamma must be in [0, 1], got %g", g.Gamma)
-	case !(g.Omega >= 0) || !finite(g.Omega):
-		return fmt.Errorf("omega must be finite and ≥ 0, got %g", g.Omega)
-	case !(g.InvalidPenalty >= 0) || !finite(g.InvalidPenalty):
-		return fmt.Errorf("invalid_penalty must be finite and ≥ 0, got %g", g.InvalidPenalty)
-	case g.Mode != "" && g.Mode != ModeMeanNorm && g.Mode != ModeMeanStdNorm:
-		return fmt.Errorf("mode must be %s or %s, got %q", ModeMeanNorm, ModeMeanStdNorm, g.Mode)
-	}
-	if err := g.episode().Validate(); err != nil {
-		return err
-	}
-	if err := g.Anchors.Validate(); err != nil {
-		return fmt.Errorf("anchors: %w", err)
-	}
-	return nil
+	return errors.Join(choice.Check("", g), g.episode().Validate(), g.Anchors.Validate())
 }
 
 // episode is the estimator of A_ep.

@@ -1,11 +1,6 @@
 package advantage
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/ropewalk/ropewalk/rl/choice"
-)
+import "github.com/ropewalk/ropewalk/rl/choice"
 
 // GPG (Chu et al. 2025, "Group Policy Gradient"): a row's score minus its group's mean. The whole batch is scaled up
 // to make up for the rows without a gradient,
@@ -50,17 +45,12 @@ const (
 
 // GPG is the estimator of group policy gradient.
 type GPG struct {
-	Idle        Idle        // IdleEqual when empty
-	SingleGroup SingleGroup // SingleRaw when empty
+	Idle        Idle        `enum:"equal|zero"` // IdleEqual when empty
+	SingleGroup SingleGroup `enum:"raw|zero"`   // SingleRaw when empty
 }
 
 // Validate reports the first bad field.
-func (g GPG) Validate() error {
-	if !slices.Contains([]Idle{"", IdleEqual, IdleZero}, g.Idle) {
-		return fmt.Errorf("idle must be %s or %s, got %q", IdleEqual, IdleZero, g.Idle)
-	}
-	return g.SingleGroup.validate()
-}
+func (g GPG) Validate() error { return choice.Check("", g) }
 
 // Estimate returns the advantage of each row of a whole batch from its score and the name of its group.
 func (g GPG) Estimate(scores []float64, groups []string) ([]float64, error) {

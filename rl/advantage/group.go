@@ -27,15 +27,6 @@ const (
 	SingleZero SingleGroup = "zero"
 )
 
-// validate reports a reading that is not known.
-func (s SingleGroup) validate() error {
-	switch s {
-	case "", SingleRaw, SingleZero:
-		return nil
-	}
-	return fmt.Errorf("single_group must be %s or %s, got %q", SingleRaw, SingleZero, s)
-}
-
 var grpo = Declaration{
 	Choice: choice.Choice{
 		Name: "grpo", Doc: "reward minus the group's mean, over its deviation; with std: false, Dr.GRPO",
@@ -70,17 +61,12 @@ const DefaultEpsilon = 1e-6
 // Group is the group-relative estimator: GRPO with Std, Dr.GRPO without.
 type Group struct {
 	Std         bool        // divide by the sample standard deviation + Epsilon
-	Epsilon     float64     // > 0 where Std is set; DefaultEpsilon when 0
-	SingleGroup SingleGroup // SingleRaw when empty
+	Epsilon     float64     `min:"0"`         // > 0 where Std is set; DefaultEpsilon when 0
+	SingleGroup SingleGroup `enum:"raw|zero"` // SingleRaw when empty
 }
 
 // Validate reports the first bad field.
-func (g Group) Validate() error {
-	if g.Epsilon < 0 || !finite(g.Epsilon) {
-		return fmt.Errorf("epsilon must be finite and not negative, got %g", g.Epsilon)
-	}
-	return g.SingleGroup.validate()
-}
+func (g Group) Validate() error { return choice.Check("", g) }
 
 // Estimate returns the advantage of each row from its score and the name of its group.
 func (g Group) Estimate(scores []float64, groups []string) ([]float64, error) {

@@ -39,11 +39,11 @@ func (o opoSettings) Estimate(b Batch) (out Estimates, err error) {
 
 // OPO is the estimator with the length-weighted baseline.
 type OPO struct {
-	SingleGroup SingleGroup // SingleRaw when empty
+	SingleGroup SingleGroup `enum:"raw|zero"` // SingleRaw when empty
 }
 
 // Validate reports the first bad field.
-func (o OPO) Validate() error { return o.SingleGroup.validate() }
+func (o OPO) Validate() error { return choice.Check("", o) }
 
 // Estimate returns the advantage of each row from its score, its length in tokens, ≥ 1, and the name of its
 // group.

@@ -70,24 +70,12 @@ func (reinforcePPBaselineSettings) Estimate(b Batch) (out Estimates, err error) 
 
 // ReinforcePP is REINFORCE++.
 type ReinforcePP struct {
-	Gamma float64 // discount per token, in [0, 1]
-	Gap   Gap     // GapCarry when empty
+	Gamma float64 `min:"0" max:"1"`    // discount per token, in [0, 1]
+	Gap   Gap     `enum:"carry|reset"` // GapCarry when empty
 }
-
-// DefaultReinforcePP does not discount.
-var DefaultReinforcePP = ReinforcePP{Gamma: 1, Gap: GapCarry}
 
 // Validate reports the first bad field.
-func (r ReinforcePP) Validate() error {
-	if !(r.Gamma >= 0 && r.Gamma <= 1) {
-		return fmt.Errorf("gamma must be in [0, 1], got %g", r.Gamma)
-	}
-	switch r.Gap {
-	case "", GapCarry, GapReset:
-		return nil
-	}
-	return fmt.Errorf("gap must be %s or %s, got %q", GapCarry, GapReset, r.Gap)
-}
+func (r ReinforcePP) Validate() error { return choice.Check("", r) }
 
 // Estimate returns each token's return and its whitened advantage. rewards and mask have the same
 // shape; the result has it too.

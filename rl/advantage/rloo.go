@@ -43,11 +43,11 @@ func (r rlooSettings) Estimate(b Batch) (out Estimates, err error) {
 
 // RLOO is the leave-one-out estimator.
 type RLOO struct {
-	SingleGroup SingleGroup // SingleRaw when empty
+	SingleGroup SingleGroup `enum:"raw|zero"` // SingleRaw when empty
 }
 
 // Validate reports the first bad field.
-func (r RLOO) Validate() error { return r.SingleGroup.validate() }
+func (r RLOO) Validate() error { return choice.Check("", r) }
 
 // Estimate returns the advantage of each row from its score and the name of its group.
 func (r RLOO) Estimate(scores []float64, groups []string) ([]float64, error) {

@@ -31,7 +31,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{GiGPO{Epsilon: -1}, "epsilon"},
 		{GiGPO{SingleGroup: "x"}, "single_group"},
 		{GiGPO{Stats: "x"}, "stats"},
-		{GiGPO{Anchors: Anchors{Similarity: 1}}, "anchors: similarity"},
+		{GiGPO{Anchors: Anchors{Similarity: 1}}, "similarity"},
 		{Anchors{Similarity: nan}, "similarity"},
 		{EMPG{K: -1}, "k "},
 		{EMPG{KPrime: inf}, "k_prime"},

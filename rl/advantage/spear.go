@@ -1,6 +1,10 @@
 package advantage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // SPEAR's recalibrated advantage (Qin et al. 2025, eqs 7–8): a replayed trajectory was good when it was
 // collected. The median of the recent groups' mean rewards decides whether it still is. D_R is a queue with
@@ -15,17 +19,12 @@ import "fmt"
 
 // Recalibration is the rule for replayed trajectories; the zero value is the paper's.
 type Recalibration struct {
-	WeightDecay float64 // w in (0, 1]: Ã = w·A_collection; 0: Ã = R − P50
+	WeightDecay float64 `min:"0" max:"1"` // w in (0, 1]: Ã = w·A_collection; 0: Ã = R − P50
 	KeepZero    bool    // keep Ã = 0
 }
 
 // Validate reports the first bad field.
-func (r Recalibration) Validate() error {
-	if !(r.WeightDecay >= 0 && r.WeightDecay <= 1) {
-		return fmt.Errorf("weight_decay must be in (0, 1], or 0 for the median, got %g", r.WeightDecay)
-	}
-	return nil
-}
+func (r Recalibration) Validate() error { return choice.Check("", r) }
 
 // Collected is one replayed trajectory as it was stored.
 type Collected struct {

@@ -1,6 +1,11 @@
 package advantage
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // Turn-row statistics (ARLArena's and SPEAR's agent code): GRPO or Dr.GRPO where a trajectory of K
 // turns is K rows. The score of a row is the episode's return minus the row's own penalty.
@@ -21,28 +26,14 @@ const (
 	StatsPerTrajectory Stats = "per_trajectory"
 )
 
-// validate reports a choice that is not known.
-func (s Stats) validate() error {
-	switch s {
-	case "", StatsTurnRows, StatsPerTrajectory:
-		return nil
-	}
-	return fmt.Errorf("stats must be %s or %s, got %q", StatsTurnRows, StatsPerTrajectory, s)
-}
-
 // TurnRows is the group-relative estimator over turn rows.
 type TurnRows struct {
 	Norm  Group // its SingleGroup applies to a group whose statistics have one score
-	Stats Stats // StatsTurnRows when empty
+	Stats Stats `enum:"turn_rows|per_trajectory"` // StatsTurnRows when empty
 }
 
 // Validate reports the first bad field.
-func (t TurnRows) Validate() error {
-	if err := t.Norm.Validate(); err != nil {
-		return err
-	}
-	return t.Stats.validate()
-}
+func (t TurnRows) Validate() error { return errors.Join(t.Norm.Validate(), choice.Check("", t)) }
 
 // Estimate returns the advantage of each row from its score.
 func (t TurnRows) Estimate(scores []float64, rows []Row) ([]float64, error) {

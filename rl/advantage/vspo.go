@@ -1,9 +1,10 @@
 package advantage
 
 import (
-	"fmt"
 	"math"
 	"sort"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // VSPO is variance-based value-score resampling (VSPO eqs 17–21): prompts whose rewards do not vary are
@@ -11,26 +12,16 @@ import (
 // text and equation differ, a prompt is kept iff σ² ≥ MinVariance, and N counts the prompt's own
 // occurrence.
 type VSPO struct {
-	Alpha       float64 // smoothing; 1 weighs all prompts alike
-	Temperature float64 // of the softmax over value scores
-	MinVariance float64 // a group with less population variance is dropped
+	Alpha       float64 `min:"1"`   // smoothing; 1 weighs all prompts alike
+	Temperature float64 `above:"0"` // of the softmax over value scores
+	MinVariance float64 `min:"0"`   // a group with less population variance is dropped
 }
 
 // DefaultVSPO holds the paper's constants.
 var DefaultVSPO = VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6}
 
 // Validate reports the first bad field.
-func (v VSPO) Validate() error {
-	switch {
-	case !(v.Alpha >= 1) || math.IsInf(v.Alpha, 0):
-		return fmt.Errorf("alpha must be finite and ≥ 1, got %g", v.Alpha)
-	case !(v.Temperature > 0) || math.IsInf(v.Temperature, 0):
-		return fmt.Errorf("temperature must be finite and > 0, got %g", v.Temperature)
-	case !(v.MinVariance >= 0) || math.IsInf(v.MinVariance, 0):
-		return fmt.Errorf("min_variance must be finite and ≥ 0, got %g", v.MinVariance)
-	}
-	return nil
-}
+func (v VSPO) Validate() error { return choice.Check("", v) }
 
 // Prompt is what VSPO says about one group.
 type Prompt struct {

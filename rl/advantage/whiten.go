@@ -1,9 +1,6 @@
 package advantage
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // Masked whitening, as released PPO code does it: over the N valid tokens of the batch
 //
@@ -16,19 +13,8 @@ import (
 
 const whitenEpsilon = 1e-8
 
-// Whiten gives the valid tokens of the whole batch mean 0 and deviation 1. The whole batch must be given:
-// a part of it, whitened alone, has other results.
-func Whiten(x [][]float64, mask [][]int32) ([][]float64, error) {
-	if err := checkMask(mask); err != nil {
-		return nil, fmt.Errorf("whiten: %w", err)
-	}
-	if err := checkTokens("values", x, mask, false); err != nil {
-		return nil, fmt.Errorf("whiten: %w", err)
-	}
-	return whiten(x, mask), nil
-}
-
-// whiten does the work of Whiten for input that was checked.
+// whiten gives the valid tokens of the whole batch mean 0 and deviation 1. The whole batch must be given: a part of it,
+// whitened alone, has other results. The input was checked.
 func whiten(x [][]float64, mask [][]int32) [][]float64 {
 	out, rows := newRows(mask), all(len(mask))
 	tokens, least := span(x, mask, rows)

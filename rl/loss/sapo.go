@@ -35,15 +35,7 @@ type SAPO struct {
 func (p SAPO) Name() string { return "sapo" }
 
 // Validate reports the first bad field.
-func (p SAPO) Validate() error {
-	if !(p.TauPositive > 0) || !finite(p.TauPositive) {
-		return fmt.Errorf("tau_positive must be finite and > 0, got %g", p.TauPositive)
-	}
-	if !(p.TauNegative > 0) || !finite(p.TauNegative) {
-		return fmt.Errorf("tau_negative must be finite and > 0, got %g", p.TauNegative)
-	}
-	return nil
-}
+func (p SAPO) Validate() error { return choice.Check("", p) }
 
 // Inputs asks for the importance ratios.
 func (p SAPO) Inputs() Inputs { return Ratios }

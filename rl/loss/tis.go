@@ -1,7 +1,6 @@
 package loss
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
@@ -33,12 +32,7 @@ type TIS struct {
 func (w TIS) Add(o *Objective, _ Step) { o.TIS = &w }
 
 // Validate reports the first bad field.
-func (w TIS) Validate() error {
-	if !(w.Cap > 0) || math.IsInf(w.Cap, 0) {
-		return fmt.Errorf("tis cap must be finite and > 0, got %g", w.Cap)
-	}
-	return nil
-}
+func (w TIS) Validate() error { return choice.Check("tis ", w) }
 
 // Weight is the weight of one token.
 func (w TIS) Weight(old, rollout float64) float64 {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Cloning selects the episodes of a teacher that become behaviour-cloning data: successful episodes in which
@@ -14,17 +16,12 @@ import (
 // names no threshold; the threshold here is success. The strict form, the deduplication and the cap are
 // additions. Among several candidates the first by trajectory id is taken.
 type Cloning struct {
-	PerTask    int  // most episodes of one task; 0 = no cap
+	PerTask    int  `min:"0"` // most episodes of one task; 0 = no cap
 	AllowLoose bool // accept turns that are not in the strict form
 }
 
 // Validate reports the first bad field.
-func (c Cloning) Validate() error {
-	if c.PerTask < 0 {
-		return fmt.Errorf("cloning.per_task must be ≥ 0, got %d", c.PerTask)
-	}
-	return nil
-}
+func (c Cloning) Validate() error { return choice.Check("cloning.", c) }
 
 // Episode is one rollout of the teacher.
 type Episode struct {

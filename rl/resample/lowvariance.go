@@ -63,17 +63,7 @@ type LowVariance struct {
 func (l LowVariance) Link(Sampling) Link { return l }
 
 // Validate reports the first bad field.
-func (l LowVariance) Validate() error {
-	if !(l.Keep > 0 && l.Keep <= 1) {
-		return fmt.Errorf("low_variance.keep must be in (0, 1], got %g", l.Keep)
-	}
-	if !slices.Contains([]Deviation{"", SampleDeviation, PopulationDeviation}, l.Deviation) {
-		return fmt.Errorf(
-			"low_variance.deviation must be %s or %s, got %q", SampleDeviation, PopulationDeviation, l.Deviation,
-		)
-	}
-	return nil
-}
+func (l LowVariance) Validate() error { return choice.Check("low_variance.", l) }
 
 // Chosen says of each group, given its deviation, whether it is kept.
 func (l LowVariance) Chosen(deviations []float64) []bool {

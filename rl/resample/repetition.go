@@ -1,7 +1,6 @@
 package resample
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
@@ -33,12 +32,7 @@ type Repetition struct {
 var DefaultRepetition = Repetition{Gram: 20, Times: 10}
 
 // Validate reports the first bad field.
-func (r Repetition) Validate() error {
-	if r.Gram < 1 || r.Times < 2 {
-		return fmt.Errorf("repetition.gram must be ≥ 1 and repetition.times ≥ 2, got %d and %d", r.Gram, r.Times)
-	}
-	return nil
-}
+func (r Repetition) Validate() error { return choice.Check("repetition.", r) }
 
 // hashBase is the multiplier of the rolling hash. It is odd, so that no power of it is 0 mod 2^64.
 const hashBase = 0x9e3779b97f4a7c15

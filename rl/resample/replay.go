@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // FullRule chooses when the buffer counts as full.
@@ -40,49 +41,24 @@ const (
 // default. Departures: units of Capacity are rows (turns, where rows are turns), of Baselines
 // groups; eviction by age comes first in the paper's order, which has none.
 type Replay struct {
-	Capacity  int         // N_D
-	Baselines int         // N_DR
-	Full      FullRule    // FullSize when empty
-	Order     ReplayOrder // OrderPaper when empty
-	MaxAge    int         // steps after which an entry is evicted; 0 is never
+	Capacity  int         `min:"1"`              // N_D
+	Baselines int         `min:"1"`              // N_DR
+	Full      FullRule    `enum:"size|p50_1.5x"` // FullSize when empty
+	Order     ReplayOrder `enum:"paper|release"` // OrderPaper when empty
+	MaxAge    int         `min:"0"`              // steps after which an entry is evicted; 0 is never
 	// RequireToolCall: only rows with a tool call enter.
 	RequireToolCall bool
 	KeepZero        bool    // keep Ã = 0 too (the release's agents)
-	Decay           float64 // w of (0, 1]: Ã = Â·w in place of P50; 0 is off
+	Decay           float64 `min:"0" max:"1"` // w of (0, 1]: Ã = Â·w in place of P50; 0 is off
 	// RowCap: imitate at most Capacity rows, drawn uniformly.
 	RowCap bool
 	// PowerOfTwo: imitate a power of two of rows, drawn uniformly, none of fewer than two.
 	PowerOfTwo bool
-	MinRows    int // imitate nothing where fewer rows are left (the release: its number of GPUs)
-}
-
-// DefaultReplay holds the paper's constants and rules.
-var DefaultReplay = Replay{Capacity: 2048, Baselines: 10240}
-
-// ReleaseReplay holds the release's rules; MinRows is left to who knows the GPUs.
-var ReleaseReplay = Replay{
-	Capacity: 2048, Baselines: 10240, Full: FullAboveMedian, Order: OrderRelease, MaxAge: 5,
-	RequireToolCall: true, RowCap: true, PowerOfTwo: true,
+	MinRows    int `min:"0"` // imitate nothing where fewer rows are left (the release: its number of GPUs)
 }
 
 // Validate reports the first bad field.
-func (r Replay) Validate() error {
-	switch {
-	case r.Capacity < 1:
-		return fmt.Errorf("replay.capacity must be ≥ 1, got %d", r.Capacity)
-	case r.Baselines < 1:
-		return fmt.Errorf("replay.baselines must be ≥ 1, got %d", r.Baselines)
-	case !slices.Contains([]FullRule{"", FullSize, FullAboveMedian}, r.Full):
-		return fmt.Errorf("replay.full must be %s or %s, got %q", FullSize, FullAboveMedian, r.Full)
-	case !slices.Contains([]ReplayOrder{"", OrderPaper, OrderRelease}, r.Order):
-		return fmt.Errorf("replay.order must be %s or %s, got %q", OrderPaper, OrderRelease, r.Order)
-	case r.MaxAge < 0 || r.MinRows < 0:
-		return fmt.Errorf("replay.max_age and replay.min_rows must be ≥ 0, got %d and %d", r.MaxAge, r.MinRows)
-	case !(r.Decay >= 0 && r.Decay <= 1):
-		return fmt.Errorf("replay.decay must be in (0, 1], or 0 for off, got %g", r.Decay)
-	}
-	return nil
-}
+func (r Replay) Validate() error { return choice.Check("replay.", r) }
 
 // IsFull applies the full rule to rewards that the buffer holds, and counts those above P50.
 func (r Replay) IsFull(baselines advantage.BaselineQueue, rewards []float64) (above int, full bool) {

@@ -195,6 +195,15 @@ func TestReplayIsDeterministic(t *testing.T) {
 	}
 }
 
+// DefaultReplay holds the paper's constants and rules.
+var DefaultReplay = Replay{Capacity: 2048, Baselines: 10240}
+
+// ReleaseReplay holds the release's rules; MinRows is left to who knows the GPUs.
+var ReleaseReplay = Replay{
+	Capacity: 2048, Baselines: 10240, Full: FullAboveMedian, Order: OrderRelease, MaxAge: 5,
+	RequireToolCall: true, RowCap: true, PowerOfTwo: true,
+}
+
 func TestReplayRefuses(t *testing.T) {
 	good := Replay{Capacity: 1, Baselines: 1}
 	nan, twice := groupOf("g", 1, 2), append(groupOf("g", 1), groupOf("g", 1)...)

@@ -67,24 +67,11 @@ func (r RoC) Link(s Sampling) Link {
 
 // Validate reports the first bad field.
 func (r RoC) Validate() error {
-	switch {
-	case r.Keep < 1:
-		return fmt.Errorf("roc.keep must be ≥ 1, got %d", r.Keep)
-	case r.MinPositive < 0 || r.MinNegative < 0:
-		return fmt.Errorf(
-			"roc.min_positive and roc.min_negative must be ≥ 0, got %d and %d", r.MinPositive, r.MinNegative,
-		)
-	case max(r.MinPositive, r.MinNegative) > r.Keep:
-		return fmt.Errorf(
-			"roc.min_positive and roc.min_negative must be ≤ keep (%d), got %d and %d", r.Keep, r.MinPositive,
-			r.MinNegative,
-		)
-	case !slices.Contains([]Counts{"", CountsPaper, CountsRelease}, r.Counts):
-		return fmt.Errorf("roc.counts must be %s or %s, got %q", CountsPaper, CountsRelease, r.Counts)
-	case !slices.Contains([]Choice{"", ChooseWeighted, ChooseLowest}, r.Choice):
-		return fmt.Errorf("roc.select must be %s or %s, got %q", ChooseWeighted, ChooseLowest, r.Choice)
+	if max(r.MinPositive, r.MinNegative) > r.Keep && r.Keep > 0 {
+		return fmt.Errorf("roc.min_positive and roc.min_negative must be ≤ keep (%d), got %d and %d", r.Keep,
+			r.MinPositive, r.MinNegative)
 	}
-	return nil
+	return choice.Check("roc.", r)
 }
 
 func (RoC) name() string { return "RoC" }

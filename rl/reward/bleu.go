@@ -1,9 +1,10 @@
 package reward
 
 import (
-	"fmt"
 	"math"
 	"unicode"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Short-form BLEU: the order of BLEU is at most the candidate's length, so that a short correct answer scores 1.
@@ -22,17 +23,12 @@ const maxOrder = 4
 
 // BLEU says how to score. The zero value is the exact short form.
 type BLEU struct {
-	Smoothing float64 // what replaces a match count of 0, in [0, 1); 0 means none, 0.1 is usual
+	Smoothing float64 `min:"0" below:"1"` // what replaces a match count of 0, in [0, 1); 0 means none, 0.1 is usual
 	Standard  bool    // always order 4: a candidate below four tokens scores 0
 }
 
 // Validate names a field out of range.
-func (b BLEU) Validate() error {
-	if !(b.Smoothing >= 0 && b.Smoothing < 1) {
-		return fmt.Errorf("BLEU: smoothing must be in [0, 1), got %g", b.Smoothing)
-	}
-	return nil
-}
+func (b BLEU) Validate() error { return choice.Check("BLEU: ", b) }
 
 // ScoreText is Score over TokenizeQA.
 func (b BLEU) ScoreText(candidate string, references []string) float64 {

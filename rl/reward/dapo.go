@@ -1,7 +1,6 @@
 package reward
 
 import (
-	"fmt"
 	"regexp"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
@@ -50,17 +49,11 @@ const (
 
 // DAPO is the verification as one choice of a method. The zero value is the strict form.
 type DAPO struct {
-	Form DAPOForm // "" means dapo_strict
+	Form DAPOForm `enum:"dapo_strict|dapo_minerva"` // "" means dapo_strict
 }
 
 // Validate names a field out of range.
-func (d DAPO) Validate() error {
-	switch d.Form {
-	case "", DAPOStrict, DAPOMinerva:
-		return nil
-	}
-	return fmt.Errorf("DAPO reward: form must be %s or %s, got %q", DAPOStrict, DAPOMinerva, d.Form)
-}
+func (d DAPO) Validate() error { return choice.Check("DAPO reward: ", d) }
 
 // Reward scores a response: Reward is +1 or −1; the verdict is Exact, Wrong or, where no answer
 // could be found, NoBox and NoAnswer.

@@ -1,7 +1,6 @@
 package reward
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
@@ -37,7 +36,7 @@ const (
 
 // DeepResearch is the reward as one choice of a method.
 type DeepResearch struct {
-	Bonus float64 // for using both tools; 0 means 0.1
+	Bonus float64 `min:"0" max:"1"` // for using both tools; 0 means 0.1
 	// Judged uses a judge's verdict instead of F1.
 	Judged bool `json:"judged" quiet:"true" doc:"a judge's verdict, 1 or 0, takes the place of F1: whether the boxed answer means the same as a gold answer (AEPO §4.3); needs judge"`
 }
@@ -64,12 +63,7 @@ func (d DeepResearch) Ask(t Trajectory, _ Outcome) (Query, bool) {
 }
 
 // Validate names a field out of range.
-func (d DeepResearch) Validate() error {
-	if !(d.Bonus >= 0 && d.Bonus <= 1) {
-		return fmt.Errorf("deep-research reward: bonus must be in [0, 1], got %g", d.Bonus)
-	}
-	return nil
-}
+func (d DeepResearch) Validate() error { return choice.Check("deep-research reward: ", d) }
 
 // Research is the parsed form of a response.
 type Research struct {

@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -148,7 +149,7 @@ const (
 
 // PRS is progressive reward shaping as one choice of a method. The zero value is the short form.
 type PRS struct {
-	Form       PRSForm // "" means prs_short
+	Form       PRSForm `enum:"prs_short|prs_long"` // "" means prs_short
 	ParsedOnly bool    // calls need only parse: one that ran into an error does not cost the stage
 	BLEU       BLEU    // how answers are compared with the references
 }
@@ -160,13 +161,7 @@ type PRSParts struct {
 }
 
 // Validate names a field out of range.
-func (p PRS) Validate() error {
-	switch p.Form {
-	case "", PRSShort, PRSLong:
-		return p.BLEU.Validate()
-	}
-	return fmt.Errorf("PRS: form must be %s or %s, got %q", PRSShort, PRSLong, p.Form)
-}
+func (p PRS) Validate() error { return errors.Join(choice.Check("PRS: ", p), p.BLEU.Validate()) }
 
 // Reward gives the reward of a trajectory. Facts read: Turns, MalformedTurns, Calls, ParsedCalls,
 // ExecutedCalls, Answered; answer is the text that was extracted, compared with the references by

@@ -1,7 +1,6 @@
 package reward
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
@@ -90,17 +89,11 @@ const (
 // QA compares a prediction with golds as one choice of a method. The zero value is EM, the baseline that PRS is
 // compared with.
 type QA struct {
-	Metric QAMetric // "" means em
+	Metric QAMetric `enum:"em|sub_em|f1"` // "" means em
 }
 
 // Validate names a field out of range.
-func (q QA) Validate() error {
-	switch q.Metric {
-	case "", QAExact, QASub, QAF1:
-		return nil
-	}
-	return fmt.Errorf("QA reward: metric must be %s, %s or %s, got %q", QAExact, QASub, QAF1, q.Metric)
-}
+func (q QA) Validate() error { return choice.Check("QA reward: ", q) }
 
 // Reward is in [0, 1]; an unknown metric is an error.
 func (q QA) Reward(prediction string, golds []string) (float64, error) {

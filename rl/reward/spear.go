@@ -137,11 +137,6 @@ const (
 	ReTool         SPEARVariant = "retool"
 )
 
-// SPEARVariants lists every variant.
-func SPEARVariants() []SPEARVariant {
-	return []SPEARVariant{SPEARComposite, SPEARMath, SPEARMathQwen3, SPEARAgent, ReTool}
-}
-
 const (
 	toolRewardPerTurn   = 0.1
 	formatReward        = 0.1
@@ -154,11 +149,11 @@ const (
 
 // SPEAR is the composite reward as one choice of a method. The zero value is the paper's form.
 type SPEAR struct {
-	Variant     SPEARVariant // "" means spear_composite
-	Decay       int          // T_decay in training steps; 0 means 200
+	Variant     SPEARVariant `enum:"spear_composite|spear_math|spear_math_qwen3|spear_agent|retool"` // "" means spear_composite
+	Decay       int          `min:"0"`                                                               // T_decay in training steps; 0 means 200
 	WithoutTool bool         // no tool-call reward, as the Dr.BoT baseline has it
-	ToolStep    float64      // of the tool term, min(1, ToolStep·n); 0 means 0.1
-	FormatBonus float64      // R_format of the paper's form; 0 means 0.1
+	ToolStep    float64      `min:"0"` // of the tool term, min(1, ToolStep·n); 0 means 0.1
+	FormatBonus float64      `min:"0"` // R_format of the paper's form; 0 means 0.1
 	// WithoutFormat leaves R_format out of the paper's form.
 	WithoutFormat bool
 }
@@ -169,28 +164,7 @@ type SPEARParts struct {
 }
 
 // Validate names a field out of range.
-func (s SPEAR) Validate() error {
-	if s.Decay < 0 {
-		return fmt.Errorf("SPEAR reward: decay must not be negative, got %d", s.Decay)
-	}
-	for _, f := range []struct {
-		name  string
-		value float64
-	}{{"tool step", s.ToolStep}, {"format bonus", s.FormatBonus}} {
-		if !(f.value >= 0) || math.IsInf(f.value, 0) {
-			return fmt.Errorf("SPEAR reward: %s must be finite and not negative, got %g", f.name, f.value)
-		}
-	}
-	if s.Variant == "" {
-		return nil
-	}
-	for _, v := range SPEARVariants() {
-		if s.Variant == v {
-			return nil
-		}
-	}
-	return fmt.Errorf("SPEAR reward: variant must be one of %v, got %q", SPEARVariants(), s.Variant)
-}
+func (s SPEAR) Validate() error { return choice.Check("SPEAR reward: ", s) }
 
 // Reward gives the reward of a trajectory at a training step, 0 ≤ step. Facts read: Success,
 // Turns, ToolTurns, MalformedTurns and, for retool, Messages. A trajectory without turns is not
