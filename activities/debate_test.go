@@ -9,7 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/evaluate"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/rl/debate"
+	"github.com/ropewalk/ropewalk/rollout/debate"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

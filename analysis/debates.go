@@ -8,9 +8,9 @@ import (
 
 	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/rl/debate"
 	"github.com/ropewalk/ropewalk/rl/words"
 	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/debate"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

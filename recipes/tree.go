@@ -1,8 +1,8 @@
 package recipes
 
 import (
-	"github.com/ropewalk/ropewalk/rl/branch"
 	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/branch"
 )
 
 // Values of rollout.mode and rollout.tree.rule.

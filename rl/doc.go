@@ -47,10 +47,12 @@
 //   - rl/schedule gives what depends on the step alone.
 //   - rl/method names one choice of each of these, checks that the choices make sense together, and
 //     says what they need; its slot table is where recipes, their schema and their documents come from.
-//   - rl/branch and rl/scheduler decide during a rollout: where a chain of tool calls is worth
-//     branching (AEPO, ARPO), and which engine runs which episode, and when (rStar2's scheduler).
 //   - rl/diagnose says, at every step and after the run, how training goes.
 //   - rl/internal/exact sums without rounding; rl/internal/vectors reads the test vectors.
+//
+// What decides during a rollout is elsewhere: rollout/branch, where a chain of tool calls is worth branching (AEPO,
+// ARPO); rollout/debate; policy/scheduler, which engine runs which episode, and when (rStar2's scheduler). The vectors
+// here test it too.
 //
 // # What holds everywhere
 //

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/rl/branch"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 	"github.com/ropewalk/ropewalk/rl/internal/vectors"
-	"github.com/ropewalk/ropewalk/rl/scheduler"
+	"github.com/ropewalk/ropewalk/rollout/branch"
 )
 
 var rolloutKinds = vectors.Kinds{

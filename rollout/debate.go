@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/internal/seed"
-	"github.com/ropewalk/ropewalk/rl/debate"
+	"github.com/ropewalk/ropewalk/rollout/debate"
 )
 
 // Debates between agents of one policy (ARLArena App. E). Where tasks are questions, each agent runs an episode of its
 // own in each round and its answer is its candidate; the debate decides on one of the episodes. In an interactive
-// environment the agents debate each action of one episode, so that a debate is held at each turn. Package rl/debate
-// decides; this file says what the agents read.
+// environment the agents debate each action of one episode, so that a debate is held at each turn. Package
+// rollout/debate decides; this file says what the agents read.
 //
 // Departures: the paper prints no prompts, so the words are our own. Where the reasoning of the others does not fit
 // into the agent's budget of tokens, it is left out, and an agent whose prompt does not fit at all abstains.

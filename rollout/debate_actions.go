@@ -7,7 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/debate"
+	"github.com/ropewalk/ropewalk/rollout/debate"
 )
 
 // DebateActions runs interactive episodes to their ends. At each turn of an episode the agents debate its action; the

@@ -6,7 +6,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/debate"
+	"github.com/ropewalk/ropewalk/rollout/debate"
 )
 
 // DebateAnswers holds one debate for each of the identities about the answer to its question; tasks are by identity.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/rl/debate"
+	"github.com/ropewalk/ropewalk/rollout/debate"
 )
 
 func said(texts ...string) []Contribution {

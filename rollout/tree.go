@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/seed"
-	"github.com/ropewalk/ropewalk/rl/branch"
+	"github.com/ropewalk/ropewalk/rollout/branch"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/branch"
+	"github.com/ropewalk/ropewalk/rollout/branch"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/branch"
+	"github.com/ropewalk/ropewalk/rollout/branch"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool"
 )

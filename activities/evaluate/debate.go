@@ -8,9 +8,9 @@ import (
 	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/debate"
 	"github.com/ropewalk/ropewalk/rl/words"
 	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/debate"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -46,9 +46,12 @@ var mayImport = map[string][]string{
 	"schema": {stdlib, thisRoom, parquet, arrow, unpackers},
 	// it knows no table
 	"schema/parquet": {stdlib, parquet},
-	// the scheduler's core decides within the workflow, and is as pure as a workflow must be
+	// what decides during a rollout is as pure as rl
+	"rollout/branch":   {stdlib},
+	"rollout/debate":   {stdlib},
+	"policy/scheduler": {stdlib},
 	"workflows": {stdlib, thisRoom, workflow, temporals, "internal/step", "schema", "internal/badinput",
-		"internal/machine", "rl/scheduler"},
+		"internal/machine"},
 	"internal/step/api": {stdlib, "schema", "internal/machine"},
 	"internal/commit":   {stdlib, "schema", "store", "internal/rescue"},
 	"internal/refusal":  {stdlib},

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/scheduler"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 )
 
 // errTaken ends an attempt that the scheduler has given up: its row is asked of another server.

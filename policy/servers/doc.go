@@ -12,10 +12,11 @@
 //	Generate: rows ─dispatch→ scheduler ─a server→ row ─→ reply ─check→ response
 //	                              ↑──── what has happened ←────┘
 //
-// Package rl/scheduler decides which server is asked for which row, and when: by the room in each server's KV cache, as
-// far as it is known; where the beginning of a prefix is cached; how fast servers have been; and whose rows they are. A
-// row that runs on a server which is lost, fails, or is much slower than the others is asked of another one. What the
-// scheduler is told about a server is in dispatch.go, and what follows from each kind of error in health.go.
+// Package policy/scheduler decides which server is asked for which row, and when: by the room in each server's KV
+// cache, as far as it is known; where the beginning of a prefix is cached; how fast servers have been; and whose rows
+// they are. A row that runs on a server which is lost, fails, or is much slower than the others is asked of another
+// one. What the scheduler is told about a server is in dispatch.go, and what follows from each kind of error in
+// health.go.
 //
 // Every request is for one row. So a server that is lost loses the rows that it has not finished, and they go to
 // another one with the same seed; of long rows, which are streamed, not even the tokens that have come are lost

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/scheduler"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 )
 
 // load is how a server has fared.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rl/scheduler"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 )
 
 // vllm speaks to vLLM by OpenAI's completions with vLLM's additions. New weights need VLLM_SERVER_DEV_MODE=1.

@@ -13,9 +13,9 @@ import (
 	"github.com/ropewalk/ropewalk/internal/serve"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/servers/serverstest"
-	"github.com/ropewalk/ropewalk/rl/scheduler"
 )
 
 // serveFolder is the variable that makes this program a server of the model in a folder.

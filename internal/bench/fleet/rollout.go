@@ -15,8 +15,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/launch"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 	"github.com/ropewalk/ropewalk/policy/servers"
-	"github.com/ropewalk/ropewalk/rl/scheduler"
 )
 
 // fleetSize is the number of servers.

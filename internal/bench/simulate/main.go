@@ -1,4 +1,4 @@
-// Package simulate simulates workloads of rollouts under the rollout scheduler (rl/scheduler) and under the static
+// Package simulate simulates workloads of rollouts under the rollout scheduler (policy/scheduler) and under the static
 // allocation that it replaces. It is a discrete-event simulation: every turn, tool call and decision is an event, and
 // what happens between events follows from a formula. Nothing but the processor's time of the large simulation depends
 // on the machine. Package fleet measures what the scheduler makes of real servers that fail.
@@ -27,7 +27,7 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
-	"github.com/ropewalk/ropewalk/rl/scheduler"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 )
 
 // Case simulates the scheduler.

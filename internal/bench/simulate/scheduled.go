@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/ropewalk/ropewalk/rl/scheduler"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 )
 
 // heartbeat is how often engines report their rates, in seconds.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/rl/scheduler"
+	"github.com/ropewalk/ropewalk/policy/scheduler"
 )
 
 // plain is an engine on which a token takes a second, whatever else it does, and prefixes almost no time.
