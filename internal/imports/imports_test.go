@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	// it knows no table
 	"schema/parquet": {stdlib, parquet},
 	// what decides during a rollout is as pure as rl
-	"rollout/branch":   {stdlib},
+	"rollout/branch":   {stdlib, "rl/choice"},
 	"rollout/debate":   {stdlib},
 	"policy/scheduler": {stdlib},
 	"workflows": {stdlib, thisRoom, workflow, temporals, "internal/step", "schema", "internal/badinput",

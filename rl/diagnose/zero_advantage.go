@@ -7,6 +7,7 @@ package diagnose
 import (
 	"fmt"
 
+	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/internal/exact"
 )
 
@@ -16,7 +17,7 @@ const DefaultMinVariance = 1e-6
 // ZeroAdvantage counts groups without advantage. The zero value uses DefaultMinVariance and takes a
 // reward > 0 as solved.
 type ZeroAdvantage struct {
-	MinVariance float64 // ≥ 0; DefaultMinVariance when 0
+	MinVariance float64 `min:"0"` // ≥ 0; DefaultMinVariance when 0
 	SolvedAbove float64 // a group of mean reward above this is solved
 
 	groups, all, none int
@@ -31,15 +32,7 @@ type ZeroAdvantageReport struct {
 }
 
 // Validate reports the first bad field.
-func (z *ZeroAdvantage) Validate() error {
-	if !(z.MinVariance >= 0) || !usable(z.MinVariance) {
-		return fmt.Errorf("min_variance must be finite and not negative, got %g", z.MinVariance)
-	}
-	if !usable(z.SolvedAbove) {
-		return fmt.Errorf("solved_above must be finite, got %g", z.SolvedAbove)
-	}
-	return nil
-}
+func (z *ZeroAdvantage) Validate() error { return choice.Check("", *z) }
 
 // Add adds groups of rewards; one without rewards is not counted, one with a single reward is
 // without advantage. If one is refused, none is added.

@@ -1,6 +1,10 @@
 package loss
 
-import "github.com/ropewalk/ropewalk/rl/choice"
+import (
+	"errors"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // Gradient-preserving clipping: GPPO (Su et al. 2025, Klear-Reasoner) and its weighted form CE-GPPO.
 // The value is PPO's clipped value times β. The gradient of a clipped token does not vanish; it is the gradient
@@ -64,13 +68,7 @@ func (p CEGPPO) Name() string { return "ce_gppo" }
 
 // Validate reports the first bad field.
 func (p CEGPPO) Validate() error {
-	if err := checkClip(p.Low, p.High); err != nil {
-		return err
-	}
-	if err := checkNotNegative("beta1", p.Beta1); err != nil {
-		return err
-	}
-	return checkNotNegative("beta2", p.Beta2)
+	return errors.Join(checkClip(p.Low, p.High), choice.Check("", p))
 }
 
 // Inputs asks for the importance ratios.

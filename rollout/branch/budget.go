@@ -3,7 +3,8 @@ package branch
 import (
 	"fmt"
 	"math"
-	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Rounding chooses how a real number of roots becomes a whole one.
@@ -24,9 +25,9 @@ const (
 // the monitoring is off. The paper does not say how to round. The monitored trajectory counts as the first
 // root.
 type Budget struct {
-	Total       int     // k
-	Sensitivity float64 // β
-	Rounding    Rounding
+	Total       int      `min:"1"` // k
+	Sensitivity float64  // β
+	Rounding    Rounding `enum:"half_up|floor_plus_1"`
 	// KeepBranch leaves at least one leaf for a branch: m ≤ k − 1. It needs k ≥ 2.
 	KeepBranch bool
 }
@@ -36,15 +37,10 @@ var DefaultBudget = Budget{Total: 16, Sensitivity: 0.2, Rounding: HalfUp}
 
 // Validate reports the first bad field.
 func (b Budget) Validate() error {
-	switch {
-	case b.Total < 1 || b.KeepBranch && b.Total < 2:
-		return fmt.Errorf("budget.total must be ≥ 1, and ≥ 2 to keep a branch, got %d", b.Total)
-	case math.IsNaN(b.Sensitivity) || math.IsInf(b.Sensitivity, 0):
-		return fmt.Errorf("budget.sensitivity must be finite, got %g", b.Sensitivity)
-	case !slices.Contains([]Rounding{"", HalfUp, Floor1}, b.Rounding):
-		return fmt.Errorf("budget.rounding must be %s or %s, got %q", HalfUp, Floor1, b.Rounding)
+	if b.KeepBranch && b.Total < 2 {
+		return fmt.Errorf("budget.total must be ≥ 2 to keep a branch, got %d", b.Total)
 	}
-	return nil
+	return choice.Check("budget.", b)
 }
 
 // Real is m before it is rounded, from the entropy at the root and the mean entropy after tools.

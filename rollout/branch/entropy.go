@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // EntropyMode chooses how an entropy is computed from the top-k log-probabilities of a distribution.
@@ -27,10 +29,10 @@ const (
 // "dividing by the vocabulary size" where the release divides by ln V. Departures: the other two
 // modes, which do not grow with the segment. Thresholds are made for the released scale.
 type TopK struct {
-	Mode       EntropyMode // Released when empty
-	Positions  int         // first tokens that are looked at; 20 when 0
-	Width      int         // most likely tokens a position; 10 when 0
-	Vocabulary int         // V
+	Mode       EntropyMode `enum:"released|mean_renorm|mean_tail"` // Released when empty
+	Positions  int         `min:"0"`                               // first tokens that are looked at; 20 when 0
+	Width      int         `min:"0"`                               // most likely tokens a position; 10 when 0
+	Vocabulary int         `min:"2"`                               // V
 }
 
 // The first tokens of a segment that are looked at, and the likeliest tokens at each of them, if nothing else is said.
@@ -43,17 +45,7 @@ const (
 const logprobSlack = 1e-4
 
 // Validate reports the first bad field.
-func (k TopK) Validate() error {
-	switch {
-	case !slices.Contains([]EntropyMode{"", Released, MeanRenorm, MeanTail}, k.Mode):
-		return fmt.Errorf("entropy.mode must be %s, %s or %s, got %q", Released, MeanRenorm, MeanTail, k.Mode)
-	case k.Positions < 0 || k.Width < 0:
-		return fmt.Errorf("entropy.positions and entropy.width must be ≥ 0, got %d and %d", k.Positions, k.Width)
-	case k.Vocabulary < 2:
-		return fmt.Errorf("entropy.vocabulary must be ≥ 2, got %d", k.Vocabulary)
-	}
-	return nil
-}
+func (k TopK) Validate() error { return choice.Check("entropy.", k) }
 
 // Segment returns the entropy of a segment, in nats and not normalised, from the log-probabilities
 // of the likeliest tokens at each position, in any order. A segment of no tokens has 0.

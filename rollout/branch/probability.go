@@ -1,9 +1,9 @@
 package branch
 
 import (
-	"fmt"
 	"math"
-	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Rule is AEPO's entropy-balanced branching:
@@ -14,13 +14,13 @@ import (
 // the release; Base is a fresh uniform number at every decision, as released, unless FixedBase is
 // set (a fixed 0.5 would never branch on a falling entropy).
 type Rule struct {
-	EntropyWeight float64 // γ of eq 6
-	Slope         float64 // of the penalty P̂(l) = Slope·l
-	Threshold     float64 // τ
-	AtThreshold   bool    // branch at P = Threshold too (the release)
-	FixedBase     *float64
-	Copies        int // Z, branches a decision opens; 1 when 0
-	Streak        StreakRule
+	EntropyWeight float64    // γ of eq 6
+	Slope         float64    `min:"0"`         // of the penalty P̂(l) = Slope·l
+	Threshold     float64    `min:"0" max:"1"` // τ
+	AtThreshold   bool       // branch at P = Threshold too (the release)
+	FixedBase     *float64   `min:"0" max:"1"`
+	Copies        int        `min:"0"` // Z, branches a decision opens; 1 when 0
+	Streak        StreakRule `enum:"branches|passes"`
 }
 
 // PaperRule holds the constants of the paper, ReleaseRule those of its release.
@@ -30,23 +30,7 @@ var (
 )
 
 // Validate reports the first bad field.
-func (r Rule) Validate() error {
-	switch {
-	case math.IsNaN(r.EntropyWeight) || math.IsInf(r.EntropyWeight, 0):
-		return fmt.Errorf("branch.entropy_weight must be finite, got %g", r.EntropyWeight)
-	case !(r.Slope >= 0) || math.IsInf(r.Slope, 0):
-		return fmt.Errorf("branch.slope must be finite and ≥ 0, got %g", r.Slope)
-	case !(r.Threshold >= 0 && r.Threshold <= 1):
-		return fmt.Errorf("branch.threshold must be in [0, 1], got %g", r.Threshold)
-	case r.FixedBase != nil && !(*r.FixedBase >= 0 && *r.FixedBase <= 1):
-		return fmt.Errorf("branch.base must be in [0, 1], got %g", *r.FixedBase)
-	case r.Copies < 0:
-		return fmt.Errorf("branch.copies must be ≥ 0, got %d", r.Copies)
-	case !slices.Contains([]StreakRule{"", StreakBranches, StreakPasses}, r.Streak):
-		return fmt.Errorf("branch.streak must be %s or %s, got %q", StreakBranches, StreakPasses, r.Streak)
-	}
-	return nil
-}
+func (r Rule) Validate() error { return choice.Check("branch.", r) }
 
 // Probability is P for a base, an entropy change and a streak.
 func (r Rule) Probability(base, change float64, streak int) float64 {
@@ -64,26 +48,15 @@ func (r Rule) Branches(p float64) bool {
 // Source: ARPO's release (weight 0.2, threshold 0.5, 16 leaves from 8 roots). Departures: none.
 type ARPO struct {
 	EntropyWeight float64
-	Threshold     float64
-	Copies        int // branches a decision opens; 1 when 0
+	Threshold     float64 `min:"0" max:"1"`
+	Copies        int     `min:"0"` // branches a decision opens; 1 when 0
 }
 
 // DefaultARPO holds the release's constants.
 var DefaultARPO = ARPO{EntropyWeight: 0.2, Threshold: 0.5}
 
 // Validate reports the first bad field.
-func (a ARPO) Validate() error {
-	if math.IsNaN(a.EntropyWeight) || math.IsInf(a.EntropyWeight, 0) {
-		return fmt.Errorf("arpo.entropy_weight must be finite, got %g", a.EntropyWeight)
-	}
-	if !(a.Threshold >= 0 && a.Threshold <= 1) {
-		return fmt.Errorf("arpo.threshold must be in [0, 1], got %g", a.Threshold)
-	}
-	if a.Copies < 0 {
-		return fmt.Errorf("arpo.copies must be ≥ 0, got %d", a.Copies)
-	}
-	return nil
-}
+func (a ARPO) Validate() error { return choice.Check("arpo.", a) }
 
 // Probability is P for a uniform number and an entropy change.
 func (a ARPO) Probability(uniform, change float64) float64 {
