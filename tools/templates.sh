@@ -39,7 +39,8 @@ take() {
 	shift
 	found=
 	for pattern in "$@"; do
-		for file in $(find "$work" -path "$work/out" -prune -o -path "*/$pattern" -name '*.jinja' -print | LC_ALL=C sort); do
+		for file in $(find "$work" -path "$work/out" -prune -o -path "*/$pattern" -name '*.jinja' -print |
+			LC_ALL=C sort); do
 			name=$(sha256sum "$file" | cut -c 1-64)
 			[ -e "$work/out/.$name" ] && continue
 			: >"$work/out/.$name"

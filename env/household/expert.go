@@ -134,8 +134,8 @@ func (x expert) wanted() (place int, is func(thing) bool) {
 	return place, is
 }
 
-// search opens a place at the agent's location that may hold what is looked for and is closed, and else goes to the next
-// location with such a place: the locations in the order of their first such places.
+// search opens a closed place at the agent's location that may hold what is looked for. Without one, it goes to the
+// next location with such a place: the locations in the order of their first such places.
 func (x expert) search(may func(place) bool) command {
 	first := map[int]int{} // by location: its first place that may hold it
 	for i, p := range x.Places {

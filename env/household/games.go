@@ -13,11 +13,10 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/refusal"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
 // The folders of ALFWorld's splits, and the file that each trial of a task has.
@@ -112,7 +111,8 @@ func readSplit(folder, split string) ([]*game, error) {
 	var paths []string
 	err := filepath.WalkDir(filepath.Join(folder, split), func(path string, d fs.DirEntry, err error) error {
 		name, _ := filepath.Rel(folder, path)
-		if err == nil && d.Name() == gameFile && !strings.Contains(name, "movable") && !strings.Contains(name, "Sliced") {
+		left := strings.Contains(name, "movable") || strings.Contains(name, "Sliced")
+		if err == nil && d.Name() == gameFile && !left {
 			paths = append(paths, path)
 		}
 		return err
@@ -121,7 +121,7 @@ func readSplit(folder, split string) ([]*game, error) {
 		return nil, err
 	}
 	games := make([]*game, len(paths))
-	var group errgroup.Group
+	group, _ := rescue.WithContext(context.Background())
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, path := range paths {
 		group.Go(func() error {

@@ -154,13 +154,14 @@ func TestBadGamesAreRefused(t *testing.T) {
 	pinned := env.Settings{"games": folder}
 	require.NoError(t, Declaration.Pin(pinned))
 	for want, change := range map[string][2]string{
-		path + ": is no game file: unexpected end of JSON input":   {`"solvable": true`, ""},
-		path + ": pddl_domain: is not the domain of ALFWorld's":    {"(holdsAny ?a)", "(holdsMany ?a)"},
-		path + ": grammar: is none of ALFWorld's grammars":         {"You open the", "You unlock the"},
-		path + ": grammar: has 0 plain sentences":                  {"Your task is to: ", "Your job is to: "},
-		path + ": grammar: its command and its answer for putting": {"You put the {o.name} in/on the", "You move the {o.name} to the"},
-		path + ": pddl_problem: has the fact [broken agent1]":      {"(:init", "(:init (broken agent1)"},
-		folder + " have the digest ":                               {`Type)`, `Type) `},
+		path + ": is no game file: unexpected end of JSON input": {`"solvable": true`, ""},
+		path + ": pddl_domain: is not the domain of ALFWorld's":  {"(holdsAny ?a)", "(holdsMany ?a)"},
+		path + ": grammar: is none of ALFWorld's grammars":       {"You open the", "You unlock the"},
+		path + ": grammar: has 0 plain sentences":                {"Your task is to: ", "Your job is to: "},
+		path + ": grammar: its command and its answer for putting": {"You put the {o.name} in/on the",
+			"You move the {o.name} to the"},
+		path + ": pddl_problem: has the fact [broken agent1]": {"(:init", "(:init (broken agent1)"},
+		folder + " have the digest ":                          {`Type)`, `Type) `},
 	} {
 		bad := strings.Replace(string(text), change[0], change[1], 1)
 		require.NotEqual(t, string(text), bad, want)
@@ -183,7 +184,7 @@ func TestBadGamesAreRefused(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, unseenFolder)))
 	require.ErrorContains(t, Declaration.Pin(fewer), filepath.Join(folder, unseenFolder)+": no such file or directory")
 	require.NoError(t, os.Mkdir(filepath.Join(folder, unseenFolder), 0o700))
-	require.ErrorContains(t, Declaration.Pin(fewer), filepath.Join(folder, unseenFolder)+" holds no TASK/TRIAL/game.tw-pddl")
+	require.ErrorContains(t, Declaration.Pin(fewer), filepath.Join(folder, unseenFolder)+" holds no TASK/TRIAL/game")
 }
 
 func TestBadSettingsOfGames(t *testing.T) {

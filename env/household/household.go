@@ -51,8 +51,8 @@ func (s Settings) Validate() error {
 	err := errors.Join(check("max turns", s.MaxTurns, 1, 10_000), optional("layouts", s.Layouts, 2, 1000),
 		optional("places", s.Places, 3, 60), optional("things", s.Things, 1, 100))
 	if s.Games != "" && (len(s.Rooms) > 0 || s.Layouts+s.Places+s.Things > 0 || s.Sparse || s.Put) {
-		err = errors.Join(err, errors.New("check household settings: games: rooms, layouts, places, things, sparse and "+
-			"put are of generated rooms, and cannot be set with a folder of games"))
+		err = errors.Join(err, errors.New("check household settings: games: rooms, layouts, places, things, sparse "+
+			"and put are of generated rooms, and cannot be set with a folder of games"))
 	}
 	for _, r := range s.Rooms {
 		if !slices.ContainsFunc(rooms, func(k room) bool { return k.name == r }) {

@@ -8,8 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 )
 
-// problemOf writes a task as a problem in PDDL for the domain alfred of ALFWorld's Python package. Identifiers are chosen
-// so that the package gives places and things the names that they have here.
+// problemOf writes a task as a problem in PDDL for the domain of ALFWorld's Python package. Identifiers are chosen so
+// that the package gives places and things the names that they have here.
 func problemOf(task env.Task) (string, error) {
 	w, err := new(Household).readTask(task)
 	if err != nil {

@@ -73,18 +73,20 @@ func TestBadProblemsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	p := problem{world: w}
 	thing, place := p.thingID(0), p.placeID(w.Things[0].at[0])
+	class := w.Places[w.Things[0].at[0]].class
+	inThing, typed := "(objectType ?o "+w.Goal.Thing+"Type)", "(receptacleType "+place+" "
 	for want, change := range map[string][2]string{
-		"is cut: 1 lists are open at its end":                                  {" (:metric minimize (total-cost))\n)", ""},
-		`begins with "domain", want define`:                                    {"(define", "(domain"},
-		"has the fact [holds agent1 " + thing + "], which no game begins with": {"(:init", "(:init (holds agent1 " + thing + ")"},
-		"the fact pickupable mug_bar_9 names mug_bar_9, which is not declared": {"(:init", "(:init (pickupable mug_bar_9)"},
-		place + " is at 0 locations, want one":                                 {"(receptacleAtLocation " + place, "(= " + place},
-		thing + " is in " + place + ", which is nowhere":                       {"(receptacleType " + place, "(= " + place},
-		thing + " lies in a place and has no type":                             {"(objectType " + thing, "(= " + thing},
-		"and the agent is at 0 locations, want one":                            {"(atLocation agent1", "(= agent1"},
-		"no task type has the goal ":                                           {"(inReceptacle ?o ?r)", "(isHot ?o)"},
-		"the goal of type pick needs 1 plunger and a " + w.Goal.Where:          {"(objectType ?o " + w.Goal.Thing + "Type)", "(objectType ?o plungerType)"},
-		place + " has the types attictype, want one, of its class":             {"(receptacleType " + place + " " + w.Places[w.Things[0].at[0]].class, "(receptacleType " + place + " attic"},
+		"is cut: 1 lists are open at its end":  {" (:metric minimize (total-cost))\n)", ""},
+		`begins with "domain", want define`:    {"(define", "(domain"},
+		"has the fact [holds agent1 " + thing:  {"(:init", "(:init (holds agent1 " + thing + ")"},
+		"names mug_bar_9, which is not":        {"(:init", "(:init (pickupable mug_bar_9)"},
+		place + " is at 0 locations, want one": {"(receptacleAtLocation " + place, "(= " + place},
+		thing + " is in " + place + ", which":  {typed, "(= " + place + " "},
+		thing + " lies in a place and has no":  {"(objectType " + thing, "(= " + thing},
+		"the agent is at 0 locations, want":    {"(atLocation agent1", "(= agent1"},
+		"no task type has the goal ":           {"(inReceptacle ?o ?r)", "(isHot ?o)"},
+		"type pick needs 1 plunger and a ":     {inThing, "(objectType ?o plungerType)"},
+		place + " has the types attictype":     {typed + class, typed + "attic"},
 	} {
 		bad := strings.Replace(text, change[0], change[1], 1)
 		bad = strings.Replace(bad, "(:objects\n", "(:objects\n  atticType - rtype\n", 1)

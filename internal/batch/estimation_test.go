@@ -81,7 +81,9 @@ func estimated(t *testing.T, change func([]schema.SelectionRow), set ...string) 
 	require.NoError(t, e.run())
 	batch := e.batch()
 	schema.SortBatch(batch)
-	require.NoError(t, schema.AuditBatch(batch))
+	data, err := schema.EncodeBatch(batch)
+	require.NoError(t, err)
+	require.NoError(t, schema.AuditShard(schema.Batch, data, len(batch)))
 	for _, row := range batch {
 		for i, m := range row.LossMask {
 			require.False(t, math.IsNaN(float64(row.Advantages[i])))

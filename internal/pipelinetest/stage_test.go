@@ -118,7 +118,8 @@ func train(t *testing.T, w *stage.Worker, mode string) {
 	recipe, err := os.ReadFile("../../test/e2e/testdata/tiny.yaml")
 	require.NoError(t, err)
 	_, err = pipelinetest.Run[workflows.TrainRunResult](pipelinetest.Environment(w), workflows.TrainRunName,
-		workflows.TrainRunInput{Run: mode, RecipeYAML: string(recipe), Set: []string{"steps=2", "warm_start.steps=40", "rollout.prompts=4",
+		workflows.TrainRunInput{Run: mode, RecipeYAML: string(recipe), Set: []string{"steps=2", "warm_start.steps=40",
+			"rollout.prompts=4",
 			"rollout.samples_per_prompt=4", "evaluation.problems=3", "rollout.mode=" + mode}})
 	require.NoError(t, err)
 }

@@ -89,7 +89,8 @@ func Engine(r *recipes.Recipe, model plan.Model, kind string, threads int) Engin
 	out := EngineMemory{Context: contextBytes, Policy: model.UpdateMemory(s)}
 	if engines.Named(kind).Shared {
 		s = plan.Settings{}
-		out = EngineMemory{Policy: model.ProcessorMemory(BatchTokens(r), threads, states(r), len(r.Engine.Servers) == 0)}
+		out = EngineMemory{
+			Policy: model.ProcessorMemory(BatchTokens(r), threads, states(r), len(r.Engine.Servers) == 0)}
 	}
 	outputs := r.Outputs()
 	resident := out.Policy.Weights + out.Policy.Optimizer

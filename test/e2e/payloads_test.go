@@ -33,7 +33,7 @@ func walkPayloads(ctx context.Context, c client.Client, id, execution string, mo
 		if err != nil {
 			return "", err
 		}
-		size, err := payloadOf(ctx, event)
+		size, err := largestIn(ctx, event)
 		if err != nil {
 			return "", err
 		}
@@ -54,8 +54,8 @@ func walkPayloads(ctx context.Context, c client.Client, id, execution string, mo
 // gone reports whether an error means that retention has removed a history.
 func gone(err error) bool { return strings.Contains(err.Error(), "not found") }
 
-// payloadOf looks through every field of an event.
-func payloadOf(ctx context.Context, event *historypb.HistoryEvent) (most int, err error) {
+// largestIn looks through every field of an event.
+func largestIn(ctx context.Context, event *historypb.HistoryEvent) (most int, err error) {
 	err = proxy.VisitPayloads(ctx, event, proxy.VisitPayloadsOptions{
 		Visitor: func(_ *proxy.VisitPayloadsContext, all []*commonpb.Payload) ([]*commonpb.Payload, error) {
 			for _, p := range all {

@@ -77,7 +77,9 @@ class Resident:
         """The norm before clipping, and whether it was clipped. A refused step only drops the gradients."""
         kept = tuple(self.state.of)
         if kept and kept != o.rule.states:
-            raise bad_request("optimizer", f"{o.optimizer} keeps {o.rule.states}, and the model was trained with {kept}")
+            raise bad_request(
+                "optimizer", f"{o.optimizer} keeps {o.rule.states}, and the model was trained with {kept}"
+            )
         try:
             norm = global_norm(self.weights, s.sharded)
         except Exception:
