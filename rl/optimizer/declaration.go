@@ -55,6 +55,7 @@ const AdamWName = "adamw"
 // declarations lists the optimisers in the order of the documents.
 var declarations = []Declaration{
 	adamW,
+	sgd,
 }
 
 // Declarations lists the optimisers that recipes can name. A new optimiser is one more line in the list here.

@@ -50,10 +50,19 @@ def _adamw(s: Step, masters: Tensors, grads: Tensors, states: list[Tensors]) -> 
     )  # fmt: skip
 
 
+def _sgd(s: Step, masters: Tensors, grads: Tensors, states: list[Tensors]) -> None:
+    """Sutskever et al. 2013, in PyTorch's form: v ← momentum·v + g; θ ← θ·(1 − lr·decay) − lr·v."""
+    torch._foreach_mul_(states[0], s.settings["momentum"])
+    torch._foreach_add_(states[0], grads)
+    torch._foreach_mul_(masters, 1 - s.lr * s.decay)
+    torch._foreach_add_(masters, states[0], alpha=-s.lr)
+
+
 RULES = {
     "adamw": Rule(
         {"beta1": 1, "beta2": 1, "epsilon": math.inf, "weight_decay": math.inf}, ("exp_avg", "exp_avg_sq"), _adamw
     ),
+    "sgd": Rule({"momentum": 1, "weight_decay": math.inf}, ("momentum_buffer",), _sgd),
 }
 
 
