@@ -11,7 +11,7 @@ export GOEXPERIMENT
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those that start goroutines. Of activities, the tests of flows do.
 RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./internal/serve ./gpu/device ./gpu/lease \
-	./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/enginepool ./internal/metrics \
+	./gpu/torch ./gpu/wire ./internal/commit/... ./internal/enginepool ./internal/metrics \
 	./internal/monitor ./sandbox/zygote ./tool/mcp ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
 	./tool/... ./workflows/...
 

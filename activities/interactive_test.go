@@ -11,7 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/data"
 	"github.com/ropewalk/ropewalk/activities/episodes"
 	"github.com/ropewalk/ropewalk/activities/learn"
-	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/activities/resource"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/activities/verdict"
@@ -73,7 +72,7 @@ func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench 
 	resolved, err := recipes.Resolve(recipe, "", append([]string{"rollout.prompts=4", "rollout.samples_per_prompt=6",
 		"rollout.shard_groups=2"}, set...), nil, nil)
 	require.NoError(t, err)
-	tok, err := resolver.TokenizerOf(&resolved.Recipe)
+	tok, err := resolved.Recipe.BareTokenizer()
 	require.NoError(t, err)
 	engine := &m
 	engine.tok = tok

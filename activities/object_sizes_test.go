@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/prepare"
-	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -24,7 +23,7 @@ func TestModelsTooLargeForTheStoreAreRefused(t *testing.T) {
 	field, size, err := prepare.LargestObject(b.deps, &resolved.Recipe)
 	require.NoError(t, err)
 	require.Equal(t, "policy", field)
-	shape, err := resolver.PolicyShape(resolved.Recipe.Policy, b.deps.Recipes.Tokens)
+	shape, err := resolved.Recipe.Policy.NewShape(b.deps.Recipes.Tokens)
 	require.NoError(t, err)
 	require.Equal(t, 8*shape.Params(), size, "the optimiser's state is the largest file")
 

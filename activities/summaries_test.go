@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/activities/replay"
-	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
@@ -69,7 +68,7 @@ func summaryBench(t *testing.T, objects store.Store) (*bench, *atomic.Int64) {
 	t.Helper()
 	resolved, err := recipes.Resolve("searchqa", "", summarising, nil, nil)
 	require.NoError(t, err)
-	tok, err := resolver.TokenizerOf(&resolved.Recipe)
+	tok, err := resolved.Recipe.BareTokenizer()
 	require.NoError(t, err)
 	n := &atomic.Int64{}
 	deps := pipelinetest.Deps(t, objects, pipelinetest.Wrap{

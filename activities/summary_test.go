@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/activities/episodes"
-	"github.com/ropewalk/ropewalk/activities/resolver"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/offers"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -64,7 +63,7 @@ func (b *stepBench) over(actions []string, objects store.Store) {
 	b.t.Helper()
 	recipe, err := b.deps.Recipes.Recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
-	tok, err := resolver.TokenizerOf(recipe)
+	tok, err := recipe.BareTokenizer()
 	require.NoError(b.t, err)
 	engine := &mover{tok: tok, actions: actions}
 	b.deps, err = New(stage.Options{Store: objects, Trainer: engine, Rollout: engine, Sandbox: &printer{nth: -1},

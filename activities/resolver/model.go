@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
-	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -125,18 +124,5 @@ func (r *Recipes) Shape(recipe *recipes.Recipe) (checkpoint.Shape, error) {
 	if err != nil {
 		return checkpoint.Shape{}, err
 	}
-	return PolicyShape(recipe.Policy, tokens)
-}
-
-// PolicyShape is the shape of a recipe's own model, for the tokenizer of rollouts.
-func PolicyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
-	end, ok := tokens.ID(tokenizer.EndOfTurn)
-	if !ok {
-		return checkpoint.Shape{}, fmt.Errorf("tokenizer has no %s", tokenizer.EndOfTurn)
-	}
-	return checkpoint.Shape{
-		Vocab: tokens.VocabSize(), Hidden: p.Hidden, Layers: p.Layers, Heads: p.Heads, KVHeads: p.KVHeads,
-		HeadDim: p.HeadDim,
-		FFN:     p.FFN, Positions: p.MaxPositions, RopeTheta: p.RopeBase, NormEps: 1e-6, EOS: []int32{end}, Pad: -1,
-	}, nil
+	return recipe.Policy.NewShape(tokens)
 }

@@ -177,7 +177,7 @@ func (r *Recipes) Tokenizer(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error
 	if t, ok := r.tokenizers.find(key); ok {
 		return t, nil
 	}
-	t, err := TokenizerOf(recipe)
+	t, err := recipe.BareTokenizer()
 	if err == nil && recipe.Tokenizer != nil {
 		t, err = r.train(recipe, t)
 	}
@@ -210,29 +210,6 @@ func (r *Recipes) train(recipe *recipes.Recipe, plain *tokenizer.Tokenizer) (*to
 		return nil, badinput.Errorf("tokenizer.vocabulary: %v", err)
 	}
 	return t, nil
-}
-
-// TokenizerOf makes the tokenizer of a recipe's policy, without merges if the recipe has it trained.
-func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
-	p, err := recipe.Protocol()
-	if err != nil {
-		return nil, err
-	}
-	of := recipe.Environment.Declaration()
-	if recipe.Tokenizer != nil {
-		of.Strings = nil // what occurs often is merged
-	}
-	if s, ok := p.(protocol.Summarizer); ok && recipe.Rollout.Summary != nil {
-		p = rollout.Summarizing{Summarizer: s}
-	}
-	if of.Interactive {
-		return rollout.TokenizerOf(p, of)
-	}
-	called, err := recipe.Rollout.Declared()
-	if err != nil {
-		return nil, err
-	}
-	return rollout.TokenizerOf(p, of, tools.Specs(called)...)
 }
 
 // Sampling is how the tokens of an agent loop are drawn.

@@ -276,7 +276,7 @@ func (a WarmStart) initialise(ctx context.Context, trainer *enginepool.Trainer, 
 	if err != nil {
 		return err
 	}
-	shape, err := resolver.PolicyShape(recipe.Policy, tokens)
+	shape, err := recipe.Policy.NewShape(tokens)
 	if err != nil {
 		return err
 	}

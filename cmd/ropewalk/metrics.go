@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	gpumetrics "github.com/ropewalk/ropewalk/gpu/metrics"
-	"github.com/ropewalk/ropewalk/internal/engines"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 )
 
@@ -57,7 +57,7 @@ func (o metricsOptions) serve(con *console, kind, program string) (*metrics.Proc
 }
 
 // watchDevices adds the host's devices to a process's metrics, if it has any.
-func watchDevices(p *metrics.Process, torch engines.Torch) error {
+func watchDevices(p *metrics.Process, torch *enginepool.Maker) error {
 	watch, pool := torch.Watch()
 	if watch == nil {
 		return nil

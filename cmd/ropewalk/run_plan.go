@@ -13,9 +13,9 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/engines"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/planning"
-	kinds "github.com/ropewalk/ropewalk/policy/engines"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -73,7 +73,7 @@ func (o planOptions) assumed() (plan.Assumed, error) {
 // devices returns the inventory that the plan is made for.
 func (o planOptions) devices(ctx context.Context) (plan.Inventory, error) {
 	if o.inventory == "" {
-		return engines.InventoryHere(ctx, o.host)
+		return planning.InventoryHere(ctx, o.host)
 	}
 	inventory, err := plan.Declared(o.inventory)
 	if err != nil {
@@ -84,26 +84,26 @@ func (o planOptions) devices(ctx context.Context) (plan.Inventory, error) {
 
 // planOf plans a recipe. The engine is the one that this machine would choose, unless devices are declared: auto then
 // means PyTorch.
-func (o planOptions) planOf(ctx context.Context, r *recipes.Recipe) (engines.Plan, planning.Plan, error) {
+func (o planOptions) planOf(ctx context.Context, r *recipes.Recipe) (enginepool.Plan, planning.Plan, error) {
 	var out planning.Plan
 	assumed, err := o.assumed()
 	if err != nil {
-		return engines.Plan{}, out, err
+		return enginepool.Plan{}, out, err
 	}
 	inventory, err := o.devices(ctx)
 	if err != nil {
-		return engines.Plan{}, out, err
+		return enginepool.Plan{}, out, err
 	}
-	engine := engines.Plan{Kind: r.Engine.Kind}
+	engine := enginepool.Plan{Kind: r.Engine.Kind}
 	if o.inventory == "" {
-		if engine, err = engines.PlanHere(ctx, r, stateFolder(), modelFolder()); err != nil {
+		if engine, err = enginepool.PlanHere(ctx, r, stateFolder(), modelFolder()); err != nil {
 			return engine, out, err
 		}
 	}
-	if engine.Kind == kinds.Auto {
-		engine.Kind = kinds.Usual(inventory.Devices() > 0).Name
+	if engine.Kind == engines.Auto {
+		engine.Kind = engines.Usual(inventory.Devices() > 0).Name
 	}
-	model, source, err := engines.ModelHere(r, modelFolder())
+	model, source, err := planning.ModelHere(r, modelFolder())
 	if err != nil {
 		return engine, out, badInput("policy.checkpoint: %w", err)
 	}
@@ -123,7 +123,7 @@ func dryRun(ctx context.Context, con *console, resolved *recipes.Resolved, o run
 		}
 		notes = append(notes, found...)
 	}
-	var engine engines.Plan
+	var engine enginepool.Plan
 	var planned *planning.Plan
 	if !r.Environment.Imported() {
 		e, p, err := o.plan.planOf(ctx, &r)

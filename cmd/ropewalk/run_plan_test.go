@@ -13,7 +13,6 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/plan"
-	"github.com/ropewalk/ropewalk/internal/engines"
 	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -75,7 +74,7 @@ func TestDryRunRefusesWhatDoesNotFit(t *testing.T) {
 // Without a declaration a plan is for the devices that NVML reports: free memory, and none that cannot be leased.
 func TestInventoryOfThisHost(t *testing.T) {
 	leasesIn(t)
-	i, err := engines.InventoryHere(t.Context(), device.Options{Library: someGPUs()})
+	i, err := planning.InventoryHere(t.Context(), device.Options{Library: someGPUs()})
 	require.NoError(t, err)
 	require.Equal(t, "as NVML reports it now", i.Source)
 	devices := i.Hosts[0].Devices

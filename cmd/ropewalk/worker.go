@@ -23,8 +23,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/download"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
-	"github.com/ropewalk/ropewalk/internal/engines"
 	"github.com/ropewalk/ropewalk/internal/metrics"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/internal/trace"
@@ -201,8 +201,8 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	opened = append(opened, generator)
 	var torch enginepool.Torch
 	if o.wants("gpu") || o.generates() {
-		pool, err := engines.OpenTorch(engines.Options{State: stateFolder(), Scratch: scratch, Threads: o.threads,
-			Gangs: o.gangs(c)})
+		pool, err := enginepool.OpenMaker(enginepool.MakerOptions{State: stateFolder(), Scratch: scratch,
+			Threads: o.threads, Gangs: o.gangs(c)})
 		if err != nil {
 			return fail(err)
 		}
@@ -216,7 +216,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		devices, "deployment", o.deployment.name, "build", o.deployment.build)
 	memory := int64(0)
 	if o.wants("gpu") && o.generates() { // the models run here
-		memory = engines.HostMemory()
+		memory = planning.HostMemory()
 	}
 	deps, err := activities.New(stage.Options{
 		Memory: memory,

@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/ropewalk/ropewalk/gpu/gang"
-	"github.com/ropewalk/ropewalk/gpu/leased"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -104,8 +104,8 @@ func (o *workerOptions) checkHostTLS() error {
 }
 
 // gangs says how this worker's engines use several hosts: a workflow asks the workers of other hosts to join.
-func (o workerOptions) gangs(c client.Client) leased.Gangs {
-	return leased.Gangs{Host: o.host, Address: o.address, TLS: o.hostTLS,
+func (o workerOptions) gangs(c client.Client) enginepool.Gangs {
+	return enginepool.Gangs{Host: o.host, Address: o.address, TLS: o.hostTLS,
 		Summon: func(ctx context.Context, i gang.Invitation, members int) (func(), error) {
 			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 				ID: "ranks/" + i.ID, TaskQueue: workflows.QueueCPU,

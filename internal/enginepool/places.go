@@ -16,30 +16,30 @@ import (
 )
 
 // idleLimit is how long an unused engine keeps its devices, including those of other hosts. It is shorter than the
-// time that others wait for devices (leased.DefaultWait).
+// time that others wait for devices (defaultWait).
 const idleLimit = 5 * time.Minute
 
-// torchSettings are the recipe fields that an engine is opened with.
-type torchSettings struct {
+// engineFields are the recipe fields that an engine is opened with.
+type engineFields struct {
 	engine recipes.Engine
 	model  recipes.Policy
 	seed   uint64 // for a new adapter's random numbers
 }
 
-func settingsOf(r *recipes.Recipe) torchSettings {
-	s := torchSettings{engine: r.Engine, model: r.Policy}
+func fieldsOf(r *recipes.Recipe) engineFields {
+	s := engineFields{engine: r.Engine, model: r.Policy}
 	if r.Engine.LoRA != nil {
 		s.seed = r.Seed
 	}
 	return s
 }
 
-func (s torchSettings) equal(other torchSettings) bool { return reflect.DeepEqual(s, other) }
+func (s engineFields) equal(other engineFields) bool { return reflect.DeepEqual(s, other) }
 
 // place is one PyTorch engine, one at a Tinker server, or the reserved place of an engine that is opening or closing.
 type place struct {
 	run      string
-	settings torchSettings
+	fields   engineFields
 	devices  int           // 0 for an engine at a server
 	engine   policy.Engine // nil while the engine opens or closes
 	resident *Resident     // of engine
@@ -52,33 +52,42 @@ func (at *place) idle() bool { return at.engine != nil && at.users == 0 }
 
 // take returns the place of a run's engine, with the caller counted as its user.
 func (p *Pool) take(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*place, Release, error) {
-	at := &place{run: run, settings: settingsOf(r)}
+	at := &place{run: run, fields: fieldsOf(r)}
 	if r.Engine.Declaration().Devices {
 		if p.torch == nil {
 			return nil, nil, badinput.Errorf("engine.kind: torch: this worker has no PyTorch engine")
 		}
 		at.devices = p.cost(r.Engine.Devices)
 	}
+	var found *place
+	err := p.await(ctx, func() (done bool, changed <-chan struct{}, err error) {
+		found, changed, err = p.find(at, elsewhere)
+		return found != nil, changed, err
+	})
+	if err == nil && found == at { // the place is reserved, so only this caller opens the engine
+		err = p.open(ctx, at, r)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return found, func(cancelled bool) { p.leave(found, cancelled) }, nil
+}
+
+// await calls try until it is done: again at once if it has closed an engine, and else when devices may have become
+// free.
+func (p *Pool) await(ctx context.Context, try func() (done bool, changed <-chan struct{}, err error)) error {
 	for {
-		found, wait, err := p.find(at, elsewhere)
-		if err != nil {
-			return nil, nil, err
+		done, changed, err := try()
+		if done || err != nil {
+			return err
 		}
-		if found == at { // the place is reserved, so only this caller opens the engine
-			if err := p.open(ctx, at, r); err != nil {
-				return nil, nil, err
-			}
-		}
-		if found != nil {
-			return found, func(cancelled bool) { p.leave(found, cancelled) }, nil
-		}
-		if wait == nil { // an engine was closed
+		if changed == nil { // an engine was closed
 			continue
 		}
 		select {
-		case <-wait:
+		case <-changed:
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("wait for devices of this worker's other engines: %w", ctx.Err())
+			return fmt.Errorf("wait for devices of this worker's engines: %w", context.Cause(ctx))
 		}
 	}
 }
@@ -111,7 +120,7 @@ func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) 
 	if p.closed {
 		return nil, nil, errors.New("the worker ends")
 	}
-	same := func(h *place) bool { return h.run == at.run && h.settings.equal(at.settings) }
+	same := func(h *place) bool { return h.run == at.run && h.fields.equal(at.fields) }
 	if i := slices.IndexFunc(p.places, same); i >= 0 {
 		if h := p.places[i]; h.engine != nil {
 			p.enter(h)
@@ -126,7 +135,7 @@ func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) 
 		return at, nil, nil
 	}
 	// No new engine needs to start.
-	if h := p.oldest(func(h *place) bool { return h.settings.equal(at.settings) }); h != nil {
+	if h := p.oldest(func(h *place) bool { return h.fields.equal(at.fields) }); h != nil {
 		h.run = at.run
 		p.enter(h)
 		return h, nil, nil

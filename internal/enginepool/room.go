@@ -3,7 +3,6 @@ package enginepool
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ropewalk/ropewalk/gpu/gang"
 )
@@ -20,23 +19,8 @@ func (p *Pool) Serve(ctx context.Context, i gang.Invitation) error {
 // room makes room for ranks of another host's engine: it closes idle engines, and waits for engines in use.
 func (p *Pool) room(ctx context.Context, devices int) (release func(), err error) {
 	n := p.cost(devices)
-	for {
-		reserved, wait, err := p.reserve(n)
-		if err != nil {
-			return nil, err
-		}
-		if reserved {
-			return func() { p.unreserve(n) }, nil
-		}
-		if wait == nil { // an engine was closed
-			continue
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for devices of this worker's engines: %w", context.Cause(ctx))
-		}
-	}
+	err = p.await(ctx, func() (bool, <-chan struct{}, error) { return p.reserve(n) })
+	return func() { p.unreserve(n) }, err
 }
 
 // reserve reserves n devices. If too few are free, it closes an idle engine or returns a channel to wait on.

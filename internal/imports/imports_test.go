@@ -108,7 +108,7 @@ var onlyIn = map[string][]string{
 	errgroup:          {"internal/rescue", "internal/bench"},
 	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction"},
 	// what opens engines for it, and what leases them
-	"internal/enginepool": {"activities", "internal/engines", "cmd"},
+	"internal/enginepool": {"activities", "cmd"},
 	// rollout: the tokenizer of imports; evaluation: the order of records
 	"env/calc":      {"env/environments", "rollout", "internal/evaluation"},
 	"env/household": {"env/environments"},

@@ -172,7 +172,6 @@ var levels = []Level{
 	{
 		Name: "steps", For: "say how one step runs and is computed, without a store",
 		Packages: []Package{
-			{"gpu/leased", "PyTorch engines on leased devices"},
 			{"internal/bench/idle", "a run's activities without their work, for measuring Temporal"},
 			{"internal/bench/work", "the work that engines are measured with"},
 			{"internal/evaluation", "computes the figures of an evaluation from its rows"},
@@ -252,7 +251,6 @@ var levels = []Level{
 		Packages: []Package{
 			{"analysis/metrics", "a run's metrics, and TensorBoard's files of them"},
 			{"analysis/report", "reports of a run, or of several, as one HTML page"},
-			{"internal/engines", "connects workers and recipes to the PyTorch engine"},
 			{"internal/monitor", "asks the servers how runs and task queues are, for Prometheus"},
 			{"internal/pipelinetest", "runs the real pipeline in tests of other packages"},
 		},

@@ -1,4 +1,4 @@
-package leased
+package enginepool
 
 import (
 	"cmp"
@@ -17,30 +17,30 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/versions"
 )
 
-// Options configure Open.
-type Options struct {
-	// Python finds the interpreter for engines. It has torch and transformers in versions that they can use, and the
-	// further packages that are named.
-	Python func(ctx context.Context, more ...versions.Package) (string, error)
-	// Dir is where engines make their folders; "" means the system's temporary folder.
-	Dir     string
+// MakerOptions configure OpenMaker.
+type MakerOptions struct {
+	State   string        // folder of the program's state, in which a Python may have been installed
+	Scratch string        // where engines make their folders; "" means the system's temporary folder
 	Threads int           // of an engine on the processor; 0 means all
-	Wait    time.Duration // for devices that others hold; 0 means DefaultWait
-	Leases  string        // folder that the host's processes share; "" means lease.Dir()
+	Wait    time.Duration // for devices that others hold; 0 means defaultWait
 	Host    device.Options
 	Logger  *slog.Logger // nil means the default
 	Gangs   Gangs        // zero: no engine of this worker runs on several hosts
 
-	start func(context.Context, torch.Options) (process, error)        // tests'
-	serve func(context.Context, torch.Options, torch.Rendezvous) error // tests'
+	// Tests' own. leases is the folder that the host's processes share.
+	leases string
+	python func(ctx context.Context, more ...versions.Package) (string, error)
+	start  func(context.Context, torch.Options) (process, error)
+	serve  func(context.Context, torch.Options, torch.Rendezvous) error
 }
 
-// DefaultWait is below the time that a stage may take, and long enough for another run's update to end.
-const DefaultWait = 10 * time.Minute
+// defaultWait is below the time that a stage may take, and long enough for another run's update to end.
+const defaultWait = 10 * time.Minute
 
-// Maker opens engines. Its methods are safe for concurrent use. Close it after its engines.
+// Maker makes a worker's PyTorch engines, on devices that are leased for the life of an engine, or on the processor of
+// a host without a driver. It implements Torch. Close it after its engines.
 type Maker struct {
-	o       Options
+	o       MakerOptions
 	host    *device.Host  // nil without a driver
 	watch   *device.Watch // nil without a driver
 	pool    *lease.Pool   // nil without a driver
@@ -49,13 +49,18 @@ type Maker struct {
 	warned  sync.Once
 }
 
-// Open looks for devices. A host without a driver, or with a broken one, is not an error: its engines run on the
+var _ Torch = (*Maker)(nil)
+
+// OpenMaker looks for devices. A host without a driver, or with a broken one, is not an error: its engines run on the
 // processor, and Offer says why.
-func Open(o Options) (*Maker, error) {
+func OpenMaker(o MakerOptions) (*Maker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	o.Wait = cmp.Or(o.Wait, DefaultWait)
+	o.Wait = cmp.Or(o.Wait, defaultWait)
+	if o.python == nil {
+		o.python = (&python{state: o.State}).path
+	}
 	if o.start == nil {
 		o.start = func(ctx context.Context, t torch.Options) (process, error) { return torch.Open(ctx, t) }
 	}
@@ -91,7 +96,7 @@ func (m *Maker) open() (err error) {
 		all = append(all, s.Device)
 	}
 	m.devices = len(all)
-	options := lease.Options{Dir: m.o.Leases, Log: m.o.Logger}
+	options := lease.Options{Dir: m.o.leases, Log: m.o.Logger}
 	if value, set := os.LookupEnv(lease.VisibleVariable); set {
 		if options.Only, err = lease.Visible(value, all); err != nil {
 			return fmt.Errorf("%s: %w", lease.VisibleVariable, err)
@@ -128,35 +133,9 @@ func (m *Maker) Close() error {
 	return err
 }
 
-// Settings are the settings of one engine.
-type Settings struct {
-	Devices          int    // of each host, each with one process, that share each model; at least 1
-	Hosts            int    // that share each model; 0 means 1
-	Dtype            string // torch.Float32, torch.BFloat16, or "" for the device's usual
-	Deterministic    bool
-	Checkpointing    string // auto, on or off
-	OffloadOptimizer bool
-	LoRA             *torch.LoRA // nil: the whole model trains
-	// Memory is the estimated free memory that each device needs, in bytes; 0 means no requirement.
-	Memory int64
-	// Estimate is torch.Options.Estimate.
-	Estimate func(tokens, longest int) int64
-	// Flops returns the model flops of a forward and backward pass over rows of these lengths; nil if they are not
-	// needed.
-	Flops func(lengths ...int) float64
-}
-
-// packages lists the packages that an engine with these settings needs in addition to the usual ones.
-func (s Settings) packages() []versions.Package {
-	if s.LoRA == nil {
-		return nil
-	}
-	return []versions.Package{versions.Peft()}
-}
-
-// Offer describes the device of an engine with these settings. The error says why there can be none.
-func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err error) {
-	if _, err := m.o.Python(ctx, s.packages()...); err != nil {
+// offer describes the device of an engine with these settings. The error says why there can be none.
+func (m *Maker) offer(ctx context.Context, s settings) (gpu bool, on string, err error) {
+	if _, err := m.o.python(ctx, s.packages()...); err != nil {
 		return false, "", err
 	}
 	if s.Hosts > 1 && m.o.Gangs.Summon == nil {
@@ -175,8 +154,7 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	return true, onHosts(s, "devices", name), nil
 }
 
-// Devices counts the devices that this worker may lease, leased or not; 0 means the processor, or that no device is
-// sound.
+// Devices implements Torch. Devices that are not sound do not count.
 func (m *Maker) Devices() int {
 	if m.pool == nil {
 		return 0
@@ -187,14 +165,14 @@ func (m *Maker) Devices() int {
 func (m *Maker) threads() int { return cmp.Or(m.o.Threads, runtime.GOMAXPROCS(0)) }
 
 // options are the options of a process on the leased devices, or on the processor.
-func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.Options, error) {
-	python, err := m.o.Python(ctx, s.packages()...)
+func (m *Maker) options(ctx context.Context, s settings, l *lease.Lease) (torch.Options, error) {
+	python, err := m.o.python(ctx, s.packages()...)
 	if err != nil {
 		return torch.Options{}, err
 	}
 	o := torch.Options{
 		Python: python, Ranks: s.Devices, Device: torch.CPU, Dtype: s.Dtype, Deterministic: s.Deterministic,
-		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, LoRA: s.LoRA, Dir: m.o.Dir,
+		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, LoRA: s.LoRA, Dir: m.o.Scratch,
 		Logger: m.o.Logger, Estimate: s.Estimate,
 		Threads: max(1, m.threads()/max(1, s.Devices)),
 	}
@@ -208,7 +186,7 @@ func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.
 }
 
 // leaseDevices leases devices if the host has any.
-func (m *Maker) leaseDevices(ctx context.Context, s Settings) (*lease.Lease, error) {
+func (m *Maker) leaseDevices(ctx context.Context, s settings) (*lease.Lease, error) {
 	if m.devices == 0 {
 		return nil, nil
 	}

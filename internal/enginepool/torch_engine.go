@@ -1,4 +1,4 @@
-package leased
+package enginepool
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// process is a supervised engine.
+// process is the supervised process of a PyTorch engine.
 type process interface {
 	policy.Engine
 	Usage() torch.Usage
 }
 
-// engine is a process on leased devices.
-type engine struct {
+// torchEngine is a process on leased devices.
+type torchEngine struct {
 	maker    *Maker
-	settings Settings
+	settings settings
 
 	mu      sync.Mutex // held by Load while it changes what follows
 	process process
@@ -29,24 +29,24 @@ type engine struct {
 	closed  bool
 	flops   float64 // of all training
 	pending map[policy.Kept]float64
-	busy    *sampler
+	busy    *utilisation
 }
 
 var (
-	_ policy.Engine = (*engine)(nil)
-	_ policy.Meter  = (*engine)(nil)
+	_ policy.Engine = (*torchEngine)(nil)
+	_ policy.Meter  = (*torchEngine)(nil)
 )
 
-// Open leases devices, waits while other holders have them, and starts an engine on them.
-func (m *Maker) Open(ctx context.Context, s Settings) (policy.Engine, error) {
-	e := &engine{maker: m, settings: s, pending: map[policy.Kept]float64{}}
+// openWith leases devices, waits while other holders have them, and starts an engine on them.
+func (m *Maker) openWith(ctx context.Context, s settings) (policy.Engine, error) {
+	e := &torchEngine{maker: m, settings: s, pending: map[policy.Kept]float64{}}
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *engine) open(ctx context.Context) error {
+func (e *torchEngine) open(ctx context.Context) error {
 	l, err := e.maker.leaseDevices(ctx, e.settings)
 	if err != nil {
 		return err
@@ -64,13 +64,13 @@ func (e *engine) open(ctx context.Context) error {
 	e.lease = l
 	clear(e.pending)
 	if l != nil {
-		e.busy = sample(e.maker.watch, l.UUIDs())
+		e.busy = watchUtilisation(e.maker.watch, l.UUIDs())
 	}
 	return nil
 }
 
 // closeProcess ends the process, then releases the devices.
-func (e *engine) closeProcess() error {
+func (e *torchEngine) closeProcess() error {
 	err := e.process.Close()
 	if e.busy != nil {
 		e.busy.stop()
@@ -83,14 +83,14 @@ func (e *engine) closeProcess() error {
 }
 
 // current returns the process and the lease that a call uses.
-func (e *engine) current() (process, *lease.Lease) {
+func (e *torchEngine) current() (process, *lease.Lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.process, e.lease
 }
 
 // call runs one call under the lease. If a device fails, the call ends with that failure.
-func (e *engine) call(ctx context.Context, run func(ctx context.Context, p process) error) error {
+func (e *torchEngine) call(ctx context.Context, run func(ctx context.Context, p process) error) error {
 	p, l := e.current()
 	if l == nil {
 		return run(ctx, p)
@@ -115,14 +115,14 @@ func drained(failure, err error) error {
 }
 
 // Load also moves an engine to other devices if its devices have failed.
-func (e *engine) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
+func (e *torchEngine) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
 	if err := e.moveToSoundDevices(ctx); err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
 	}
 	return e.call(ctx, func(ctx context.Context, p process) error { return p.Load(ctx, role, dir, optimizer) })
 }
 
-func (e *engine) moveToSoundDevices(ctx context.Context) error {
+func (e *torchEngine) moveToSoundDevices(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || e.lease == nil || e.lease.Err() == nil {
@@ -138,17 +138,17 @@ func (e *engine) moveToSoundDevices(ctx context.Context) error {
 	return nil
 }
 
-func (e *engine) Save(ctx context.Context, role policy.Role, dir string) (digest string, err error) {
+func (e *torchEngine) Save(ctx context.Context, role policy.Role, dir string) (digest string, err error) {
 	err = e.call(ctx, func(ctx context.Context, p process) error { digest, err = p.Save(ctx, role, dir); return err })
 	return digest, err
 }
 
-func (e *engine) Generate(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
+func (e *torchEngine) Generate(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
 	err = e.call(ctx, func(ctx context.Context, p process) error { out, err = p.Generate(ctx, req); return err })
 	return out, err
 }
 
-func (e *engine) Forward(ctx context.Context, req policy.ForwardRequest) (out policy.TokenOutputs, err error) {
+func (e *torchEngine) Forward(ctx context.Context, req policy.ForwardRequest) (out policy.TokenOutputs, err error) {
 	err = e.call(ctx, func(ctx context.Context, p process) error { out, err = p.Forward(ctx, req); return err })
 	if err == nil && req.Keep && e.settings.Flops != nil {
 		lengths := make([]int, len(req.Sequences))
@@ -162,7 +162,7 @@ func (e *engine) Forward(ctx context.Context, req policy.ForwardRequest) (out po
 	return out, err
 }
 
-func (e *engine) Backward(ctx context.Context, role policy.Role, kept policy.Kept, c policy.Cotangents) error {
+func (e *torchEngine) Backward(ctx context.Context, role policy.Role, kept policy.Kept, c policy.Cotangents) error {
 	err := e.call(ctx, func(ctx context.Context, p process) error { return p.Backward(ctx, role, kept, c) })
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -173,29 +173,30 @@ func (e *engine) Backward(ctx context.Context, role policy.Role, kept policy.Kep
 	return err
 }
 
-func (e *engine) Discard(ctx context.Context, role policy.Role) error {
+func (e *torchEngine) Discard(ctx context.Context, role policy.Role) error {
 	return e.call(ctx, func(ctx context.Context, p process) error { return p.Discard(ctx, role) })
 }
 
-func (e *engine) Step(ctx context.Context, role policy.Role, o policy.StepOptions) (stats policy.StepStats, err error) {
-	err = e.call(ctx, func(ctx context.Context, p process) error { stats, err = p.Step(ctx, role, o); return err })
-	return stats, err
+func (e *torchEngine) Step(ctx context.Context, role policy.Role, o policy.StepOptions) (policy.StepStats, error) {
+	var s policy.StepStats
+	err := e.call(ctx, func(ctx context.Context, p process) (err error) { s, err = p.Step(ctx, role, o); return err })
+	return s, err
 }
 
-func (e *engine) State(ctx context.Context, role policy.Role) (state policy.State, err error) {
+func (e *torchEngine) State(ctx context.Context, role policy.Role) (state policy.State, err error) {
 	err = e.call(ctx, func(ctx context.Context, p process) error { state, err = p.State(ctx, role); return err })
 	return state, err
 }
 
-func (e *engine) Capabilities() policy.Capabilities { return torch.Capabilities() }
+func (e *torchEngine) Capabilities() policy.Capabilities { return torch.Capabilities() }
 
-func (e *engine) Describe() policy.Description {
+func (e *torchEngine) Describe() policy.Description {
 	p, _ := e.current()
 	return p.Describe()
 }
 
 // Usage adds the devices' peak rates, from their makers, and the readings of their counters.
-func (e *engine) Usage() policy.Usage {
+func (e *torchEngine) Usage() policy.Usage {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	used := e.process.Usage()
@@ -214,7 +215,7 @@ func (e *engine) Usage() policy.Usage {
 }
 
 // Close ends the process and releases the devices. A second call does nothing.
-func (e *engine) Close() error {
+func (e *torchEngine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

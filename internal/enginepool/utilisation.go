@@ -1,4 +1,4 @@
-package leased
+package enginepool
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// sampler averages the utilisation of devices, as the watch reads it.
-type sampler struct {
+// utilisation averages the utilisation of devices, as the watch reads it.
+type utilisation struct {
 	quit  chan struct{}
 	ended chan struct{}
 
@@ -21,8 +21,8 @@ type sampler struct {
 // between is the pause between two samples. The driver's own figure covers up to a second.
 const between = time.Second
 
-func sample(w *device.Watch, uuids []string) *sampler {
-	s := &sampler{quit: make(chan struct{}), ended: make(chan struct{})}
+func watchUtilisation(w *device.Watch, uuids []string) *utilisation {
+	s := &utilisation{quit: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(s.ended)
 		tick := time.NewTicker(between)
@@ -39,7 +39,7 @@ func sample(w *device.Watch, uuids []string) *sampler {
 	return s
 }
 
-func (s *sampler) record(all []device.Status, uuids []string) {
+func (s *utilisation) record(all []device.Status, uuids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range all {
@@ -51,7 +51,7 @@ func (s *sampler) record(all []device.Status, uuids []string) {
 }
 
 // mean is the average since the last call; nil if no device reported a figure.
-func (s *sampler) mean() *float64 {
+func (s *utilisation) mean() *float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count == 0 {
@@ -62,7 +62,7 @@ func (s *sampler) mean() *float64 {
 	return &mean
 }
 
-func (s *sampler) stop() {
+func (s *utilisation) stop() {
 	close(s.quit)
 	<-s.ended
 }

@@ -1,4 +1,4 @@
-package leased
+package enginepool
 
 import (
 	"context"
@@ -30,16 +30,16 @@ func (g *gangProcess) Close() error {
 	return errors.Join(g.fake.Close(), g.gang.Close())
 }
 
-// served is what a member's maker was asked to run.
-type served struct {
+// ranAs is what a member's maker was asked to run.
+type ranAs struct {
 	options torch.Options
 	meet    torch.Rendezvous
 }
 
 // host makes a worker's maker that plays the part of a separate host.
-func host(t *testing.T, name string, gpus ...*devicetest.GPU) (*bench, chan served) {
+func host(t *testing.T, name string, gpus ...*devicetest.GPU) (*bench, chan ranAs) {
 	t.Helper()
-	b, ran := newBench(t, t.TempDir(), gpus...), make(chan served, 1)
+	b, ran := newBench(t, t.TempDir(), gpus...), make(chan ranAs, 1)
 	b.maker.o.Gangs = Gangs{Host: name, Address: "127.0.0.1", Wait: 5 * time.Second}
 	b.maker.o.start = func(ctx context.Context, o torch.Options) (process, error) {
 		p := &fake{options: o}
@@ -53,7 +53,7 @@ func host(t *testing.T, name string, gpus ...*devicetest.GPU) (*bench, chan serv
 		return &gangProcess{p, g}, nil
 	}
 	b.maker.o.serve = func(ctx context.Context, o torch.Options, meet torch.Rendezvous) error {
-		ran <- served{o, meet}
+		ran <- ranAs{o, meet}
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -83,7 +83,7 @@ func TestAGangLeasesOnEveryHost(t *testing.T) {
 	a, _ := host(t, "a", &devicetest.GPU{}, &devicetest.GPU{})
 	b, ran := host(t, "b", &devicetest.GPU{}, &devicetest.GPU{}, &devicetest.GPU{})
 	ended := summons(a, b)
-	e := opened(t, a, Settings{Devices: 2, Hosts: 2, Dtype: torch.BFloat16, Deterministic: true, Checkpointing: "on"})
+	e := opened(t, a, settings{Devices: 2, Hosts: 2, Dtype: torch.BFloat16, Deterministic: true, Checkpointing: "on"})
 	its := <-ran
 	require.Equal(t, 2, its.options.Ranks)
 	require.Len(t, its.options.UUIDs, 2)
@@ -93,7 +93,7 @@ func TestAGangLeasesOnEveryHost(t *testing.T) {
 	)
 	require.Equal(t, []int{2, 1}, []int{its.meet.Hosts, its.meet.Place})
 	require.NotEmpty(t, its.meet.Interface)
-	own := e.(*engine).process.(*gangProcess).gang.Rendezvous()
+	own := e.(*torchEngine).process.(*gangProcess).gang.Rendezvous()
 	require.Equal(t, 0, own.Place)
 	require.Equal(t, own.Address, its.meet.Address)
 	require.Equal(t, []int{2, 2}, []int{leasedBy(a), leasedBy(b)})
@@ -138,7 +138,7 @@ func TestHostsSpeakTLS(t *testing.T) {
 			go func() { _ = b.maker.Serve(context.Background(), i, anyRoom) }()
 			return dismiss, err
 		}
-		e := opened(t, a, Settings{Devices: 1, Hosts: 2})
+		e := opened(t, a, settings{Devices: 1, Hosts: 2})
 		require.NoError(t, e.Close())
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "NCCL does not encrypt the tensors"))
@@ -158,7 +158,7 @@ func TestAnAddressOfNoInterfaceIsRefused(t *testing.T) {
 	a, _ := host(t, "a", &devicetest.GPU{})
 	summons(a)
 	a.maker.o.Gangs.Address = "192.0.2.1" // has no interface here
-	_, err := a.maker.Open(t.Context(), Settings{Devices: 1, Hosts: 2})
+	_, err := a.maker.openWith(t.Context(), settings{Devices: 1, Hosts: 2})
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 	require.ErrorContains(t, err, "this host shares no model with others: no network interface of this host has")
 	require.Zero(t, leasedBy(a))
@@ -170,10 +170,10 @@ func TestAMembersFailedDeviceEndsTheGang(t *testing.T) {
 	a, _ := host(t, "a", &devicetest.GPU{})
 	b, ran := host(t, "b", &devicetest.GPU{})
 	ended := summons(a, b)
-	e := opened(t, a, Settings{Devices: 1, Hosts: 2})
+	e := opened(t, a, settings{Devices: 1, Hosts: 2})
 	<-ran
 	b.library.Xid(0, 79)
-	g := e.(*engine).process.(*gangProcess).gang
+	g := e.(*torchEngine).process.(*gangProcess).gang
 	<-g.Lost()
 	require.ErrorContains(t, g.Err(), "host b is lost")
 	require.ErrorContains(t, <-ended, "79")
@@ -189,7 +189,7 @@ func TestTooFewHosts(t *testing.T) {
 	small.maker.devices, small.maker.reason = 0, "no driver"
 	ended := summons(a, same, none, small)
 	a.maker.o.Gangs.Wait = 300 * time.Millisecond
-	_, err := a.maker.Open(t.Context(), Settings{Devices: 1, Hosts: 2})
+	_, err := a.maker.openWith(t.Context(), settings{Devices: 1, Hosts: 2})
 	require.ErrorContains(t, err, "wait for 1 other hosts")
 	require.ErrorContains(t, err, "not all came in 300ms")
 	require.Zero(t, leasedBy(a))
@@ -198,7 +198,7 @@ func TestTooFewHosts(t *testing.T) {
 		require.True(t, errors.Is(err, gang.ErrElsewhere) || errors.Is(err, lease.ErrNoDevice), "%v", err)
 	}
 	a.maker.o.Gangs.Summon = nil
-	_, _, err = a.maker.Offer(t.Context(), Settings{Devices: 1, Hosts: 2})
+	_, _, err = a.maker.offer(t.Context(), settings{Devices: 1, Hosts: 2})
 	require.ErrorContains(t, err, "cannot bring others")
 }
 
@@ -206,7 +206,7 @@ func TestTooFewHosts(t *testing.T) {
 func TestDevicesOfAWorker(t *testing.T) {
 	b, _ := host(t, "a", &devicetest.GPU{}, &devicetest.GPU{})
 	require.Equal(t, 2, b.maker.Devices())
-	e := opened(t, b, Settings{Devices: 1, Hosts: 1})
+	e := opened(t, b, settings{Devices: 1, Hosts: 1})
 	require.Equal(t, 2, b.maker.Devices(), "leased or not")
 	b.library.Xid(0, 79)
 	require.Eventually(t, func() bool { return b.maker.Devices() == 1 }, 5*time.Second, time.Millisecond)
@@ -216,7 +216,7 @@ func TestDevicesOfAWorker(t *testing.T) {
 func TestOfferOnSeveralHosts(t *testing.T) {
 	a, _ := host(t, "a", &devicetest.GPU{Name: "NVIDIA H200"}, &devicetest.GPU{Name: "NVIDIA H200"})
 	summons(a)
-	_, on, err := a.maker.Offer(t.Context(), Settings{Devices: 2, Hosts: 3})
+	_, on, err := a.maker.offer(t.Context(), settings{Devices: 2, Hosts: 3})
 	require.NoError(t, err)
 	require.Equal(t, "3 hosts × 2 devices, on each 2 × NVIDIA H200", on)
 }

@@ -1,4 +1,4 @@
-package engines
+package planning
 
 import (
 	"context"

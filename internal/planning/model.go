@@ -1,4 +1,4 @@
-package engines
+package planning
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ import (
 func ModelHere(r *recipes.Recipe, models string) (model *plan.Model, source string, err error) {
 	address := r.Policy.Checkpoint
 	if address == "" || r.Policy.Pinned != nil {
-		m, err := modelOf(r)
+		m, err := ModelOf(r)
 		if err != nil {
 			return nil, "", err
 		}
@@ -93,4 +93,23 @@ func shapeOf(path string) (checkpoint.Shape, error) {
 	}
 	defer f.Close()
 	return f.Shape()
+}
+
+// ModelOf returns the sizes of the model that a recipe makes or starts from.
+func ModelOf(r *recipes.Recipe) (plan.Model, error) {
+	if shape, known, err := r.Policy.Shape(); known || err != nil {
+		return plan.Of(shape), err
+	}
+	tokens, err := r.BareTokenizer()
+	if err != nil {
+		return plan.Model{}, err
+	}
+	shape, err := r.Policy.NewShape(tokens)
+	if err != nil {
+		return plan.Model{}, err
+	}
+	if r.Tokenizer != nil { // it is trained later, and has at most so many tokens
+		shape.Vocab = r.Tokenizer.Vocabulary
+	}
+	return plan.Of(shape), nil
 }

@@ -1,4 +1,4 @@
-package leased
+package enginepool
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (g *gathered) Close() error {
 }
 
 // gather brings in the other hosts of an engine with these options.
-func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torch.Gang, err error) {
+func (m *Maker) gather(ctx context.Context, s settings, o torch.Options) (_ torch.Gang, err error) {
 	m.warn(o.Device)
 	as, network, err := m.gangOptions()
 	if err != nil {
@@ -116,13 +116,7 @@ func rendezvous(o gang.Orders, network string) torch.Rendezvous {
 	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: network}
 }
 
-// Room reserves the given number of devices for a gang. The worker's own engines cannot use them until release is
-// called.
-type Room func(ctx context.Context, devices int) (release func(), err error)
-
-// Serve takes a place in a gang and runs its ranks until the gang or ctx ends, on leased devices if there are any. The
-// error is gang.ErrGone if there is nothing left to do for the gang, and gang.ErrElsewhere if another host must take
-// the place.
+// Serve implements Torch: it takes a place in a gang and runs its ranks on leased devices, if there are any.
 func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 	as, network, err := m.gangOptions()
 	if err != nil {
@@ -146,7 +140,7 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 // serve returns when no rank is left and the devices are released.
 func (m *Maker) serve(ctx context.Context, place *gang.Membership, network string, room Room) error {
 	w := place.Work
-	s := Settings{
+	s := settings{
 		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing,
 		OffloadOptimizer: w.OffloadOptimizer, Memory: w.Memory,
 	}
@@ -203,7 +197,7 @@ func (m *Maker) device() string {
 }
 
 // onHosts describes how many hosts share a model, and the share of each.
-func onHosts(s Settings, what, share string) string {
+func onHosts(s settings, what, share string) string {
 	if s.Hosts > 1 {
 		return fmt.Sprintf("%d hosts × %d %s, on each %s", s.Hosts, max(1, s.Devices), what, share)
 	}

@@ -1,17 +1,14 @@
-package engines
+package enginepool
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/ropewalk/ropewalk/gpu/gang"
-	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/gpu/plan"
-	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/planning"
-	kinds "github.com/ropewalk/ropewalk/policy/engines"
+	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -56,10 +53,10 @@ func PlanHere(ctx context.Context, r *recipes.Recipe, state, models string) (Pla
 		out.Why = fmt.Sprintf("%s trains %s; it is asked when the run is prepared", r.Engine.Tinker.Name(),
 			r.Engine.Tinker.BaseModel)
 		return out, nil
-	case kind.Name != kinds.Auto && !kind.Devices:
+	case kind.Name != engines.Auto && !kind.Devices:
 		return out, nil
 	}
-	model, _, err := ModelHere(r, models)
+	model, _, err := planning.ModelHere(r, models)
 	if err != nil {
 		return out, err
 	}
@@ -71,13 +68,12 @@ func PlanHere(ctx context.Context, r *recipes.Recipe, state, models string) (Pla
 			out.WarmStart = &warm
 		}
 	}
-	m, err := leased.Open(leased.Options{Python: (&python{state: state}).path, Logger: slog.Default(),
-		Gangs: plannedGangs()})
+	m, err := OpenMaker(MakerOptions{State: state, Gangs: plannedGangs()})
 	if err != nil {
 		return out, err
 	}
 	defer m.Close()
-	choice, err := enginepool.New(enginepool.Options{Torch: Torch{m}}).Choose(ctx, r)
+	choice, err := New(Options{Torch: m}).Choose(ctx, r)
 	if err != nil {
 		out.Refused = err.Error()
 		return out, nil
@@ -87,8 +83,8 @@ func PlanHere(ctx context.Context, r *recipes.Recipe, state, models string) (Pla
 }
 
 // plannedGangs stands in for a worker's gangs: planning asks no other host.
-func plannedGangs() leased.Gangs {
-	return leased.Gangs{Summon: func(context.Context, gang.Invitation, int) (func(), error) {
+func plannedGangs() Gangs {
+	return Gangs{Summon: func(context.Context, gang.Invitation, int) (func(), error) {
 		return nil, errors.New("no worker runs here")
 	}}
 }

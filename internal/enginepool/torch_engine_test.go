@@ -1,4 +1,4 @@
-package leased
+package enginepool
 
 import (
 	"context"
@@ -74,9 +74,9 @@ func newBench(t *testing.T, leases string, gpus ...*devicetest.GPU) *bench {
 	t.Helper()
 	b := &bench{library: devicetest.New(gpus...), prepare: func(*fake) {}}
 	var err error
-	b.maker, err = Open(Options{
-		Python: func(context.Context, ...versions.Package) (string, error) { return "/usr/bin/python3", nil },
-		Leases: leases, Wait: 200 * time.Millisecond, Threads: 4, Host: device.Options{Library: b.library},
+	b.maker, err = OpenMaker(MakerOptions{
+		python: func(context.Context, ...versions.Package) (string, error) { return "/usr/bin/python3", nil },
+		leases: leases, Wait: 200 * time.Millisecond, Threads: 4, Host: device.Options{Library: b.library},
 		Logger: slog.New(slog.DiscardHandler),
 		start: func(_ context.Context, o torch.Options) (process, error) {
 			p := &fake{options: o}
@@ -90,9 +90,9 @@ func newBench(t *testing.T, leases string, gpus ...*devicetest.GPU) *bench {
 	return b
 }
 
-func opened(t *testing.T, b *bench, s Settings) policy.Engine {
+func opened(t *testing.T, b *bench, s settings) policy.Engine {
 	t.Helper()
-	e, err := b.maker.Open(t.Context(), s)
+	e, err := b.maker.openWith(t.Context(), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e
@@ -105,7 +105,7 @@ func TestAFailedDeviceDrains(t *testing.T) {
 			f.hold, f.entered = make(chan struct{}), make(chan struct{}, 1)
 		}
 	}
-	e := opened(t, b, Settings{Devices: 1, Dtype: torch.BFloat16})
+	e := opened(t, b, settings{Devices: 1, Dtype: torch.BFloat16})
 	first := b.processes[0]
 	require.Equal(t, torch.CUDA, first.options.Device)
 	require.Len(t, first.options.UUIDs, 1)
@@ -136,9 +136,9 @@ func TestAFailedDeviceDrains(t *testing.T) {
 
 func TestNoDeviceLeft(t *testing.T) {
 	b := newBench(t, t.TempDir(), &devicetest.GPU{})
-	e := opened(t, b, Settings{Devices: 1})
+	e := opened(t, b, settings{Devices: 1})
 	b.library.Xid(0, 79)
-	<-e.(*engine).lease.Failed()
+	<-e.(*torchEngine).lease.Failed()
 	err := e.Load(t.Context(), policy.RolePolicy, "dir", true)
 	require.ErrorIs(t, err, lease.ErrNoDevice)
 	require.ErrorIs(t, err, policy.ErrLost)
@@ -148,49 +148,49 @@ func TestNoDeviceLeft(t *testing.T) {
 func TestWorkersDoNotShareDevices(t *testing.T) {
 	leases := t.TempDir()
 	one, other := newBench(t, leases, &devicetest.GPU{}), newBench(t, leases, &devicetest.GPU{})
-	e := opened(t, one, Settings{Devices: 1})
-	_, err := other.maker.Open(t.Context(), Settings{Devices: 1})
+	e := opened(t, one, settings{Devices: 1})
+	_, err := other.maker.openWith(t.Context(), settings{Devices: 1})
 	require.ErrorIs(t, err, lease.ErrNoDevice)
 	require.Empty(t, other.processes, "nothing is started without devices")
 	require.NoError(t, e.Close())
 	require.NoError(t, e.Close(), "twice is well")
-	opened(t, other, Settings{Devices: 1})
+	opened(t, other, settings{Devices: 1})
 }
 
 func TestAFailedStartGivesDevicesBack(t *testing.T) {
 	b := newBench(t, t.TempDir(), &devicetest.GPU{})
 	start := b.maker.o.start
 	b.maker.o.start = func(context.Context, torch.Options) (process, error) { return nil, errors.New("no torch") }
-	_, err := b.maker.Open(t.Context(), Settings{Devices: 1})
+	_, err := b.maker.openWith(t.Context(), settings{Devices: 1})
 	require.EqualError(t, err, "no torch")
 	b.maker.o.start = start
-	opened(t, b, Settings{Devices: 1})
+	opened(t, b, settings{Devices: 1})
 }
 
 func TestOffer(t *testing.T) {
 	b := newBench(t, t.TempDir(), &devicetest.GPU{Name: "NVIDIA H200"}, &devicetest.GPU{Name: "NVIDIA H200"})
-	gpu, on, err := b.maker.Offer(t.Context(), Settings{Devices: 1})
+	gpu, on, err := b.maker.offer(t.Context(), settings{Devices: 1})
 	require.NoError(t, err)
 	require.True(t, gpu)
 	require.Equal(t, "NVIDIA H200", on)
-	_, on, err = b.maker.Offer(t.Context(), Settings{Devices: 2})
+	_, on, err = b.maker.offer(t.Context(), settings{Devices: 2})
 	require.NoError(t, err)
 	require.Equal(t, "2 × NVIDIA H200", on)
-	_, _, err = b.maker.Offer(t.Context(), Settings{Devices: 3})
+	_, _, err = b.maker.offer(t.Context(), settings{Devices: 3})
 	require.EqualError(t, err, "devices: 3 wanted, this worker has 2")
-	b.maker.o.Python = func(context.Context, ...versions.Package) (string, error) {
+	b.maker.o.python = func(context.Context, ...versions.Package) (string, error) {
 		return "", errors.New("no Python has torch")
 	}
-	_, _, err = b.maker.Offer(t.Context(), Settings{Devices: 1})
+	_, _, err = b.maker.offer(t.Context(), settings{Devices: 1})
 	require.EqualError(t, err, "no Python has torch")
 }
 
 func TestVisibleDevicesAlone(t *testing.T) {
 	t.Setenv(lease.VisibleVariable, "1")
 	b := newBench(t, t.TempDir(), &devicetest.GPU{}, &devicetest.GPU{})
-	_, _, err := b.maker.Offer(t.Context(), Settings{Devices: 2})
+	_, _, err := b.maker.offer(t.Context(), settings{Devices: 2})
 	require.EqualError(t, err, "devices: 2 wanted, this worker has 1")
-	opened(t, b, Settings{Devices: 1})
+	opened(t, b, settings{Devices: 1})
 	require.Equal(t, b.maker.watch.Status()[1].UUID, b.processes[0].options.UUIDs[0])
 }
 
@@ -199,7 +199,7 @@ func TestUsage(t *testing.T) {
 	b.prepare = func(f *fake) { f.used = torch.Usage{Trained: 50, TrainSeconds: 2, Peak: 9} }
 	e := opened(
 		t, b,
-		Settings{
+		settings{
 			Devices: 1, Dtype: torch.BFloat16, Flops: func(lengths ...int) float64 { return float64(100 * lengths[0]) },
 		},
 	)
@@ -214,7 +214,7 @@ func TestUsage(t *testing.T) {
 		used,
 	)
 
-	s := &sampler{}
+	s := &utilisation{}
 	require.Nil(t, s.mean())
 	all := b.maker.watch.Status()
 	all[0].Utilisation.GPU = device.Some[int64](40)

@@ -1,0 +1,47 @@
+package recipes
+
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/tool/tools"
+)
+
+// BareTokenizer makes the tokenizer of the recipe's policy, without merges if the recipe has it trained.
+func (r *Recipe) BareTokenizer() (*tokenizer.Tokenizer, error) {
+	p, err := r.Protocol()
+	if err != nil {
+		return nil, err
+	}
+	of := r.Environment.Declaration()
+	if r.Tokenizer != nil {
+		of.Strings = nil // what occurs often is merged
+	}
+	if s, ok := p.(protocol.Summarizer); ok && r.Rollout.Summary != nil {
+		p = rollout.Summarizing{Summarizer: s}
+	}
+	if of.Interactive {
+		return rollout.TokenizerOf(p, of)
+	}
+	called, err := r.Rollout.Declared()
+	if err != nil {
+		return nil, err
+	}
+	return rollout.TokenizerOf(p, of, tools.Specs(called)...)
+}
+
+// NewShape returns the shape of a new model, for the tokenizer of rollouts.
+func (p Policy) NewShape(tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
+	end, ok := tokens.ID(tokenizer.EndOfTurn)
+	if !ok {
+		return checkpoint.Shape{}, fmt.Errorf("tokenizer has no %s", tokenizer.EndOfTurn)
+	}
+	return checkpoint.Shape{
+		Vocab: tokens.VocabSize(), Hidden: p.Hidden, Layers: p.Layers, Heads: p.Heads, KVHeads: p.KVHeads,
+		HeadDim: p.HeadDim,
+		FFN:     p.FFN, Positions: p.MaxPositions, RopeTheta: p.RopeBase, NormEps: 1e-6, EOS: []int32{end}, Pad: -1,
+	}, nil
+}
