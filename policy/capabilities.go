@@ -82,7 +82,6 @@ type Capability string
 const (
 	NeedTokenIDs    Capability = "exact token ids"
 	NeedLogProbs    Capability = "log-probabilities of sampled tokens"
-	NeedEntropy     Capability = "entropies of sampled tokens"
 	NeedTopLogProbs Capability = "log-probabilities of the likeliest tokens"
 	NeedFullEntropy Capability = "entropies over the full vocabulary"
 	NeedTemperature Capability = "temperature"
@@ -95,37 +94,26 @@ const (
 	NeedReference   Capability = "a second model next to the policy"
 )
 
+// offers says of each capability whether a sampler has it.
+var offers = map[Capability]func(Capabilities) bool{
+	NeedTokenIDs:    func(c Capabilities) bool { return c.TokenIDs },
+	NeedLogProbs:    func(c Capabilities) bool { return c.LogProbs },
+	NeedTopLogProbs: func(c Capabilities) bool { return c.TopLogProbs > 0 },
+	NeedFullEntropy: func(c Capabilities) bool { return c.Entropy == EntropyFull },
+	NeedTemperature: func(c Capabilities) bool { return c.Temperature },
+	NeedGreedy:      func(c Capabilities) bool { return c.Temperature || c.Greedy },
+	NeedTopP:        func(c Capabilities) bool { return c.TopP },
+	NeedTopK:        func(c Capabilities) bool { return c.TopK },
+	NeedMinP:        func(c Capabilities) bool { return c.MinP },
+	NeedRowSeeds:    func(c Capabilities) bool { return c.RowSeeds },
+	NeedNewWeights:  func(c Capabilities) bool { return c.Weights != WeightsFixed },
+	NeedReference:   func(c Capabilities) bool { return c.Reference },
+}
+
 // Has reports whether c includes a capability.
 func (c Capabilities) Has(x Capability) bool {
-	switch x {
-	case NeedTokenIDs:
-		return c.TokenIDs
-	case NeedLogProbs:
-		return c.LogProbs
-	case NeedEntropy:
-		return c.Entropy != EntropyNone
-	case NeedTopLogProbs:
-		return c.TopLogProbs > 0
-	case NeedFullEntropy:
-		return c.Entropy == EntropyFull
-	case NeedTemperature:
-		return c.Temperature
-	case NeedGreedy:
-		return c.Temperature || c.Greedy
-	case NeedTopP:
-		return c.TopP
-	case NeedTopK:
-		return c.TopK
-	case NeedMinP:
-		return c.MinP
-	case NeedRowSeeds:
-		return c.RowSeeds
-	case NeedReference:
-		return c.Reference
-	case NeedNewWeights:
-		return c.Weights != WeightsFixed
-	}
-	return false
+	has, known := offers[x]
+	return known && has(c)
 }
 
 // Demand is a capability that a recipe's field needs.

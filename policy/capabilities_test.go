@@ -41,8 +41,6 @@ func TestDemandsAreMetOneByOne(t *testing.T) {
 		require.EqualError(t, err, "field of "+string(x)+": the sampler cannot do what the recipe needs: "+
 			"a sampler does not offer "+string(x)+" (a test)")
 	}
-	require.True(t, policy.Capabilities{Entropy: policy.EntropyTopK}.Has(policy.NeedEntropy))
-	require.False(t, policy.Capabilities{}.Has(policy.NeedEntropy))
 	require.False(t, all.Has("flight"), "an unknown capability is never met")
 }
 

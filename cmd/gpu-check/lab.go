@@ -19,7 +19,6 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 // lab is what the parts share.
@@ -218,7 +217,7 @@ func (l *lab) model(s size) (string, error) {
 	// The folder appears only once it is complete, because later parts use it unchecked.
 	half := dir + ".half"
 	_ = os.RemoveAll(half)
-	if err := checkpoint.InitBFloat16(half, s.shape, 1); err != nil {
+	if err := randomModel(half, s.shape, 1); err != nil {
 		return "", err
 	}
 	l.log.Info("model written", "size", s.name, "seconds", time.Since(began).Seconds())

@@ -19,8 +19,6 @@ type Settings struct {
 	Tokens int
 	// Row is the longest row. One device computes a row, however many share the model; 0 = as if rows were cut evenly.
 	Row int
-	// HeadTokens is the number of tokens that go through the output head at once; 0 = the engine's own choice on a GPU.
-	HeadTokens int
 }
 
 // Memory is the peak that one device holds during an update, in bytes, by purpose.
@@ -98,10 +96,7 @@ func (m Model) UpdateMemory(s Settings) Memory {
 	}
 	tokens := max((int64(s.Tokens)+ranks-1)/ranks, int64(s.Row))
 	out.Activations = width * tokens * m.keptPerToken(s)
-	piece := int64(s.HeadTokens)
-	if piece == 0 {
-		piece = max(1, headBytes/(4*int64(m.Vocab)))
-	}
+	piece := max(1, headBytes/(4*int64(m.Vocab)))
 	// Logits in float32, their gradient, and its rounding to the model's numbers; and the head's gradient before it is
 	// added.
 	out.Head = min(piece, max(1, tokens)) * int64(m.Vocab) * (4 + 4 + width)

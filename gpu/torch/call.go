@@ -26,9 +26,7 @@ func (p *process) dispatch(f wire.Frame) error {
 		if err := wire.Decode(f.Header, &b); err != nil {
 			return err
 		}
-		if said, mine := p.pulse.beat(b); mine && p.opts.Progress != nil {
-			p.opts.Progress(said)
-		}
+		p.pulse.beat(b)
 		return nil
 	case wire.TypeError:
 		if e.ID == 0 {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -115,28 +114,16 @@ func TestSlowIsNoHang(t *testing.T) {
 // The beats of a call are its progress.
 func TestProgress(t *testing.T) {
 	e, _ := openFake(t, "slow:forward")
-	var heard []Progress
-	var mu sync.Mutex
-	e.OnProgress(func(p Progress) {
-		mu.Lock()
-		defer mu.Unlock()
-		heard = append(heard, p)
-	})
+	var heard []wire.Beat
+	hear(e, func(b wire.Beat) { heard = append(heard, b) })
 	_, err := e.Forward(t.Context(), one)
 	require.NoError(t, err)
-	mu.Lock()
-	defer mu.Unlock()
+	hear(e, nil)
 	require.GreaterOrEqual(t, len(heard), 4)
-	last := slices.MaxFunc(heard, func(a, b Progress) int { return cmp.Compare(a.Ticks, b.Ticks) })
+	last := slices.MaxFunc(heard, func(a, b wire.Beat) int { return cmp.Compare(a.Ticks, b.Ticks) })
 	require.GreaterOrEqual(t, last.Ticks, heard[0].Ticks+3)
-	last.Ticks = 0
-	require.Equal(
-		t,
-		Progress{
-			Call: "forward", Phase: "layers", Done: 3, Total: 16, Memory: Memory{Allocated: 5 << 20, Peak: 9 << 20},
-		},
-		last,
-	)
+	require.Equal(t, wire.Beat{Type: last.Type, At: heard[0].At, Ticks: last.Ticks, Phase: "layers", Done: 3, Total: 16,
+		Memory: wire.Memory{Allocated: 5 << 20, Peak: 9 << 20}}, last)
 	u := e.Usage()
 	require.EqualValues(t, 3, u.Tokens)
 	require.EqualValues(t, 9<<20, u.Peak)
@@ -145,8 +132,16 @@ func TestProgress(t *testing.T) {
 // untilBeat returns a context that is cancelled once an engine says that it is working on a call.
 func untilBeat(t *testing.T, e *Engine) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
-	e.OnProgress(func(Progress) { cancel() })
+	hear(e, func(wire.Beat) { cancel() })
 	return ctx
+}
+
+// hear calls f with the beats of the calls that run, in place of what heard them before.
+func hear(e *Engine, f func(wire.Beat)) {
+	p := &e.latest().pulse
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = f
 }
 
 func TestCancel(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/wire"
@@ -19,7 +18,6 @@ type Engine struct {
 	turn chan struct{}   // holds one token while a call runs
 	stop context.Context // ends with Close
 	end  context.CancelFunc
-	hook atomic.Pointer[func(Progress)]
 
 	mu     sync.Mutex
 	live   *process // the latest; it may be lost
@@ -46,8 +44,6 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{opts: o, turn: make(chan struct{}, 1), kept: map[policy.Kept]keptPass{}}
 	e.stop, e.end = context.WithCancel(context.Background())
-	e.OnProgress(o.Progress)
-	e.opts.Progress = e.progress
 	if err := e.restart(ctx); err != nil {
 		return nil, fmt.Errorf("open torch engine: %w", err)
 	}
@@ -262,14 +258,4 @@ func (e *Engine) latest() *process {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.live
-}
-
-// OnProgress calls f with the beats of every later call. f replaces the function that was set before; nil sets none.
-// The reader of the socket calls f, so f must not block.
-func (e *Engine) OnProgress(f func(Progress)) { e.hook.Store(&f) }
-
-func (e *Engine) progress(p Progress) {
-	if f := *e.hook.Load(); f != nil {
-		f(p)
-	}
 }

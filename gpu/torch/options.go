@@ -67,8 +67,6 @@ type Options struct {
 
 	// Logger receives the engine's output; nil means slog.Default.
 	Logger *slog.Logger
-	// Progress, if set, is called with every beat of a call. The reader of the socket calls it, so it must not block.
-	Progress func(Progress)
 	// Estimate, if set, returns the estimated device memory in bytes of a training pass, from its number of tokens and
 	// the length of its longest sequence. Errors about full memory include it.
 	Estimate func(tokens, longest int) int64

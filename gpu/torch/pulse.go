@@ -7,17 +7,6 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/wire"
 )
 
-// Progress is a beat, in a form for heartbeats.
-type Progress struct {
-	Call  string // forward, backward, …
-	Phase string
-	// Ticks counts the work done since the process began. A call makes progress while Ticks grows.
-	Ticks uint64
-	// Done of Total parts of the phase.
-	Done, Total int
-	Memory      Memory
-}
-
 // Memory is a device's memory in bytes, of the rank that uses most.
 type Memory struct {
 	Allocated int64 `json:"allocated"`
@@ -34,6 +23,8 @@ type pulse struct {
 	moved  time.Time
 	memory Memory
 	peak   int64 // the greatest so far
+
+	heard func(wire.Beat) // tests': gets the beats of the running call
 }
 
 func (p *pulse) begin(id uint64, name string) {
@@ -54,8 +45,8 @@ func (p *pulse) call() string {
 	return p.name
 }
 
-// beat records a beat. It returns the progress if the beat belongs to the running call.
-func (p *pulse) beat(b wire.Beat) (Progress, bool) {
+// beat records a beat. A call makes progress while its ticks grow.
+func (p *pulse) beat(b wire.Beat) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.memory = Memory(b.Memory)
@@ -63,9 +54,9 @@ func (p *pulse) beat(b wire.Beat) (Progress, bool) {
 	if b.Ticks != p.ticks {
 		p.ticks, p.moved = b.Ticks, time.Now()
 	}
-	return Progress{
-		Call: p.name, Phase: b.Phase, Ticks: b.Ticks, Done: b.Done, Total: b.Total, Memory: p.memory,
-	}, b.At != 0 && b.At == p.id
+	if p.heard != nil && b.At != 0 && b.At == p.id {
+		p.heard(b)
+	}
 }
 
 // idleTime returns how long the call has made no progress.

@@ -30,23 +30,6 @@ type Usage struct {
 	Peak   int64  `json:"peak"`
 }
 
-// TokensPerSecond is the speed of training: trained tokens over the seconds of forward passes, backward passes and
-// steps.
-func (u Usage) TokensPerSecond() float64 {
-	if u.TrainSeconds == 0 {
-		return 0
-	}
-	return float64(u.Trained) / u.TrainSeconds
-}
-
-// Tax is the share of the calls' time that was spent outside the models' own work.
-func (u Usage) Tax() float64 {
-	if u.Seconds == 0 {
-		return 0
-	}
-	return 1 - u.TorchSeconds/u.Seconds
-}
-
 // Since returns the usage after before. Memory is not a sum, so it stays that of u.
 func (u Usage) Since(before Usage) Usage {
 	u.Starts, u.StartSeconds = u.Starts-before.Starts, u.StartSeconds-before.StartSeconds

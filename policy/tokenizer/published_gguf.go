@@ -61,16 +61,7 @@ func ggufKind(name string) (Vocabulary, bool) {
 	return Vocabulary{}, false
 }
 
-// OfGGUF reads the tokenizer of a GGUF file. It refuses by name what it does not know.
-func OfGGUF(file Entries) (*Published, error) {
-	v, err := GGUFVocabulary(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the tokenizer of a GGUF file: %w", err)
-	}
-	return NewPublished(v)
-}
-
-// GGUFVocabulary reads the vocabulary of a GGUF file.
+// GGUFVocabulary reads the vocabulary of a GGUF file. It refuses by name what it does not know.
 func GGUFVocabulary(file Entries) (v Vocabulary, err error) {
 	if model, _ := file.Text("tokenizer.ggml.model"); model != "gpt2" {
 		return v, fmt.Errorf("tokenizer.ggml.model %q is not supported; want gpt2, a byte-level BPE", model)

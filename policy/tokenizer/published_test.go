@@ -38,7 +38,9 @@ func open(t testing.TB, name string) (*tokenizer.Published, string) {
 		f, err := gguf.Open(path)
 		require.NoError(t, err)
 		defer f.Close()
-		out, err := tokenizer.OfGGUF(f)
+		v, err := tokenizer.GGUFVocabulary(f)
+		require.NoError(t, err)
+		out, err := tokenizer.NewPublished(v)
 		require.NoError(t, err)
 		return out, path
 	}
