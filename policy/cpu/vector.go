@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
@@ -244,6 +242,3 @@ func sumSquares[T float](x []T) float64 {
 	}
 	return (s0 + s1) + (s2 + s3)
 }
-
-// sqrt is √x in the precision of T.
-func sqrt[T float](x T) T { return T(math.Sqrt(float64(x))) }
