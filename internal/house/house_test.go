@@ -106,6 +106,9 @@ func TestMeasures(t *testing.T) {
 
 func TestMainPath(t *testing.T) {
 	root := write(t, small)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "DESIGN.md"), []byte("# Design\n\n## The main path\n\n"+
+		"1. `workflows/x.go`: takes a step.\n2. `workflows/y.go`: is gone.\n3. `workflows/z.go`*: needs a pause.\n\n"+
+		"## Other files\n\n1. `activities/b/b.go`: is not listed here.\n"), 0o644))
 	file := filepath.Join(root, "path.txt")
 	measured := func(blocks string) ([]measure, error) {
 		require.NoError(t, os.WriteFile(file, []byte(blocks), 0o644))
@@ -114,8 +117,11 @@ func TestMainPath(t *testing.T) {
 	ms, err := measured("example.org/small/workflows/x.go:5.10,7.2\nexample.org/small/activities/b/b.go:3.1,3.9\n" +
 		"example.org/small/a/a.go:8.1,9.2\n")
 	require.NoError(t, err)
-	ms = ms[len(ms)-3:]
-	require.Equal(t, []int{2, 7, 4}, []int{ms[0].figure, ms[1].figure, ms[2].figure})
+	ms = ms[len(ms)-4:]
+	require.Equal(t, []int{2, 7, 4, 2}, []int{ms[0].figure, ms[1].figure, ms[2].figure, ms[3].figure})
+	require.Equal(t, []part{{1, "activities/b/b.go, which is not listed"},
+		{1, "workflows/y.go, which is not executed"}},
+		ms[3].from)
 	_, err = measured("example.org/small/a/a.go:8.1,9.2\n")
 	require.ErrorContains(t, err, "path.txt: it names no file of workflows")
 	_, err = measured("workflows/x.go\n")

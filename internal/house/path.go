@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -15,7 +17,7 @@ func (t *tree) mainPath(file string) ([]measure, error) {
 	lines, executed := tally{}, tally{}
 	if file == "" {
 		return []measure{{"main path, files", unmeasured, nil}, {"main path, lines", unmeasured, nil},
-			{"main path, executed lines", unmeasured, nil}}, nil
+			{"main path, executed lines", unmeasured, nil}, {unlisted, unmeasured, nil}}, nil
 	}
 	blocks, err := os.ReadFile(file)
 	if err != nil {
@@ -49,6 +51,35 @@ func (t *tree) mainPath(file string) ([]measure, error) {
 	if len(lines) == 0 {
 		return nil, fmt.Errorf("%s: it names no file of workflows, activities or the driver", file)
 	}
+	other, err := t.otherThanListed(lines)
 	return []measure{number("main path, files", lines), sum("main path, lines", lines),
-		sum("main path, executed lines", executed)}, nil
+		sum("main path, executed lines", executed), number(unlisted, other)}, err
+}
+
+// unlisted names the measure of how DESIGN.md's list of the main path and the measured path differ.
+const unlisted = "main path, files other than in DESIGN.md"
+
+// listed is a line of DESIGN.md's list of the main path: the file, and * if only some steps execute it.
+var listed = regexp.MustCompile("`([^`]+\\.go)`(\\*?):")
+
+// otherThanListed returns the files of the path that DESIGN.md does not list, and those that only DESIGN.md does.
+func (t *tree) otherThanListed(path tally) (tally, error) {
+	text, err := os.ReadFile(filepath.Join(t.root, "DESIGN.md"))
+	if err != nil {
+		return nil, err
+	}
+	_, section, _ := strings.Cut(string(text), "\n## The main path\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	other := tally{}
+	for file := range path {
+		other[file+", which is not listed"] = 1
+	}
+	for _, line := range listed.FindAllStringSubmatch(section, -1) {
+		file, sometimes := line[1], line[2] == "*"
+		if _, ok := path[file]; !ok && !sometimes {
+			other[file+", which is not executed"] = 1
+		}
+		delete(other, file+", which is not listed")
+	}
+	return other, nil
 }
