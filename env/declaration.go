@@ -17,9 +17,6 @@ type Declaration struct {
 	Name   string // name in recipes
 	Doc    string // one line, without a full stop
 	Source string // source of the task; "" if this program makes the task
-	// Planned says what is missing before a run can use the environment; "" = nothing. Recipes that name the
-	// environment are validated in either case.
-	Planned string
 	// Imported means that the environment's trajectories are imported: nothing is sampled, trained or evaluated.
 	Imported bool
 	// Mixed means that the environment consists of other environments, which the recipe names; see package mix.
@@ -77,7 +74,7 @@ type Declaration struct {
 	// Summary is the maximum of tokens of the summary that the tool browse shows in the place of a document with these
 	// settings; 0 = it shows the document. It is nil if no setting asks for summaries.
 	Summary func(s Settings) int
-	// Open makes the environment; nil if the environment is planned or imported.
+	// Open makes the environment; nil if the environment is imported.
 	Open func(o Options) (Environment, error)
 }
 

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/env/mix"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/policy/engines"
+	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/schedule"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
@@ -183,41 +183,33 @@ func members(only []string) []string {
 	return names
 }
 
-// around returns the slots of the settings around a method. The list is made when it is first asked for.
-var around = sync.OnceValue(func() []method.Slot { return append([]method.Slot{taskSlot()}, surroundings()...) })
-
 // Slots returns every place where a recipe makes a named choice: first the slots around the method, then the method's
 // own slots.
-func Slots() []method.Slot { return slices.Concat(around(), method.Slots()) }
+func Slots() []method.Slot {
+	return slices.Concat([]method.Slot{taskSlot()}, surroundings(), method.Slots())
+}
 
 func taskSlot() method.Slot {
 	task := method.Slot{Name: "environment.name", Doc: "the task"}
 	for _, d := range environments.All {
-		task.Choices = append(task.Choices, method.Choice{Name: d.Name, Doc: d.Doc, Source: d.Source,
-			Planned: d.Planned})
+		task.Choices = append(task.Choices, method.Choice{Name: d.Name, Doc: d.Doc, Source: d.Source})
 	}
 	return task
 }
 
 // surroundings returns the slots of the policy, the rollout and the optimiser.
 func surroundings() []method.Slot {
-	on := func(name, doc, planned string) method.Slot {
-		return method.Slot{Name: name, Doc: doc,
-			Choices: []method.Choice{{Name: method.On, Doc: doc, Planned: planned}}}
-	}
-	read := func(names ...string) (out []method.Param) {
-		for _, n := range names {
-			out = append(out, method.Param{Name: n})
-		}
-		return out
+	on := func(name, doc string) method.Slot {
+		return method.Slot{Name: name, Doc: doc, Choices: []method.Choice{{Name: method.On, Doc: doc}}}
 	}
 	kinds := method.Slot{Name: "engine.kind", Doc: "engine that runs the models"}
 	for _, k := range engines.All {
-		kinds.Choices = append(kinds.Choices, method.Choice{Name: k.Name, Doc: k.Doc, Params: read(k.Fields...)})
+		kinds.Choices = append(kinds.Choices,
+			method.Choice{Name: k.Name, Doc: k.Doc, Params: choice.Reading(k.Fields...)})
 	}
 	return []method.Slot{
 		kinds,
-		on("policy.checkpoint", "a published model to start from", ""),
+		on("policy.checkpoint", "a published model to start from"),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: ModeInterleaved, Doc: "one durable activity takes a shard from its prompts to its rewards and " +
 				"commits every turn; each episode goes on as soon as its calls have results, in a tree as soon as " +
@@ -230,16 +222,16 @@ func surroundings() []method.Slot {
 		}},
 		{Name: "rollout.tree.rule", Doc: "when a trajectory branches", Choices: []method.Choice{
 			{Name: treeAEPO, Doc: "on rising entropy, less with each branching in a row",
-				Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity", "count_monitor",
-					"monitor_root", "rounding", "at_threshold", "base", "streak")},
+				Source: "AEPO eqs 5–7, Algorithm 1", Params: choice.Reading("slope", "monitor", "sensitivity",
+					"count_monitor", "monitor_root", "rounding", "at_threshold", "base", "streak")},
 			{Name: treeARPO, Doc: "on rising entropy", Source: "ARPO §3.2"},
 		}},
 		protocols(),
-		on("rollout.history", "prompts of layout turns with the task and the latest turns alone", ""),
+		on("rollout.history", "prompts of layout turns with the task and the latest turns alone"),
 		optimizerSlot("optimizer", "rule by which a step changes the weights"),
 		optimizerSlot("warm_start.optimizer", "rule by which cloning changes the weights"),
 		decays(),
-		on("optimizer.minibatch_rows", "mini-batches of so many rows", ""),
+		on("optimizer.minibatch_rows", "mini-batches of so many rows"),
 	}
 }
 
@@ -262,8 +254,7 @@ func decays() method.Slot {
 	return s
 }
 
-// Planned lists the choices of the recipe that are not implemented, by field, with the missing part, and the settings
-// that it leaves open. It returns nil for a recipe that can run.
+// Planned lists the settings that the recipe leaves open, by field. It returns nil for a recipe that can run.
 func (r *Recipe) Planned() []string {
 	var missing []string
 	for _, c := range r.Environment.configured() {
@@ -273,24 +264,5 @@ func (r *Recipe) Planned() []string {
 			}
 		}
 	}
-	for _, p := range method.PicksOf(*r, Slots()) {
-		if text := missingFor(p); text != "" {
-			missing = append(missing, text)
-		}
-	}
 	return missing
-}
-
-// missingFor says why a pick cannot run, or returns "".
-func missingFor(p method.Pick) string {
-	for _, s := range around() {
-		if s.Name != p.Slot {
-			continue
-		}
-		if c, _ := s.Choice(p.Choice); c.Planned != "" {
-			return fmt.Sprintf("%s: %s", strings.TrimSuffix(p.Slot+": "+p.Choice, ": "+method.On), c.Planned)
-		}
-		return ""
-	}
-	return p.Missing()
 }

@@ -13,8 +13,6 @@ type MethodRow struct {
 	Method  string                      `json:"method"`
 	About   string                      `json:"about"`
 	Design  map[method.Dimension]string `json:"design"`
-	Built   bool                        `json:"built"`   // its smoke recipe can run
-	Missing []string                    `json:"missing"` // what its smoke recipe needs and is not implemented
 	Presets []string                    `json:"presets"`
 }
 
@@ -26,33 +24,11 @@ func MethodTable() ([]MethodRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		small, err := Resolve(m.Presets[0], "", Smoke(&r.Recipe), nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		missing := small.Recipe.Planned()
 		rows = append(rows, MethodRow{
-			Method: m.Name, About: r.Recipe.Description, Design: r.Recipe.Method().Design(),
-			Built: len(missing) == 0, Missing: missing, Presets: m.Presets,
+			Method: m.Name, About: r.Recipe.Description, Design: r.Recipe.Method().Design(), Presets: m.Presets,
 		})
 	}
 	return rows, nil
-}
-
-// State returns "built" or "planned": whether the method can run.
-func (m MethodRow) State() string {
-	if m.Built {
-		return "built"
-	}
-	return "planned"
-}
-
-// SlotState returns "built" or "planned": whether a run can make the choice.
-func SlotState(slot, choice string) string {
-	if missingFor(method.Pick{Slot: slot, Choice: choice}) != "" {
-		return "planned"
-	}
-	return "built"
 }
 
 // Settings renders the fields that a recipe sets along with a choice, or inside a switch, as name value pairs.

@@ -37,8 +37,7 @@ so that nothing is sampled, trained or evaluated; *tooled* are those whose calls
 that a script can demonstrate; *noised* are those of them whose faults have one number; *calling* are those whose policies
 call tools; *configured* are those with settings of their own.
 *with* names
-choices: ` + "`lambda`" + ` is read by ` + "`gae`" + ` alone and refused with another estimator. A choice marked *planned* is validated,
-and ` + "`ropewalk run --dry-run`" + ` says what is missing; it does not run yet.
+choices: ` + "`lambda`" + ` is read by ` + "`gae`" + ` alone and refused with another estimator.
 YAML's anchors, aliases and merge keys are not part of the format.
 
 ## Extending a recipe
@@ -128,13 +127,9 @@ func writeChoices(b *strings.Builder, f *Field) {
 	if f.Slot == nil {
 		return
 	}
-	fmt.Fprintf(b, "\n`%s` is one of:\n\n| choice | what | source | |\n| --- | --- | --- | --- |\n", f.Path)
+	fmt.Fprintf(b, "\n`%s` is one of:\n\n| choice | what | source |\n| --- | --- | --- |\n", f.Path)
 	for _, c := range f.Slot.Choices {
-		state := ""
-		if SlotState(f.Slot.Name, c.Name) == "planned" {
-			state = "*planned*"
-		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", c.Name, strings.ReplaceAll(c.Doc, "|", `\|`), c.Source, state)
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", c.Name, strings.ReplaceAll(c.Doc, "|", `\|`), c.Source)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestPresetsHoldTheTables(t *testing.T) {
 }
 
 // A smoke recipe plays in the preset's world, or runs calc where that has no small form, on the CPU engine with the
-// preset's method. Nothing in it is merely planned. The form on calc is the same method too.
+// preset's method. It leaves nothing open. The form on calc is the same method too.
 func TestSmokeRecipes(t *testing.T) {
 	for _, name := range Presets() {
 		of := resolved(t, name).Recipe
@@ -150,7 +150,7 @@ func TestMethods(t *testing.T) {
 	require.Contains(t, SmokePresets(), "presets/sampo-alfworld")
 }
 
-// Planned lists the choices that are not implemented, the environment first.
+// Planned lists the settings that a recipe leaves open.
 func TestPlanned(t *testing.T) {
 	for _, name := range Builtin() {
 		r := resolved(t, name).Recipe

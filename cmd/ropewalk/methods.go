@@ -53,11 +53,11 @@ func printMethods(con *console) error {
 	}
 	return con.render(map[string]any{"methods": rows}, func(p *terminal.Printer) {
 		p.Row("method", method.LossAggregation, method.ImportanceClip, method.DynamicFiltering,
-			method.AdvantageDesign, "state", "presets")
+			method.AdvantageDesign, "presets")
 		for _, r := range rows {
 			d := r.Design
 			p.Row(r.Method, d[method.LossAggregation], d[method.ImportanceClip], d[method.DynamicFiltering],
-				d[method.AdvantageDesign], r.State(), len(r.Presets))
+				d[method.AdvantageDesign], len(r.Presets))
 		}
 	})
 }
@@ -82,7 +82,6 @@ func noMethod(name string) error {
 type slotLine struct {
 	Slot    string `json:"slot"`
 	Choice  string `json:"choice"`
-	State   string `json:"state"`
 	Source  string `json:"source,omitempty"`
 	Setting string `json:"settings,omitempty"`
 }
@@ -117,9 +116,9 @@ func printMethod(con *console, name string) error {
 			p.Line("%-24s %s", d, design[d])
 		}
 		p.Line("")
-		p.Row("slot", "choice", "settings", "state", "source")
+		p.Row("slot", "choice", "settings", "source")
 		for _, l := range lines {
-			p.Row(l.Slot, l.Choice, l.Setting, l.State, l.Source)
+			p.Row(l.Slot, l.Choice, l.Setting, l.Source)
 		}
 		for _, missing := range planned {
 			p.Line("planned: %s", missing)
@@ -134,8 +133,7 @@ func slotLines(r *recipes.Recipe) []slotLine {
 	for _, p := range method.PicksOf(*r, slots) {
 		s := slots[slices.IndexFunc(slots, func(s method.Slot) bool { return s.Name == p.Slot })]
 		c, _ := s.Choice(p.Choice)
-		lines = append(lines, slotLine{Slot: p.Slot, Choice: p.Choice, State: recipes.SlotState(p.Slot, p.Choice),
-			Source: c.Source, Setting: r.Settings(s, c)})
+		lines = append(lines, slotLine{Slot: p.Slot, Choice: p.Choice, Source: c.Source, Setting: r.Settings(s, c)})
 	}
 	return lines
 }
@@ -143,10 +141,10 @@ func slotLines(r *recipes.Recipe) []slotLine {
 func printSlots(con *console) error {
 	slots := recipes.Slots()
 	return con.render(map[string]any{"slots": slots, "pipeline": method.Pipeline()}, func(p *terminal.Printer) {
-		p.Row("slot", "choice", "state", "reads", "what", "source")
+		p.Row("slot", "choice", "reads", "what", "source")
 		for _, s := range slots {
 			for _, c := range s.Choices {
-				p.Row(s.Name, c.Name, recipes.SlotState(s.Name, c.Name), reads(c), c.Doc, c.Source)
+				p.Row(s.Name, c.Name, reads(c), c.Doc, c.Source)
 			}
 		}
 	})

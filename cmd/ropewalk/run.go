@@ -154,8 +154,7 @@ func smokeSet(cmd *cobra.Command, name, text string, o runOptions) ([]string, er
 	return append(small(&of.Recipe), o.set...), nil
 }
 
-// canRun refuses a recipe that asks for something that is not implemented or leaves a needed section out, and lists all
-// of it.
+// canRun refuses a recipe that leaves a needed setting or section out, and lists all of them.
 func canRun(name string, resolved *recipes.Resolved) error {
 	missing := append(resolved.Recipe.Planned(), resolved.Recipe.Unset()...)
 	if len(missing) == 0 {

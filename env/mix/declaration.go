@@ -1,7 +1,6 @@
 package mix
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,8 +82,7 @@ func unfit(parts []Part) string {
 		case of.Mixed:
 			return fmt.Sprintf("part %s is a mix itself; name its parts here", p.Label)
 		case of.Open == nil:
-			return fmt.Sprintf("part %s supplies no tasks: %s", p.Label,
-				cmp.Or(of.Planned, "its trajectories are imported"))
+			return fmt.Sprintf("part %s supplies no tasks: its trajectories are imported", p.Label)
 		case of.Interactive != first.Declaration.Interactive:
 			return fmt.Sprintf("part %s %s, and part %s %s: one protocol cannot serve both", first.Label,
 				kind(first.Declaration), p.Label, kind(of))

@@ -2,7 +2,6 @@ package grading
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/refusal"
@@ -78,7 +77,7 @@ func (g *Grader) check(t schema.TrajectoryRow) error {
 // FromRecord refuses a reward that depends on more than the committed trajectories, such as the state of a session
 // that ended with its episode.
 func FromRecord(name string) error {
-	if slices.Contains(reward.Implemented(), name) {
+	if _, ok := reward.Declared(name); ok {
 		return nil
 	}
 	return refusal.Unusablef("reward.name: %s is not known to follow from the committed trajectories alone, so it "+

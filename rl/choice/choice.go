@@ -22,8 +22,6 @@ type Choice struct {
 	// Example holds the settings that tests and benchmarks use; nil = the defaults.
 	Example any
 	Needs   []Need
-	// Planned says what is missing before a run can take the choice; "" = nothing.
-	Planned string
 }
 
 // Dimension is one of the four by which ARLArena sorts methods; "" where they do not cover a choice.

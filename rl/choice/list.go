@@ -24,23 +24,20 @@ func Declared[D Declaration](list []D, name string) (d D, ok bool) {
 	return list[i], true
 }
 
-// Implemented lists the names of the declarations that a run can take.
-func Implemented[D Declaration](list []D) []string {
-	var names []string
-	for _, d := range list {
-		if c := d.Self(); c.Planned == "" {
-			names = append(names, c.Name)
-		}
+// Names lists the names of the declarations.
+func Names[D Declaration](list []D) []string {
+	names := make([]string, len(list))
+	for i, d := range list {
+		names[i] = d.Self().Name
 	}
 	return names
 }
 
-// Find returns the declaration with that name if a run can take it. The error names the kind and lists the others.
+// Find returns the declaration with that name. The error names the kind and lists the others.
 func Find[D Declaration](kind string, list []D, name string) (D, error) {
 	d, ok := Declared(list, name)
-	if !ok || d.Self().Planned != "" {
-		there := strings.Join(Implemented(list), ", ")
-		return d, fmt.Errorf("%s %q is not implemented; there are %s", kind, name, there)
+	if !ok {
+		return d, fmt.Errorf("%s %q is not implemented; there are %s", kind, name, strings.Join(Names(list), ", "))
 	}
 	return d, nil
 }

@@ -2,6 +2,7 @@ package choice
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -20,7 +21,7 @@ func (p Params) Into(settings any) (any, error) {
 	}
 	out := reflect.New(reflect.TypeOf(settings)).Elem()
 	out.Set(reflect.ValueOf(settings))
-	for _, name := range p.names() {
+	for _, name := range slices.Sorted(maps.Keys(p)) { // so that an error does not depend on a map's order
 		i := indexOf(out.Type(), name)
 		if i < 0 {
 			return nil, fmt.Errorf("no parameter %s", name)
@@ -32,16 +33,6 @@ func (p Params) Into(settings any) (any, error) {
 		out.Field(i).Set(v.Convert(out.Field(i).Type()))
 	}
 	return out.Interface(), nil
-}
-
-// names lists the parameters in order, so that an error does not depend on a map's order.
-func (p Params) names() []string {
-	names := make([]string, 0, len(p))
-	for n := range p {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // indexOf is the field of a settings struct that a parameter sets, or -1.
@@ -97,12 +88,8 @@ func Fields(choices []Choice) []Field {
 			case i < 0:
 				out = append(out, f)
 			case out[i].Type != f.Type:
-				panic(
-					fmt.Sprintf(
-						"choice %s: parameter %s has the type %v, and %v elsewhere", c.Name, f.Name, f.Type,
-						out[i].Type,
-					),
-				)
+				panic(fmt.Sprintf("choice %s: parameter %s has the type %v, and %v elsewhere", c.Name, f.Name, f.Type,
+					out[i].Type))
 			case f.Tag.Get("doc") != "":
 				panic(fmt.Sprintf("choice %s: parameter %s is described twice", c.Name, f.Name))
 			}

@@ -3,6 +3,8 @@ package method
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,12 +41,25 @@ func Rules() []Rule {
 	return slices.Concat(advantageRules(), lossRules(), klRules(), resampleRules(), stepRules())
 }
 
-// refuse returns the reason if a combination is bad, otherwise "".
-func refuse(bad bool, format string, args ...any) string {
-	if !bad {
-		return ""
+// refuse returns the rule that refuses a combination. The text may hold paths in braces, which stand for values.
+func refuse(at, reads, doc, text string, broken func(Method) bool) Rule {
+	return Rule{At: at, Reads: strings.Fields(reads), Doc: doc, Fault: func(m Method) string {
+		if !broken(m) {
+			return ""
+		}
+		return inBraces.ReplaceAllStringFunc(text, func(path string) string { return m.shown(path[1 : len(path)-1]) })
+	}}
+}
+
+// inBraces matches a path in a text.
+var inBraces = regexp.MustCompile(`\{[a-z0-9_.]+\}`)
+
+// shown returns the value at a path of the method.
+func (m Method) shown(path string) string {
+	if path == "layout" {
+		return m.layout()
 	}
-	return fmt.Sprintf(format, args...)
+	return fmt.Sprint(at(reflect.ValueOf(m), strings.Split(path, ".")))
 }
 
 func isOneOf(name string, names ...string) bool { return slices.Contains(names, name) }
@@ -55,57 +70,24 @@ func advantageRules() []Rule {
 	byEntropy := estimators(func(d advantage.Declaration) bool { return d.ByEntropy })
 	made := func(m Method) (string, choice.Params) { return m.Advantage.Name, m.Advantage.Params }
 	return append([]Rule{
-		{
-			At: "advantage.name", Reads: []string{"layout"}, Doc: inWords(byTurn) + " only with layout turns",
-			Fault: func(m Method) string {
-				return refuse(isOneOf(m.Advantage.Name, byTurn...) && m.Layout != Turns,
-					"%s compares turns, so it needs layout: turns, got %s", m.Advantage.Name, m.layout())
-			},
-		},
-		{
-			At: "advantage.name", Reads: []string{"loss.value"}, Doc: "gae only with a critic (loss.value)",
-			Fault: func(m Method) string {
-				return refuse(
-					m.Advantage.Name == "gae" && m.Loss.Value() == nil, "gae needs a critic's values; add loss.value",
-				)
-			},
-		},
-		{
-			At: "advantage.stats", Reads: []string{"layout"}, Doc: "per_trajectory only with layout turns",
-			Fault: func(m Method) string {
-				return refuse(
-					m.Advantage.perTrajectory() && m.Layout != Turns,
-					"per_trajectory chooses among a trajectory's turns, and layout %s has one row for each trajectory",
-					m.layout(),
-				)
-			},
-		},
-		{
-			At: "advantage.invalid_penalty", Reads: []string{"layout"}, Doc: "0 without layout turns",
-			Fault: func(m Method) string {
-				return refuse(m.Advantage.InvalidPenalty() > 0 && m.Layout != Turns,
-					"is taken from the row of an invalid turn, so it needs layout: turns, got %s", m.layout())
-			},
-		},
-		{
-			At: "advantage.entropy_aware", Reads: []string{"advantage.name"}, Doc: "off with " + inWords(
-				slices.Concat(perToken, byEntropy),
-			),
-			Fault: func(m Method) string {
-				name := m.Advantage.Name
-				switch {
-				case m.Advantage.EntropyAware == nil:
-					return ""
-				case isOneOf(name, perToken...):
-					return fmt.Sprintf(
-						"scales one advantage for a whole row, and %s gives each token its own (advantage.name)", name,
-					)
-				case isOneOf(name, byEntropy...):
-					return fmt.Sprintf("would weigh by entropy twice, for %s does so already (advantage.name)", name)
-				}
-				return ""
-			},
-		},
+		refuse("advantage.name", "layout", inWords(byTurn)+" only with layout turns",
+			"{advantage.name} compares turns, so it needs layout: turns, got {layout}",
+			func(m Method) bool { return isOneOf(m.Advantage.Name, byTurn...) && m.Layout != Turns }),
+		refuse("advantage.name", "loss.value", "gae only with a critic (loss.value)",
+			"gae needs a critic's values; add loss.value",
+			func(m Method) bool { return m.Advantage.Name == "gae" && m.Loss.Value() == nil }),
+		refuse("advantage.stats", "layout", "per_trajectory only with layout turns",
+			"per_trajectory chooses among a trajectory's turns, and layout {layout} has one row for each trajectory",
+			func(m Method) bool { return m.Advantage.perTrajectory() && m.Layout != Turns }),
+		refuse("advantage.invalid_penalty", "layout", "0 without layout turns",
+			"is taken from the row of an invalid turn, so it needs layout: turns, got {layout}",
+			func(m Method) bool { return m.Advantage.InvalidPenalty() > 0 && m.Layout != Turns }),
+		refuse("advantage.entropy_aware", "advantage.name", "off with "+inWords(perToken),
+			"scales one advantage for a whole row, and {advantage.name} gives each token its own (advantage.name)",
+			func(m Method) bool { return m.Advantage.EntropyAware != nil && isOneOf(m.Advantage.Name, perToken...) }),
+		refuse("advantage.entropy_aware", "advantage.name", "off with "+inWords(byEntropy),
+			"would weigh by entropy twice, for {advantage.name} does so already (advantage.name)",
+			func(m Method) bool { return m.Advantage.EntropyAware != nil && isOneOf(m.Advantage.Name, byEntropy...) }),
 	}, parameterRules("advantage", estimatorChoices(), made)...)
 }
 
@@ -159,54 +141,28 @@ func rowLosses(has func(loss.Declaration) bool) []string {
 func lossRules() []Rule {
 	perToken := estimators(func(d advantage.Declaration) bool { return d.PerToken })
 	sequence := rowLosses(func(d loss.Declaration) bool { return d.RatioOfRow() })
+	byRow := rowLosses(func(d loss.Declaration) bool { return d.RowAdvantage })
+	const differ = "they differ by token; use gspo_token"
 	return append(parameterRules(
 		"loss", lossChoices(), func(m Method) (string, choice.Params) { return m.Loss.Name, m.Loss.Params },
 	), []Rule{
-		{
-			At: "loss.name", Reads: []string{"advantage.name", "advantage.entropy_aware"},
-			Doc: "gspo_token in the place of gspo where advantages differ by token (" + strings.Join(perToken, ", ") +
-				", entropy_aware)",
-			Fault: func(m Method) string {
-				by := ""
-				if isOneOf(m.Advantage.Name, perToken...) {
-					by = "advantage.name " + m.Advantage.Name
-				} else if m.Advantage.EntropyAware != nil {
-					by = "advantage.entropy_aware"
-				}
-				d, _ := loss.Declared(m.Loss.Name)
-				return refuse(
-					d.RowAdvantage && by != "",
-					"%s has one advantage for a row, and with %s they differ by token; use gspo_token", d.Name, by,
-				)
-			},
-		},
-		{
-			At: "loss.sequence_mask", Reads: []string{"loss.name"}, Doc: "off with " + inWords(sequence),
-			Fault: func(m Method) string {
-				return refuse(m.Loss.SequenceMask() != nil && isOneOf(m.Loss.Name, sequence...),
-					"would leave out rows that %s's own clip (loss.name) already takes the gradient of", m.Loss.Name)
-			},
-		},
-		{
-			At: "loss.tis", Reads: []string{"loss.old_log_probs"}, Doc: "only with old_log_probs: recompute",
-			Fault: func(m Method) string {
-				return refuse(
-					m.Loss.TIS() != nil && m.Loss.OldLogProbs != loss.OldRecomputed,
-					"weighs by recomputed over reported log-probabilities, and with loss.old_log_probs: %s they are "+
-						"the same; use recompute",
-					m.Loss.OldLogProbs,
-				)
-			},
-		},
-		{
-			At: "loss.value", Reads: []string{"advantage.name"}, Doc: "only with gae",
-			Fault: func(m Method) string {
-				return refuse(
-					m.Loss.Value() != nil && m.Advantage.Name != "gae",
-					"trains a critic that advantage.name %s does not read; it belongs to gae", m.Advantage.Name,
-				)
-			},
-		},
+		refuse("loss.name", "advantage.name",
+			"gspo_token in the place of gspo where advantages differ by token ("+strings.Join(perToken, ", ")+")",
+			"{loss.name} has one advantage for a row, and with advantage.name {advantage.name} "+differ,
+			func(m Method) bool { return isOneOf(m.Loss.Name, byRow...) && isOneOf(m.Advantage.Name, perToken...) }),
+		refuse("loss.name", "advantage.entropy_aware", "gspo_token in the place of gspo with entropy_aware",
+			"{loss.name} has one advantage for a row, and with advantage.entropy_aware "+differ,
+			func(m Method) bool { return isOneOf(m.Loss.Name, byRow...) && m.Advantage.EntropyAware != nil }),
+		refuse("loss.sequence_mask", "loss.name", "off with "+inWords(sequence),
+			"would leave out rows that {loss.name}'s own clip (loss.name) already takes the gradient of",
+			func(m Method) bool { return m.Loss.SequenceMask() != nil && isOneOf(m.Loss.Name, sequence...) }),
+		refuse("loss.tis", "loss.old_log_probs", "only with old_log_probs: recompute",
+			"weighs by recomputed over reported log-probabilities, and with loss.old_log_probs: {loss.old_log_probs} "+
+				"they are the same; use recompute",
+			func(m Method) bool { return m.Loss.TIS() != nil && m.Loss.OldLogProbs != loss.OldRecomputed }),
+		refuse("loss.value", "advantage.name", "only with gae",
+			"trains a critic that advantage.name {advantage.name} does not read; it belongs to gae",
+			func(m Method) bool { return m.Loss.Value() != nil && m.Advantage.Name != "gae" }),
 	}...)
 }
 
@@ -214,26 +170,16 @@ func klRules() []Rule {
 	byToken := estimators(func(d advantage.Declaration) bool { return d.TokenRewards })
 	either := strings.Join(byToken, " or ")
 	return []Rule{
-		{
-			At: "loss.kl.in", Reads: []string{"advantage.name"}, Doc: "reward only with " + either,
-			Fault: func(m Method) string {
-				return refuse(
-					valueOrZero(m.Loss.KL()).In == loss.KLInReward && !isOneOf(m.Advantage.Name, byToken...),
-					"reward changes the rewards of tokens, and advantage.name %s reads one reward for a trajectory; "+
-						"use loss, or %s",
-					m.Advantage.Name, either,
-				)
-			},
-		},
-		{
-			At: "loss.reference", Reads: []string{"loss.kl"}, Doc: "only with loss.kl",
-			Fault: func(m Method) string {
-				return refuse(
-					m.Loss.Reference() != nil && m.Loss.KL() == nil,
-					"refreshes a reference that nothing reads; add loss.kl",
-				)
-			},
-		},
+		refuse("loss.kl.in", "advantage.name", "reward only with "+either,
+			"reward changes the rewards of tokens, and advantage.name {advantage.name} reads one reward for a "+
+				"trajectory; use loss, or "+either,
+			func(m Method) bool {
+				kl := m.Loss.KL()
+				return kl != nil && kl.In == loss.KLInReward && !isOneOf(m.Advantage.Name, byToken...)
+			}),
+		refuse("loss.reference", "loss.kl", "only with loss.kl",
+			"refreshes a reference that nothing reads; add loss.kl",
+			func(m Method) bool { return m.Loss.Reference() != nil && m.Loss.KL() == nil }),
 	}
 }
 
@@ -243,13 +189,9 @@ func resampleRules() []Rule {
 	for _, rule := range resample.Rules() {
 		for _, excluded := range rule.Excludes {
 			other := "resample." + excluded.Rule
-			out = append(out, Rule{
-				At: "resample." + rule.Name, Reads: []string{other}, Doc: "not with " + other,
-				Fault: func(m Method) string {
-					both := m.Resample.has(rule.Name) && m.Resample.has(excluded.Rule)
-					return refuse(both, "cannot be combined with %s: %s", other, excluded.Why)
-				},
-			})
+			out = append(out, refuse("resample."+rule.Name, other, "not with "+other,
+				"cannot be combined with "+other+": "+excluded.Why,
+				func(m Method) bool { return m.Resample.has(rule.Name) && m.Resample.has(excluded.Rule) }))
 		}
 	}
 	return out
@@ -264,42 +206,21 @@ func stepRules() []Rule {
 		}
 	}
 	return append([]Rule{
-		{
-			At: "replay", Reads: []string{"advantage.name"},
-			Doc: "only with an estimator of group means: " + strings.Join(means, ", "),
-			Fault: func(m Method) string {
-				return refuse(m.Replay != nil && !isOneOf(m.Advantage.Name, means...),
-					"recalibrates by the means of groups, which advantage.name %s does not form", m.Advantage.Name)
-			},
-		},
-		{
-			At: "replay.cov_low", Reads: []string{"replay.cov_high"}, Doc: "below cov_high",
-			Fault: func(m Method) string {
-				r := m.Replay
-				return refuse(
-					r != nil && r.CovRatio > 0 && r.CovLow >= r.CovHigh,
-					"must be below replay.cov_high (%.9g), or no token lies between, got %.9g", valueOrZero(r).CovHigh,
-					valueOrZero(r).CovLow,
-				)
-			},
-		},
-		{
-			At: "schedule.gamma_horizon", Reads: []string{"replay"}, Doc: "0 without replay",
-			Fault: func(m Method) string {
-				return refuse(
-					m.Schedule.GammaHorizon() > 0 && m.Replay == nil,
-					"schedules the weight of a replay loss, and there is no replay; add replay",
-				)
-			},
-		},
-		{
-			At: "schedule.mu_horizon", Reads: []string{"reward.name"},
-			Doc: "0 without a reward with a tool term (" + strings.Join(tooled, ", ") + ")",
-			Fault: func(m Method) string {
-				return refuse(m.Schedule.MuHorizon() > 0 && !isOneOf(m.Reward.Name, tooled...),
-					"schedules the weight of a tool term, and reward.name %s has none", m.Reward.Name)
-			},
-		},
+		refuse("replay", "advantage.name", "only with an estimator of group means: "+strings.Join(means, ", "),
+			"recalibrates by the means of groups, which advantage.name {advantage.name} does not form",
+			func(m Method) bool { return m.Replay != nil && !isOneOf(m.Advantage.Name, means...) }),
+		refuse("replay.cov_low", "replay.cov_high", "below cov_high",
+			"must be below replay.cov_high ({replay.cov_high}), or no token lies between, got {replay.cov_low}",
+			func(m Method) bool {
+				return m.Replay != nil && m.Replay.CovRatio > 0 && m.Replay.CovLow >= m.Replay.CovHigh
+			}),
+		refuse("schedule.gamma_horizon", "replay", "0 without replay",
+			"schedules the weight of a replay loss, and there is no replay; add replay",
+			func(m Method) bool { return m.Schedule.GammaHorizon() > 0 && m.Replay == nil }),
+		refuse("schedule.mu_horizon", "reward.name",
+			"0 without a reward with a tool term ("+strings.Join(tooled, ", ")+")",
+			"schedules the weight of a tool term, and reward.name {reward.name} has none",
+			func(m Method) bool { return m.Schedule.MuHorizon() > 0 && !isOneOf(m.Reward.Name, tooled...) }),
 	}, switchRules("schedule", schedule.Declarations(), scheduleParams)...)
 }
 
@@ -321,13 +242,4 @@ func switchRules(section string, switches []choice.Choice, set func(Method) choi
 		}
 	}
 	return out
-}
-
-// valueOrZero is the section, or its zero value where it is absent.
-func valueOrZero[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

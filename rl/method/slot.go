@@ -17,12 +17,11 @@ type Slot struct {
 
 // Choice is one name that a slot takes.
 type Choice struct {
-	Name    string  `json:"name"`
-	Doc     string  `json:"doc"`
-	Source  string  `json:"source,omitempty"`  // paper and equation
-	Params  []Param `json:"params,omitempty"`  // fields of the section that only some choices of the slot read
-	Planned string  `json:"planned,omitempty"` // what is missing before a run can take the choice; "" = nothing
-	Needs   []Need  `json:"needs,omitempty"`
+	Name   string  `json:"name"`
+	Doc    string  `json:"doc"`
+	Source string  `json:"source,omitempty"` // paper and equation
+	Params []Param `json:"params,omitempty"` // fields of the section that only some choices of the slot read
+	Needs  []Need  `json:"needs,omitempty"`
 }
 
 // Param is a field that a choice reads, named from the section that the slot is in.
@@ -97,15 +96,6 @@ func (c Choice) Param(name string) (Param, bool) {
 	return c.Params[i], true
 }
 
-// params lists parameters that keep their fields' defaults.
-func params(names ...string) []Param {
-	out := make([]Param, len(names))
-	for i, n := range names {
-		out[i] = Param{Name: n}
-	}
-	return out
-}
-
 // choices are what the declarations of a list state about themselves.
 func choices[D choice.Declaration](list []D) []choice.Choice {
 	out := make([]choice.Choice, len(list))
@@ -129,7 +119,7 @@ func declaredSlot(name, doc string, dimension Dimension, choices []choice.Choice
 	s := Slot{Name: name, Doc: doc, Dimension: dimension}
 	for _, c := range choices {
 		s.Choices = append(s.Choices, Choice{
-			Name: c.Name, Doc: c.Doc, Source: c.Source, Params: c.Params(choices), Planned: c.Planned, Needs: c.Needs,
+			Name: c.Name, Doc: c.Doc, Source: c.Source, Params: c.Params(choices), Needs: c.Needs,
 		})
 	}
 	return s

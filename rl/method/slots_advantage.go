@@ -32,7 +32,7 @@ func advantageSlots() []Slot {
 				{
 					Name:   Turns,
 					Doc:    "one turn: a prompt with the latest turns, and a response that is all the policy's",
-					Source: "ARLArena, SPEAR (agents), GiGPO, EMPG", Needs: []Need{NeedTurnRows},
+					Source: "ARLArena, SPEAR (agents), GiGPO, EMPG", Needs: []Need{choice.NeedTurnRows},
 				},
 			},
 		},
@@ -43,13 +43,14 @@ func advantageSlots() []Slot {
 				{Name: advantage.AnchorsExact, Doc: "equal observations", Source: "GiGPO"},
 				{
 					Name: advantage.AnchorsSimilar, Doc: "observations like the first of a cluster",
-					Source: "GiGPO's released code; Ratcliff and Obershelp", Params: params("similarity", "autojunk"),
+					Source: "GiGPO's released code; Ratcliff and Obershelp",
+					Params: choice.Reading("similarity", "autojunk"),
 				},
 			},
 		},
 		switchSlot(
 			"advantage.entropy_aware", "each token's advantage times 1 + weight·z of its entropy", "AEPO eq 11",
-			AdvantageDesign, NeedEntropies,
+			AdvantageDesign, choice.NeedEntropies,
 		),
 	}
 }

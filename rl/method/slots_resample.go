@@ -25,11 +25,11 @@ func stepSlots() []Slot {
 			Choices: []Choice{
 				{
 					Name: "p50", Doc: "its reward minus the median of the latest group means",
-					Source: "SPEAR eqs 6–8, Algorithm 1", Needs: []Need{NeedReplay},
+					Source: "SPEAR eqs 6–8, Algorithm 1", Needs: []Need{choice.NeedReplay},
 				},
 				{
 					Name: "decay", Doc: "the advantage that it was collected with, times a constant",
-					Source: "SPEAR's released code", Params: params("decay"), Needs: []Need{NeedReplay},
+					Source: "SPEAR's released code", Params: choice.Reading("decay"), Needs: []Need{choice.NeedReplay},
 				},
 			},
 		},

@@ -127,9 +127,6 @@ func New(name string, params choice.Params) (Scorer, error) {
 	return d.New(params)
 }
 
-// Implemented lists the names of the rewards that a run can take.
-func Implemented() []string { return choice.Implemented(declarations) }
-
 // New makes the declared reward with the parameters that a recipe sets; the others have their defaults.
 func (d Declaration) New(params choice.Params) (Scorer, error) {
 	settings, err := d.Set("reward", params)
