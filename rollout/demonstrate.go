@@ -84,11 +84,7 @@ func (d Demonstration) Sequences() (tokens, masks [][]int32) {
 	}
 	for k, t := range e.Turns {
 		row := slices.Concat(e.seen(k, t.Context), t.Response)
-		mask := make([]int32, len(row))
-		for i := len(row) - len(t.Response); i < len(row); i++ {
-			mask[i] = 1
-		}
-		tokens, masks = append(tokens, row), append(masks, mask)
+		tokens, masks = append(tokens, row), append(masks, maskOf(len(row), len(t.Response)))
 	}
 	return tokens, masks
 }

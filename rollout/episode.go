@@ -144,9 +144,12 @@ func (e *Episode) Sequence() (tokens, mask []int32) {
 	return tokens, mask
 }
 
-func (t *Turn) mask() []int32 {
-	mask := make([]int32, len(t.Context)+len(t.Response))
-	for i := len(t.Context); i < len(mask); i++ {
+func (t *Turn) mask() []int32 { return maskOf(len(t.Context)+len(t.Response), len(t.Response)) }
+
+// maskOf returns the loss mask of so many tokens, of which the policy wrote the last ones.
+func maskOf(tokens, written int) []int32 {
+	mask := make([]int32, tokens)
+	for i := tokens - written; i < tokens; i++ {
 		mask[i] = 1
 	}
 	return mask

@@ -92,29 +92,25 @@ type advancing struct {
 	episodes []*Episode
 	byID     map[string]*Episode
 	forks    map[callKey]*schema.BranchRow
+	// The results of turns that are not absorbed yet.
+	results map[callKey][]CallResult
+	steps   map[callKey]*Transition
 }
 
-func (a *advancing) apply(ctx context.Context, rows Rows) error {
-	l := a.loop
+func (a *advancing) apply(ctx context.Context, rows Rows) (err error) {
 	turns := slices.Clone(rows.Turns)
 	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Turn < turns[j].Turn })
-	results, err := groupCalls(rows.Calls)
-	if err != nil {
+	if a.results, err = groupCalls(rows.Calls); err != nil {
 		return err
 	}
-	steps, err := groupTransitions(rows.Transitions)
-	if err != nil {
+	if a.steps, err = groupTransitions(rows.Transitions); err != nil {
 		return err
 	}
 	a.byID = make(map[string]*Episode, len(a.episodes))
 	for _, e := range a.episodes {
 		a.byID[e.TrajectoryID] = e
 		key := callKey{e.TrajectoryID, int32(len(e.Turns) - 1)} // the turn that the episode already has
-		if err := l.replayCalls(e, results[key]); err != nil {
-			return fmt.Errorf("rebuild %s at turn %d: %w", e.TrajectoryID, key.turn, err)
-		}
-		delete(results, key)
-		if err := l.replayTransition(ctx, e, steps, key); err != nil {
+		if err := a.replayResults(ctx, e, key); err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", e.TrajectoryID, key.turn, err)
 		}
 	}
@@ -122,27 +118,32 @@ func (a *advancing) apply(ctx context.Context, rows Rows) error {
 		key := callKey{row.TrajectoryID, row.Turn}
 		e, err := a.episode(key)
 		if err == nil {
-			err = l.replayTurn(ctx, e, row)
+			err = a.loop.replayTurn(ctx, e, row)
+		}
+		if err == nil {
+			e.restored(a.forks[key])
+			err = a.replayResults(ctx, e, key)
 		}
 		if err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
 		}
-		e.restored(a.forks[key])
-		if err := l.replayCalls(e, results[key]); err != nil {
-			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
-		}
-		delete(results, key)
-		if err := l.replayTransition(ctx, e, steps, key); err != nil {
-			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
-		}
 	}
-	if len(results) > 0 {
-		return fmt.Errorf("rebuild: %d tool results without their turn: %w", len(results), ErrRows)
+	if len(a.results) > 0 {
+		return fmt.Errorf("rebuild: %d tool results without their turn: %w", len(a.results), ErrRows)
 	}
-	if len(steps) > 0 {
-		return fmt.Errorf("rebuild: %d transitions without their turn: %w", len(steps), ErrRows)
+	if len(a.steps) > 0 {
+		return fmt.Errorf("rebuild: %d transitions without their turn: %w", len(a.steps), ErrRows)
 	}
 	return nil
+}
+
+// replayResults absorbs the committed results of a turn: those of its calls, or of its action.
+func (a *advancing) replayResults(ctx context.Context, e *Episode, key callKey) error {
+	if err := a.loop.replayCalls(e, a.results[key]); err != nil {
+		return err
+	}
+	delete(a.results, key)
+	return a.loop.replayTransition(ctx, e, a.steps, key)
 }
 
 // episode returns the episode of a committed turn. A tree's may begin with the turn.

@@ -93,9 +93,7 @@ func (e *Episode) leaf() bool {
 }
 
 // Leaves returns the episodes that are samples of their groups, in the given order.
-func Leaves(episodes []*Episode) []*Episode {
-	return slices.DeleteFunc(slices.Clone(episodes), func(e *Episode) bool { return !e.leaf() })
-}
+func Leaves(episodes []*Episode) []*Episode { return filtered(episodes, (*Episode).leaf) }
 
 // Grow starts the samples that the groups' trees want now, and returns all episodes in order. Without a tree it returns
 // the episodes.

@@ -59,13 +59,13 @@ func inOrder(episodes []*Episode) []*Episode {
 }
 
 // AwaitingResults returns the episodes whose last response's calls, or action, have no results yet.
-func AwaitingResults(episodes []*Episode) (out []*Episode) {
-	for _, e := range episodes {
-		if e.AwaitsResults() {
-			out = append(out, e)
-		}
-	}
-	return out
+func AwaitingResults(episodes []*Episode) []*Episode {
+	return filtered(episodes, (*Episode).AwaitsResults)
+}
+
+// filtered returns the episodes of which something holds, in their order.
+func filtered(episodes []*Episode, holds func(*Episode) bool) []*Episode {
+	return slices.DeleteFunc(slices.Clone(episodes), func(e *Episode) bool { return !holds(e) })
 }
 
 // LastCallRows returns the rows of the calls in the last turns of episodes.
@@ -89,13 +89,8 @@ func LastTransitionRows(episodes []*Episode) (rows []schema.TransitionRow, err e
 }
 
 // AwaitingResponses returns the episodes that await a response.
-func AwaitingResponses(episodes []*Episode) (out []*Episode) {
-	for _, e := range episodes {
-		if e.AwaitsResponse() {
-			out = append(out, e)
-		}
-	}
-	return out
+func AwaitingResponses(episodes []*Episode) []*Episode {
+	return filtered(episodes, (*Episode).AwaitsResponse)
 }
 
 // entropy returns the entropy of a response's first tokens in nats.

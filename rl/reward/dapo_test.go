@@ -101,10 +101,10 @@ func TestOverlong(t *testing.T) {
 		"overlong: buffer must be in [1, max length], got 101 of 100": {
 			Mode: OverlongSoft, MaxLength: 100, Buffer: 101,
 		},
-		"overlong: factor must be finite and not negative, got -1": {
+		"overlong: factor must be finite and ≥ 0, got -1": {
 			Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: -1,
 		},
-		"overlong: factor must be finite and not negative, got NaN": {
+		"overlong: factor must be finite and ≥ 0, got NaN": {
 			Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: math.NaN(),
 		},
 	} {

@@ -2,7 +2,8 @@ package reward
 
 import (
 	"fmt"
-	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Overlong responses.
@@ -27,28 +28,19 @@ const (
 
 // Overlong is the treatment as one choice of a method. The zero value keeps every reward.
 type Overlong struct {
-	Mode      OverlongMode // "" means keep
+	Mode      OverlongMode `enum:"keep|soft|zero"` // "" means keep
 	MaxLength int          // L_max, in response tokens; read by soft
 	Buffer    int          // tokens before L_max over which the penalty grows; read by soft
-	Factor    float64      // penalty at L_max; 0 means 1; read by soft
+	Factor    float64      `min:"0"` // penalty at L_max; 0 means 1; read by soft
 }
 
 // Validate names a field out of range.
 func (o Overlong) Validate() error {
-	switch o.Mode {
-	case "", OverlongKeep, OverlongZero:
-		return nil
-	case OverlongSoft:
-	default:
-		return fmt.Errorf(
-			"overlong: mode must be %s, %s or %s, got %q", OverlongKeep, OverlongSoft, OverlongZero, o.Mode,
-		)
+	if err := choice.Check("overlong: ", o); err != nil || o.Mode != OverlongSoft {
+		return err
 	}
 	if o.Buffer <= 0 || o.Buffer > o.MaxLength {
 		return fmt.Errorf("overlong: buffer must be in [1, max length], got %d of %d", o.Buffer, o.MaxLength)
-	}
-	if !(o.Factor >= 0) || math.IsInf(o.Factor, 0) {
-		return fmt.Errorf("overlong: factor must be finite and not negative, got %g", o.Factor)
 	}
 	return nil
 }
