@@ -40,7 +40,8 @@ var spear = Declaration{
 var spearMath = Declaration{
 	Choice: choice.Choice{
 		Name: "spear_math", Doc: "±1 + μ·min(1, 0.1·turns with calls)", Source: "SPEAR's released code, mathematics",
-		Settings: spearMathReward{ToolStep: toolRewardPerTurn}, Reads: choice.Reading("overlong", "symbolic"),
+		Settings: spearTool{ToolStep: toolRewardPerTurn, variant: SPEARMath},
+		Reads:    choice.Reading("overlong", "symbolic"),
 	},
 	ReadsTurns: true, ToolTerm: true,
 }
@@ -49,7 +50,8 @@ var spearMathQwen3 = Declaration{
 	Choice: choice.Choice{
 		Name: "spear_math_qwen3", Doc: "spear_math where a right answer earns the whole tool term with one call",
 		Source:   "SPEAR's released code, Qwen3",
-		Settings: spearMathQwen3Reward{ToolStep: toolRewardPerTurn}, Reads: choice.Reading("overlong", "symbolic"),
+		Settings: spearTool{ToolStep: toolRewardPerTurn, variant: SPEARMathQwen3},
+		Reads:    choice.Reading("overlong", "symbolic"),
 	},
 	ReadsTurns: true, ToolTerm: true,
 }
@@ -57,7 +59,7 @@ var spearMathQwen3 = Declaration{
 var spearAgent = Declaration{
 	Choice: choice.Choice{
 		Name: "spear_agent", Doc: "10·won + μ·min(1, 0.1·turns), less 0.1 for an invalid turn",
-		Source: "SPEAR's released code, agents", Settings: spearAgentReward{ToolStep: toolRewardPerTurn},
+		Source: "SPEAR's released code, agents", Settings: spearTool{ToolStep: toolRewardPerTurn, variant: SPEARAgent},
 	},
 	ReadsTurns: true, ToolTerm: true,
 }
@@ -79,14 +81,9 @@ type spearReward struct {
 
 // The variants of the release have the tool term alone, or no parameter.
 type (
-	spearMathReward struct {
+	spearTool struct {
 		ToolStep float64 `json:"tool_step"`
-	}
-	spearMathQwen3Reward struct {
-		ToolStep float64 `json:"tool_step"`
-	}
-	spearAgentReward struct {
-		ToolStep float64 `json:"tool_step"`
+		variant  SPEARVariant
 	}
 	retoolReward struct{}
 )
@@ -99,19 +96,9 @@ func (s spearReward) Score(t Trajectory, o Outcome) (float64, error) {
 	}, o)
 }
 
-// Score is the release's form for mathematics.
-func (s spearMathReward) Score(t Trajectory, o Outcome) (float64, error) {
-	return t.spear(SPEAR{Variant: SPEARMath, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
-}
-
-// Score is the release's form for Qwen3.
-func (s spearMathQwen3Reward) Score(t Trajectory, o Outcome) (float64, error) {
-	return t.spear(SPEAR{Variant: SPEARMathQwen3, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
-}
-
-// Score is the release's form for agents.
-func (s spearAgentReward) Score(t Trajectory, o Outcome) (float64, error) {
-	return t.spear(SPEAR{Variant: SPEARAgent, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
+// Score is the release's form for mathematics, for Qwen3 or for agents.
+func (s spearTool) Score(t Trajectory, o Outcome) (float64, error) {
+	return t.spear(SPEAR{Variant: s.variant, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
 }
 
 // Score is ReTool's reward, which has no tool term.
@@ -149,8 +136,9 @@ const (
 
 // SPEAR is the composite reward as one choice of a method. The zero value is the paper's form.
 type SPEAR struct {
-	Variant     SPEARVariant `enum:"spear_composite|spear_math|spear_math_qwen3|spear_agent|retool"` // "" means spear_composite
-	Decay       int          `min:"0"`                                                               // T_decay in training steps; 0 means 200
+	// Variant is spear_composite where it is "".
+	Variant     SPEARVariant `enum:"spear_composite|spear_math|spear_math_qwen3|spear_agent|retool"`
+	Decay       int          `min:"0"` // T_decay in training steps; 0 means 200
 	WithoutTool bool         // no tool-call reward, as the Dr.BoT baseline has it
 	ToolStep    float64      `min:"0"` // of the tool term, min(1, ToolStep·n); 0 means 0.1
 	FormatBonus float64      `min:"0"` // R_format of the paper's form; 0 means 0.1
