@@ -20,9 +20,9 @@ func TestColdStart(t *testing.T) {
 	form := []string{"steps=1", "warm_start.demonstrations={form: true}", "warm_start.steps=80", "warm_start.batch=24"}
 	trainTiny(t, b, "r", form...)
 	record := analysis.New(objects)
-	c, found, err := record.ColdStart(t.Context(), "r")
+	c, err := record.ColdStart(t.Context(), "r")
 	require.NoError(t, err)
-	require.True(t, found)
+	require.NotNil(t, c)
 	require.Zero(t, c.Before.Calls.Rate.Success, "random weights write no call")
 	require.Zero(t, c.Before.Success.Success)
 	require.Equal(t, []int{3, 3}, []int{c.Before.Calls.Rate.N, c.After.Calls.Rate.N})
@@ -50,9 +50,9 @@ func TestColdStart(t *testing.T) {
 		require.Equal(t, of["r"], of["again"], stage)
 	}
 	trainTiny(t, b, "taught", "steps=1")
-	_, found, err = record.ColdStart(t.Context(), "taught")
+	c, err = record.ColdStart(t.Context(), "taught")
 	require.NoError(t, err)
-	require.False(t, found)
+	require.Nil(t, c)
 
 	forged, _, _, err := b.record.Lookup(t.Context(), schema.AtInit("r", schema.StageUntaught))
 	require.NoError(t, err)

@@ -47,38 +47,42 @@ func (c ColdStart) Verdicts() (calls, success string) {
 		100*c.Change.High)
 }
 
-// ColdStart returns the comparison. found is false for a run that does not measure the policy before its warm start,
-// has not evaluated both policies yet, or does not record its held-out episodes.
-func (r *Record) ColdStart(ctx context.Context, run string) (out ColdStart, found bool, err error) {
+// ColdStart returns the comparison; nil for a run that does not measure the policy before its warm start, has not
+// evaluated both policies yet, or does not record its held-out episodes.
+func (r *Record) ColdStart(ctx context.Context, run string) (*ColdStart, error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {
-		return out, false, err
+		return nil, err
 	}
+	seed, err := v.Seed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out ColdStart
 	var rows [2][]schema.EvaluationRow
-	var seed uint64
 	parts := []*ColdStartPart{&out.Before, &out.After}
 	for i, stage := range []string{schema.StageUntaught, schema.StageEvaluate} {
 		m, _, found, err := r.writer.Lookup(ctx, schema.AtInit(run, stage))
 		if err != nil || !found {
-			return out, false, err
-		}
-		if seed, err = v.Seed(ctx); err != nil {
-			return out, false, err
+			return nil, err
 		}
 		if rows[i], err = rowsIn[schema.EvaluationRow](ctx, r, m); err != nil {
-			return out, false, err
+			return nil, err
 		}
 		calls, err := rowsIn[schema.EvaluationCallRow](ctx, r, m, "trajectory_id", "status", "excluded")
 		if err != nil {
-			return out, false, err
+			return nil, err
 		}
 		if parts[i].Calls, found = evaluation.ValidityOf(rows[i], calls, seed); !found {
-			return out, false, nil
+			return nil, nil
 		}
 		parts[i].Success = evaluation.Summarise(evaluation.Sampled(rows[i]), seed).Rate
 	}
-	out.Change, found = evaluation.Differ(rows[0], rows[1], -1, seed)
-	return out, found, nil
+	both := false
+	if out.Change, both = evaluation.Differ(rows[0], rows[1], -1, seed); !both {
+		return nil, nil
+	}
+	return &out, nil
 }
 
 // WriteColdStart prints what a warm start on the form of calls changed.

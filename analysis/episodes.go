@@ -135,24 +135,19 @@ func (v *Visible) Episodes(ctx context.Context, step int) ([]Episode, error) {
 	return slices.DeleteFunc(t.episodes(), func(e Episode) bool { return e.Trajectory.TrajectoryID == "" }), err
 }
 
-// Closeups returns every trajectory of a finished step with the numbers of its tokens, in canonical order.
-func (v *Visible) Closeups(ctx context.Context, step int) ([]Closeup, error) {
-	t, err := v.tables(ctx, step)
-	if err != nil {
-		return nil, err
+// Closeups returns every trajectory of a finished step with the numbers of its tokens, in canonical order; with held,
+// every episode of the step's evaluation, by problem and sample. The greedy episode of a problem is its last.
+func (v *Visible) Closeups(ctx context.Context, step int, held bool) ([]Closeup, error) {
+	read := v.tables
+	if held {
+		read = v.evaluationTables
+	}
+	t, err := read(ctx, step)
+	if err != nil || held {
+		return t.closeups(), err
 	}
 	if t.outputs, err = stepRows[schema.TokenOutputsRow](ctx, v, step); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(t.closeups(), func(c Closeup) bool { return c.Trajectory.TrajectoryID == "" }), nil
-}
-
-// EvaluationCloseups returns every episode of a step's evaluation, by problem and sample. The greedy episode of a
-// problem is its last.
-func (v *Visible) EvaluationCloseups(ctx context.Context, step int) ([]Closeup, error) {
-	t, err := v.evaluationTables(ctx, step)
-	if err != nil {
-		return nil, err
-	}
-	return t.closeups(), nil
 }

@@ -41,7 +41,7 @@ func (r *Record) ErrorRates(ctx context.Context, run string) ([]ErrorRate, error
 	var out []ErrorRate
 	for _, kind := range []struct {
 		name  string
-		count func(ctx context.Context, v *Visible, step int) (n, errors int, err error)
+		count failures
 	}{{"tool calls", failedCalls}, {"actions", invalidActions}} {
 		first, err := firstCounted(ctx, v, v.steps, kind.count)
 		if err != nil {
@@ -65,8 +65,7 @@ func (r *Record) ErrorRates(ctx context.Context, run string) ([]ErrorRate, error
 }
 
 // firstCounted counts the first of the steps that has calls or actions. Without one, the zero value is returned.
-func firstCounted(ctx context.Context, v *Visible, steps []int,
-	count func(ctx context.Context, v *Visible, step int) (n, errors int, err error)) (FailedPart, error) {
+func firstCounted(ctx context.Context, v *Visible, steps []int, count failures) (FailedPart, error) {
 	for _, step := range steps {
 		n, failed, err := count(ctx, v, step)
 		if err != nil {
@@ -79,32 +78,21 @@ func firstCounted(ctx context.Context, v *Visible, steps []int,
 	return FailedPart{}, nil
 }
 
+// failures counts the calls or actions of a step that an error did not exclude, and those of them that failed.
+type failures func(ctx context.Context, v *Visible, step int) (n, failed int, err error)
+
 func failedCalls(ctx context.Context, v *Visible, step int) (n, failed int, err error) {
 	rows, err := stepRows[schema.ToolCallRow](ctx, v, step, "trajectory_id", "status", "excluded")
-	for _, r := range rows {
-		if r.Excluded != nil {
-			continue
-		}
-		n++
-		if r.Status != string(tool.OK) {
-			failed++
-		}
-	}
-	return n, failed, err
+	rows = slices.DeleteFunc(rows, func(r schema.ToolCallRow) bool { return r.Excluded != nil })
+	passed := slices.DeleteFunc(rows, func(r schema.ToolCallRow) bool { return r.Status != string(tool.OK) })
+	return len(rows), len(rows) - len(passed), err
 }
 
 func invalidActions(ctx context.Context, v *Visible, step int) (n, failed int, err error) {
 	rows, err := stepRows[schema.TransitionRow](ctx, v, step, "trajectory_id", "valid", "excluded")
-	for _, r := range rows {
-		if r.Excluded != nil {
-			continue
-		}
-		n++
-		if !r.Valid {
-			failed++
-		}
-	}
-	return n, failed, err
+	rows = slices.DeleteFunc(rows, func(r schema.TransitionRow) bool { return r.Excluded != nil })
+	valid := slices.DeleteFunc(rows, func(r schema.TransitionRow) bool { return !r.Valid })
+	return len(rows), len(rows) - len(valid), err
 }
 
 // WriteErrorRates prints one line for each rate.

@@ -66,6 +66,9 @@ func (r *Record) WithGeneration(g Generation) *Record {
 	return &with
 }
 
+// Generation is the selection of the reader.
+func (r *Record) Generation() Generation { return r.gen }
+
 // made identifies what a stage of a step committed in one generation.
 type made struct {
 	step  int

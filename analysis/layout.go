@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/environments"
@@ -95,25 +94,4 @@ func tried(f func() string, other string) string {
 		return other
 	}
 	return out
-}
-
-// Verdict says in a few words what an action led to.
-func Verdict(x schema.TransitionRow) string {
-	if x.Excluded != nil {
-		return *x.Excluded
-	}
-	verdict := fmt.Sprintf("reward %.4g", x.Reward)
-	switch {
-	case !x.WellFormed:
-		verdict += ", not in the protocol's form"
-	case !x.Valid:
-		verdict += ", not a known action"
-	}
-	switch {
-	case x.Success:
-		verdict += ", solved"
-	case x.Done:
-		verdict += ", over"
-	}
-	return verdict
 }

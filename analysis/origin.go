@@ -82,32 +82,18 @@ func (v *Visible) Origin(ctx context.Context) (Origin, error) {
 // Amendments reads a run's changes of its recipe that are in force, in their order: the last one and the chain that it
 // was made from. The run refused all others.
 func (r *Record) Amendments(ctx context.Context, run string) ([]Amendment, error) {
-	var wanted schema.Ref
-	var all []schema.Manifest
-	refs := map[string]schema.Ref{}
-	for n := 0; ; n++ {
-		m, ref, found, err := r.writer.Lookup(ctx, schema.AtInit(run, schema.StageAmend).WithTry(n))
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			break
-		}
-		if m.Note[schema.NoteVoid] == "" {
-			all = append(all, m)
-			refs[m.ManifestKey()] = ref
-		}
-	}
+	made, refs, err := r.changes(ctx, run)
 	chain := []Amendment{}
-	if len(all) == 0 {
-		return chain, nil
+	if err != nil || len(made) == 0 {
+		return chain, err
 	}
 	actors, err := r.amenders(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range slices.Backward(all) {
-		if wanted.Key != "" && refs[m.ManifestKey()] != wanted {
+	var wanted schema.Ref
+	for i, m := range slices.Backward(made) {
+		if wanted.Key != "" && refs[i] != wanted {
 			continue
 		}
 		from, err := strconv.Atoi(m.Note[schema.NoteFromStep])

@@ -17,7 +17,7 @@ func TestOutcomes(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Skipped: 2})
 	v, err := analysis.New(objects).Visible(t.Context(), "r")
 	require.NoError(t, err)
-	outcomes, err := v.Outcomes(t.Context(), 1)
+	outcomes, err := v.Outcomes(t.Context(), 1, false)
 	require.NoError(t, err)
 	episodes, err := v.Episodes(t.Context(), 1)
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 
-	outcomes, err = v.Outcomes(t.Context(), 2)
+	outcomes, err = v.Outcomes(t.Context(), 2, false)
 	require.NoError(t, err)
 	require.Len(t, outcomes, recordtest.Groups*recordtest.Samples, "with those of the skipped shard")
 	last := outcomes[len(outcomes)-1]
@@ -51,6 +51,6 @@ func TestOutcomes(t *testing.T) {
 	require.NotNil(t, last.Selection.Excluded)
 	require.NotEmpty(t, last.Prompt.Problem, "the step's prompts are not sharded")
 
-	_, err = v.Outcomes(t.Context(), 3)
+	_, err = v.Outcomes(t.Context(), 3, false)
 	require.ErrorIs(t, err, analysis.ErrNoStep)
 }

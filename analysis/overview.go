@@ -191,7 +191,7 @@ func (o Overview) Write(w io.Writer) error {
 		p.Line("* share of the calls in successful trajectories; – means that there is no data")
 	}
 	if o.Before != nil {
-		printProperties(p, *o.Before)
+		printProperties(p, o.Before)
 	}
 	if len(o.Steps) > 0 {
 		p.Line("\n step reward success groups      rows entropy      KL  clip   grad  advantage")

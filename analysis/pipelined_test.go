@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -19,7 +20,7 @@ func TestTheReportOfAPipelinedRun(t *testing.T) {
 	// Every group counts, so that each step makes another policy.
 	trainForReal(t, objects, pipelinetest.Wrap{}, "pipeline.max_staleness=1", "loss.old_log_probs=recompute",
 		"resample.vspo=null", "resample.roc=null", "loss.entropy=0.01")
-	page, err := report.Gather(t.Context(), report.Options{Store: objects, Cache: t.TempDir(), Run: "r"})
+	page, err := report.Gather(t.Context(), analysis.New(objects), "r", false)
 	require.NoError(t, err)
 	shown := map[string]report.Figure{}
 	for _, s := range page.Sections {

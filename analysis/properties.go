@@ -12,19 +12,22 @@ import (
 )
 
 // Properties returns what a run's world offers to the methods before training: what the stage resample of the first
-// step has committed, also before the step is finished. found is false for a run without such a stage, and for an
+// step has committed, also before the step is finished. It returns nil for a run without such a stage, and for an
 // import, which has no first policy.
-func (r *Record) Properties(ctx context.Context, run string) (out diagnose.PropertyReport, found bool, err error) {
+func (r *Record) Properties(ctx context.Context, run string) (*diagnose.PropertyReport, error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {
-		return out, false, err
+		return nil, err
 	}
 	selected, found, err := v.firstSelection(ctx)
 	if err != nil || !found {
-		return out, false, err
+		return nil, err
 	}
-	out, found = offers.Read(selected.Stats)
-	return out, found, nil
+	out, found := offers.Read(selected.Stats)
+	if !found {
+		return nil, nil
+	}
+	return &out, nil
 }
 
 // firstSelection returns the manifest of the stage resample of the first finished step, or of step 1 if it is not
@@ -53,8 +56,11 @@ type Offer struct {
 	Reached bool     `json:"reached"`
 }
 
-// Offers returns the properties for programs, in the order in which they are shown.
-func Offers(r diagnose.PropertyReport) []Offer {
+// Offers returns the properties for programs, in the order in which they are shown; none of nil.
+func Offers(r *diagnose.PropertyReport) []Offer {
+	if r == nil {
+		return nil
+	}
 	list := r.List()
 	out := make([]Offer, len(list))
 	for i, p := range list {
@@ -70,13 +76,13 @@ func Offers(r diagnose.PropertyReport) []Offer {
 }
 
 // WriteProperties prints the properties of a world at step 0 as text.
-func WriteProperties(w io.Writer, r diagnose.PropertyReport) error {
+func WriteProperties(w io.Writer, r *diagnose.PropertyReport) error {
 	p := terminal.NewPrinter(w)
 	printProperties(p, r)
 	return p.Close()
 }
 
-func printProperties(p *terminal.Printer, r diagnose.PropertyReport) {
+func printProperties(p *terminal.Printer, r *diagnose.PropertyReport) {
 	p.Line("\nbefore training (%d trajectories in %d groups)      value   wanted by", r.Trajectories, r.Groups)
 	for _, property := range r.List() {
 		p.Line("  %-42s %8s   %s", property.Name, PropertyValue(property), propertyWanted(property))
@@ -99,16 +105,20 @@ func propertyWanted(p diagnose.Property) string {
 	if p.Bound == 0 {
 		return p.For
 	}
-	sign, reached := "≥", "no"
+	return fmt.Sprintf("%s (%s): %s", p.For, PropertyBound(p), map[bool]string{true: "yes", false: "no"}[p.Reached()])
+}
+
+// PropertyBound is the bound that the papers name for a property, or a dash if they name none.
+func PropertyBound(p diagnose.Property) string {
+	if p.Bound == 0 {
+		return noData
+	}
+	sign, bound := "≥", fmt.Sprintf("%g", p.Bound)
 	if p.Below {
 		sign = "<"
 	}
-	if p.Reached() {
-		reached = "yes"
-	}
-	bound := fmt.Sprintf("%g", p.Bound)
 	if p.Share {
 		bound = fmt.Sprintf("%g%%", 100*p.Bound)
 	}
-	return fmt.Sprintf("%s (%s %s): %s", p.For, sign, bound, reached)
+	return sign + " " + bound
 }

@@ -17,7 +17,7 @@ func TestPropertiesAsText(t *testing.T) {
 	r, err := all.Report()
 	require.NoError(t, err)
 	var text strings.Builder
-	require.NoError(t, WriteProperties(&text, r))
+	require.NoError(t, WriteProperties(&text, &r))
 	for _, line := range []string{
 		"groups without variance                      100.0%   VSPO, PRS (≥ 60%): yes",
 		"failed calls in positive trajectories             –   RoC (≥ 10%): no",

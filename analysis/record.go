@@ -47,6 +47,12 @@ func (r *Record) WithCache(c *cache.Cache) *Record {
 	return &with
 }
 
+// Store is the store that is read.
+func (r *Record) Store() store.Store { return r.objects }
+
+// Cache keeps what is fetched; nil if nothing does.
+func (r *Record) Cache() *cache.Cache { return r.cache }
+
 // Originals returns a reader that passes merged copies over and reads the shards that stages have committed.
 func (r *Record) Originals() *Record {
 	with := *r

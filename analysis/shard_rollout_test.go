@@ -88,9 +88,9 @@ func TestTheRealPipeline(t *testing.T) {
 func checkBeforeTraining(t *testing.T, objects *mem.Store) {
 	t.Helper()
 	record, selection := analysis.New(objects), schema.At("r", 1, schema.StageResample)
-	said, found, err := record.Properties(t.Context(), "r")
+	said, err := record.Properties(t.Context(), "r")
 	require.NoError(t, err)
-	require.True(t, found)
+	require.NotNil(t, said)
 	require.Equal(t, 64, said.Trajectories)
 	require.Equal(t, 8, said.Groups)
 	require.True(t, said.EntropiesKnown)

@@ -163,7 +163,7 @@ func (r *Record) Generations(ctx context.Context, run string, step int) ([]Gener
 // EvaluationView is an evaluation and a few of its episodes.
 type EvaluationView struct {
 	Run              string
-	Step             int // NoStep for the policy before the first step
+	Step             int // 0 or NoStep for the policy before the first step
 	Recorded, Solved int // episodes, greedy passes included
 	Episodes         []Episode
 	layout           Layout
@@ -172,8 +172,8 @@ type EvaluationView struct {
 // LastEvaluation selects the evaluation of the latest step.
 const LastEvaluation = -2
 
-// Evaluation reads an evaluation (of a step, NoStep or LastEvaluation) and selects episodes from it: a solved one, a
-// failed one, and so on, from as many problems as possible.
+// Evaluation reads an evaluation (after a step, LastEvaluation, or 0 for the one before the first step) and selects
+// episodes from it: a solved one, a failed one, and so on, from as many problems as possible.
 func (r *Record) Evaluation(ctx context.Context, run string, step int, choice Choice) (EvaluationView, error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {

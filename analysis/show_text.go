@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -58,7 +57,7 @@ func (v EvaluationView) Write(w io.Writer) error {
 }
 
 func evaluatedWhen(step int) string {
-	if step == NoStep {
+	if step <= 0 {
 		return "before the first step"
 	}
 	return fmt.Sprintf("after step %d", step)
@@ -179,33 +178,16 @@ func (e Episode) writeTurn(p *terminal.Printer, t schema.TurnRow, layout Layout)
 	if t.Finish == "length" {
 		p.Line("             (cut at the token limit)")
 	}
-	for _, c := range e.Calls {
-		if c.Turn != t.Turn {
-			continue
+	for _, c := range e.CallsOf(t.Turn) {
+		call := layout.Call(c)
+		p.Line("  call %-6d%s: %s", c.Call, call.Name, call.Outcome())
+		for _, part := range call.Parts {
+			block(p, "    "+part.Name, part.Text)
 		}
-		status := c.Status
-		if c.Excluded != nil {
-			status = "no verdict: " + terminal.Line(*c.Excluded)
-		}
-		if c.ExitCode != 0 {
-			status += fmt.Sprintf(", exit code %d", c.ExitCode)
-		}
-		p.Line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a valid call)"), status)
-		if e.Trajectory.Messages != nil { // recorded, not run
-			block(p, "    given", c.Arguments)
-			block(p, "    answer", c.Response)
-		}
-		block(p, "    code", c.Code)
-		block(p, "    stdin", c.Stdin)
-		block(p, "    stdout", layout.Text(c.Name, c.Stdout))
-		block(p, "    stderr", c.Stderr)
-		block(p, "    value", c.Value)
 	}
-	for _, x := range e.Transitions {
-		if x.Turn == t.Turn {
-			block(p, "  action", x.Action)
-			p.Line("  led to   │ %s", terminal.Line(Verdict(x)))
-			block(p, "  seen", layout.Text("", x.Observation))
+	for _, x := range e.MovesOf(t.Turn) {
+		for _, part := range layout.Move(x) {
+			block(p, "  "+part.Name, part.Text)
 		}
 	}
 }

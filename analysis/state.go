@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis/status"
@@ -37,24 +36,29 @@ func (r *Record) planned(ctx context.Context, entry schema.CatalogueEntry) (int,
 	if entry.Steps == 0 {
 		return 0, nil
 	}
-	changes, err := r.places(ctx, schema.ManifestsPrefix(entry.Run)+"step="+schema.InitStep+"/"+schema.StageAmend+"/")
+	made, _, err := r.changes(ctx, entry.Run)
+	if err != nil || len(made) == 0 {
+		return entry.Steps, err
+	}
+	var id identity
+	err = r.recipe(ctx, made[len(made)-1], &id)
+	return id.Steps, err
+}
+
+// changes reads a run's changes of its recipe, in the order of their numbers, without those that change nothing.
+func (r *Record) changes(ctx context.Context, run string) (made []schema.Manifest, refs []schema.Ref, err error) {
+	places, err := r.places(ctx, schema.ManifestsPrefix(run)+"step="+schema.InitStep+"/"+schema.StageAmend+"/")
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	slices.SortFunc(changes, func(a, b schema.Place) int { return cmp.Compare(a.Try, b.Try) })
-	for _, place := range slices.Backward(changes) {
-		m, _, found, err := r.writer.Lookup(ctx, place)
-		if err != nil || !found {
-			return 0, cmp.Or(err, errors.New("a change of the recipe has disappeared"))
+	slices.SortFunc(places, func(a, b schema.Place) int { return cmp.Compare(a.Try, b.Try) })
+	all, named, err := r.lookups(ctx, places)
+	for i, m := range all {
+		if m.Note[schema.NoteVoid] == "" {
+			made, refs = append(made, m), append(refs, named[i])
 		}
-		if m.Note[schema.NoteVoid] != "" { // it changes nothing
-			continue
-		}
-		var id identity
-		err = r.recipe(ctx, m, &id)
-		return id.Steps, err
 	}
-	return entry.Steps, nil
+	return made, refs, err
 }
 
 // stateNote reads the latest note of a run's state; nil if there is none.

@@ -42,7 +42,8 @@ var StepFigures = []StepFigure{
 		func(s StepSummary) *float64 { return s.Lengths.Calls }},
 }
 
-// Lengths are means over a step's trajectories; nil where they were not read (Visible.Lengths) or there are none.
+// Lengths are means over a step's trajectories; nil where they were not read (package compare reads them) or there are
+// none.
 type Lengths struct{ Tokens, Turns, Calls *float64 }
 
 // StepFigureNamed returns the figure of a name that is in StepFigures.

@@ -81,9 +81,18 @@ var (
 )
 
 // Outcomes returns every trajectory of a finished step, also of skipped shards, in canonical order, with what a list of
-// trajectories shows: rewards, selection, and some columns of the trajectory, its prompt and its calls.
-func (v *Visible) Outcomes(ctx context.Context, step int) ([]Episode, error) {
+// trajectories shows: rewards, selection, and some columns of the trajectory, its prompt and its calls. With held it
+// returns the episodes of the step's evaluation.
+func (v *Visible) Outcomes(ctx context.Context, step int, held bool) ([]Episode, error) {
 	var t stepTables
+	if held {
+		manifests, err := v.evaluationsAt(ctx, step)
+		if err != nil {
+			return nil, err
+		}
+		t, err = v.evaluationOutcomes(ctx, manifests, false)
+		return t.episodes(), err
+	}
 	l := v.loader(ctx, step)
 	load(l, &t.trajectories, trajectoryColumns...)
 	load(l, &t.rewards, rewardColumns...)
@@ -137,17 +146,6 @@ func (v *Visible) evaluationTables(ctx context.Context, step int) (t stepTables,
 	return t, err
 }
 
-// EvaluationOutcomes returns every episode of a step's evaluation, in canonical order, with what a list of trajectories
-// shows.
-func (v *Visible) EvaluationOutcomes(ctx context.Context, step int) ([]Episode, error) {
-	manifests, err := v.evaluationsAt(ctx, step)
-	if err != nil {
-		return nil, err
-	}
-	t, err := v.evaluationOutcomes(ctx, manifests, false)
-	return t.episodes(), err
-}
-
 // ErrNoEvaluation means that the run has no evaluation at a step whose episodes are recorded.
 var ErrNoEvaluation = errors.New("no evaluation with recorded episodes")
 
@@ -164,8 +162,11 @@ func (v *Visible) Evaluated(ctx context.Context) ([]int, error) {
 	return slices.Compact(out), err
 }
 
-// evaluationsAt returns the manifests of a step's evaluation.
+// evaluationsAt returns the manifests of a step's evaluation. Step 0 is the one before the first step.
 func (v *Visible) evaluationsAt(ctx context.Context, step int) ([]schema.Manifest, error) {
+	if step == 0 {
+		step = NoStep
+	}
 	manifests, err := v.withoutHead(ctx, schema.Evaluations)
 	if err != nil {
 		return nil, err

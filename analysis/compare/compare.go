@@ -79,7 +79,7 @@ func Read(ctx context.Context, record *analysis.Record, names []string) (*Compar
 	if c.Recipe, err = recipeOf(origins); err != nil {
 		return nil, err
 	}
-	c.Made = madeBy(origins)
+	c.Made = MadeBy(origins)
 	if c.Steps, err = steps(ctx, views, overviews); err != nil {
 		return nil, err
 	}

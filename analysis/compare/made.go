@@ -20,8 +20,8 @@ func Short(text string) string {
 	return digest.ReplaceAllStringFunc(text, func(d string) string { return d[:digestShown] })
 }
 
-// madeBy compares programs, engines and machines.
-func madeBy(origins []analysis.Origin) []Row {
+// MadeBy compares programs, engines and machines, of one run or of several.
+func MadeBy(origins []analysis.Origin) []Row {
 	each := func(name string, of func(analysis.Origin) string) Row {
 		values := make([]string, len(origins))
 		for i, o := range origins {

@@ -23,6 +23,15 @@ type Field struct {
 	Doc     string   `json:"doc"`
 }
 
+// Row lists the field's path, its default and its values as people write them.
+func (f Field) Row() []string {
+	row := []string{f.Path, recipes.Plain(f.Default)}
+	for _, v := range f.Values {
+		row = append(row, recipes.Plain(v))
+	}
+	return row
+}
+
 // recipeOf compares recipes. The fields have the order of docs/recipes.md.
 func recipeOf(origins []analysis.Origin) (Recipe, error) {
 	out := Recipe{Differ: []Field{}}

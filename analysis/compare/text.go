@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/ropewalk/ropewalk/internal/terminal"
-	"github.com/ropewalk/ropewalk/recipes"
 )
 
 // Write prints the comparison as text. Runs are called A, B, … in the order in which they were named.
@@ -50,11 +49,7 @@ func (p page) recipe(c *Comparison) {
 		if i == 0 {
 			p.row(head)
 		}
-		row := []string{f.Path, recipes.Plain(f.Default)}
-		for _, v := range f.Values {
-			row = append(row, recipes.Plain(v))
-		}
-		p.row(row)
+		p.row(f.Row())
 	}
 	for i := range c.Runs {
 		if words := c.Recipe.Amended(i); words != "" {

@@ -168,14 +168,18 @@ type sink interface {
 	close() error
 }
 
-// opening returns what the prompts of a protocol have written of each response. Recipes that name no protocol are
-// RStar2's.
+// opening returns what the prompts of a protocol have written of each response.
 func opening(name string) string {
-	p, err := protocol.Named(cmp.Or(name, protocol.RStar2{}.Spec().Name))
+	p, err := protocolOf(name)
 	if err != nil {
 		return ""
 	}
 	return p.Spec().Opening
+}
+
+// protocolOf finds a protocol. Recipes that name none have RStar2's.
+func protocolOf(name string) (protocol.Protocol, error) {
+	return protocol.Named(cmp.Or(name, protocol.RStar2{}.Spec().Name))
 }
 
 func newSink(f Format, w io.Writer, opening string) (sink, error) {

@@ -54,7 +54,7 @@ func made(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 			all = append(all, summary(t)...)
 			continue
 		}
-		calls := callsOf(e, t.Turn)
+		calls := e.CallsOf(t.Turn)
 		if inContent(e, t, opening) {
 			all = append(all, said(t, opening, calls)...)
 			continue
@@ -98,16 +98,6 @@ func said(t schema.TurnRow, opening string, calls []schema.ToolCallRow) []messag
 		all = append(all, message{Role: "user", Content: &body})
 	}
 	return all
-}
-
-func callsOf(e analysis.Episode, turn int32) []schema.ToolCallRow {
-	var out []schema.ToolCallRow
-	for _, c := range e.Calls {
-		if c.Turn == turn {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // response returns a turn's message. Calls without a recorded result also stay in the content.

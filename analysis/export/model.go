@@ -75,12 +75,19 @@ func Model(ctx context.Context, record *analysis.Record, o ModelOptions, path st
 	if err != nil {
 		return chosen, err
 	}
-	return chosen, at.write(func(part string) (whole string, err error) {
-		files := filepath.Join(part, "checkpoint")
+	return chosen, o.make(at, fmt.Sprintf("%s step %d", o.Run, chosen.Step), func(files string) error {
 		if err := os.Mkdir(files, 0o755); err != nil {
-			return "", err
+			return err
 		}
-		if err := record.FetchCheckpoint(ctx, chosen.Checkpoint, files, checkpoint.IsModel); err != nil {
+		return record.FetchCheckpoint(ctx, chosen.Checkpoint, files, checkpoint.IsModel)
+	})
+}
+
+// make has the model's files put into a folder, and makes what is asked for of them.
+func (o ModelOptions) make(at place, name string, get func(files string) error) error {
+	return at.write(func(part string) (whole string, err error) {
+		files := filepath.Join(part, "checkpoint")
+		if err := get(files); err != nil {
 			return "", err
 		}
 		adapter, err := checkpoint.HasAdapter(files)
@@ -90,7 +97,7 @@ func Model(ctx context.Context, record *analysis.Record, o ModelOptions, path st
 		if err := dropReference(files, adapter); err != nil {
 			return "", err
 		}
-		return o.write(files, part, fmt.Sprintf("%s step %d", o.Run, chosen.Step), adapter)
+		return o.write(files, part, name, adapter)
 	})
 }
 

@@ -47,7 +47,7 @@ func episodeRow(run string, step int, e analysis.Episode, opening string) (schem
 	}
 	unknown := false // a turn's log-probabilities are null
 	for _, turn := range e.Turns {
-		row.Turns = append(row.Turns, episodeTurn(turn, callsOf(e, turn.Turn)))
+		row.Turns = append(row.Turns, episodeTurn(turn, e.CallsOf(turn.Turn)))
 		row.TokenIDs = append(row.TokenIDs, turn.TokenIDs...)
 		row.LossMask = append(row.LossMask, turn.LossMask...)
 		row.LogProbs = append(row.LogProbs, turn.LogProbs...)

@@ -1,11 +1,6 @@
 package export
 
-import (
-	"path/filepath"
-
-	"github.com/ropewalk/ropewalk/internal/pretrained"
-	"github.com/ropewalk/ropewalk/policy/checkpoint"
-)
+import "github.com/ropewalk/ropewalk/internal/pretrained"
 
 // Published writes a model that belongs to no run, a folder or a GGUF file, as Model writes a checkpoint.
 func Published(from, name string, o ModelOptions, path string) error {
@@ -13,15 +8,5 @@ func Published(from, name string, o ModelOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	return at.write(func(part string) (whole string, err error) {
-		files := filepath.Join(part, "checkpoint")
-		if err := pretrained.Take(from, files); err != nil {
-			return "", err
-		}
-		adapter, err := checkpoint.HasAdapter(files)
-		if err != nil {
-			return "", err
-		}
-		return o.write(files, part, name, adapter)
-	})
+	return o.make(at, name, func(files string) error { return pretrained.Take(from, files) })
 }

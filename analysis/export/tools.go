@@ -1,7 +1,6 @@
 package export
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 // toolsOf returns what chat templates list as the tools of a run's rollouts; nil if calls are no messages of the
 // protocol's conversations, or if there are none.
 func toolsOf(ctx context.Context, view *analysis.Visible, name string) (json.RawMessage, error) {
-	p, err := protocol.Named(cmp.Or(name, protocol.RStar2{}.Spec().Name))
+	p, err := protocolOf(name)
 	if err != nil || !slices.Contains(p.Spec().Tags, "tool_call") {
 		return nil, nil // a record of another version may name an unknown protocol
 	}

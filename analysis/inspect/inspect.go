@@ -42,6 +42,8 @@ type File struct {
 	Document json.RawMessage     `json:"document,omitempty"`
 	List     *List               `json:"list,omitempty"`
 	Tensors  *Tensors            `json:"tensors,omitempty"`
+
+	text json.RawMessage // of a JSON object
 }
 
 // Inspect reads a file of the record; name is its path or key. For a shard it decodes that many first rows.
@@ -138,6 +140,7 @@ func (f *File) readJSON(data []byte, rows int) error {
 		}
 		return true
 	}
+	f.text = data
 	switch {
 	case has("stage", "shards", "inputs") || strings.Contains(f.Name, "/manifests/"):
 		m, err := schema.DecodeManifest(data)

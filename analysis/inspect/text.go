@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/terminal"
@@ -27,10 +25,6 @@ func (f File) WriteText(w io.Writer) error {
 	switch {
 	case f.Shard != nil:
 		printShard(p, *f.Shard)
-	case f.Manifest != nil:
-		printManifest(p, *f.Manifest)
-	case f.Head != nil:
-		printHead(p, *f.Head)
 	case f.Tensors != nil:
 		printTensors(p, *f.Tensors)
 	case f.List != nil:
@@ -39,7 +33,7 @@ func (f File) WriteText(w io.Writer) error {
 			printDocument(p, item)
 		}
 	default:
-		printDocument(p, f.Document)
+		printDocument(p, f.text)
 	}
 	return p.Close()
 }
@@ -108,49 +102,6 @@ func cut(s string, n int) string {
 		return string(runes[:n-1]) + "…"
 	}
 	return s
-}
-
-func printManifest(p *terminal.Printer, m schema.Manifest) {
-	p.Line("place    %s", m.Place)
-	p.Line("code     %s", m.Code)
-	p.Line("config   %s", m.Config)
-	p.Line("version  %d, of the schema %d", m.Version, m.SchemaVersion)
-	printRefs(p, "input", m.Inputs)
-	printRefs(p, "part", m.Parts)
-	for _, s := range m.Shards {
-		p.Line("shard    %s  %d rows, %d bytes, digest %s", s.Key, s.Rows, s.Bytes, s.Digest)
-	}
-	for _, c := range m.Checkpoints() {
-		what := "checkpoint"
-		if c == m.Critic {
-			what = "critic"
-		}
-		p.Line("%s %s  digest %s", what, c.Prefix, c.Digest)
-		if c.Weights != "" {
-			p.Line("  weights %s", c.Weights)
-		}
-		for _, f := range c.Files {
-			p.Line("  %-24s %d bytes, digest %s", f.Name, f.Bytes, f.Digest)
-		}
-	}
-	p.Line("stats    %s", value(m.Stats))
-	p.Line("note     %s", value(m.Note))
-}
-
-func printRefs(p *terminal.Printer, what string, refs []schema.Ref) {
-	for _, r := range refs {
-		p.Line("%-8s %s  digest %s", what, terminal.Line(r.Key), r.Digest)
-	}
-}
-
-func printHead(p *terminal.Printer, h schema.Head) {
-	p.Line("run      %s, step %s", h.Run, h.Step)
-	p.Row("stage", "generation", "manifest", "digest")
-	for _, stage := range slices.Sorted(maps.Keys(h.Stages)) {
-		for _, r := range h.Stages[stage] {
-			p.Row(stage, h.Generations[stage], terminal.Line(r.Key), r.Digest)
-		}
-	}
 }
 
 func printTensors(p *terminal.Printer, t Tensors) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/sql"
-	"github.com/ropewalk/ropewalk/store"
 )
 
 //go:embed metrics.json
@@ -66,21 +65,12 @@ type Value struct {
 	Value float64
 }
 
-// Options say which run's metrics are computed.
-type Options struct {
-	Store store.Store
-	Cache string // folder; see package cache
-	Run   string
-	// Gap is asked what to do about missing heads; see analysis.Record.WithGaps. Without it they are an error.
-	Gap func(*analysis.GapError) error
-}
-
 // ErrNone means that a run has no metrics yet.
 var ErrNone = errors.New("the run has no finished step and no evaluation yet")
 
 // Compute reads a run's metrics as its heads name them, in the order of the steps.
-func Compute(ctx context.Context, o Options) (steps []Step, err error) {
-	run, err := analysis.New(o.Store).Run(ctx, o.Run)
+func Compute(ctx context.Context, record *analysis.Record, name string) (steps []Step, err error) {
+	run, err := record.Run(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +78,7 @@ func Compute(ctx context.Context, o Options) (steps []Step, err error) {
 	for _, m := range declared.Metrics {
 		queries = append(queries, m.query())
 	}
-	session, err := sql.Open(ctx, sql.Options{Store: o.Store, Cache: o.Cache, Runs: []string{o.Run}, Gap: o.Gap},
-		queries...)
+	session, err := sql.Open(ctx, record, []string{name}, queries...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +94,7 @@ func Compute(ctx context.Context, o Options) (steps []Step, err error) {
 		}
 	}
 	if len(values) == 0 {
-		return nil, fmt.Errorf("%w: %s", ErrNone, o.Run)
+		return nil, fmt.Errorf("%w: %s", ErrNone, name)
 	}
 	ends, err := ask(ctx, session, declared.Clock)
 	if err != nil {

@@ -33,7 +33,7 @@ func run(t testing.TB) *mem.Store {
 
 func compute(t testing.TB, objects *mem.Store) []metrics.Step {
 	t.Helper()
-	steps, err := metrics.Compute(t.Context(), metrics.Options{Store: objects, Cache: t.TempDir(), Run: "r"})
+	steps, err := metrics.Compute(t.Context(), analysis.New(objects), "r")
 	require.NoError(t, err)
 	return steps
 }
@@ -132,7 +132,7 @@ func TestEqualGroups(t *testing.T) {
 }
 
 func TestNoMetrics(t *testing.T) {
-	_, err := metrics.Compute(t.Context(), metrics.Options{Store: mem.New(), Cache: t.TempDir(), Run: "nosuch"})
+	_, err := metrics.Compute(t.Context(), analysis.New(mem.New()), "nosuch")
 	require.ErrorIs(t, err, analysis.ErrNoRun)
 }
 

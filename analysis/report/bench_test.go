@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/analysis/sql"
@@ -48,10 +50,10 @@ func BenchmarkReport50k(b *testing.B) {
 			measure(b, s.Store, b.TempDir)
 		})
 		b.Run(s.name+"/warm", func(b *testing.B) {
-			cache := b.TempDir()
-			make50k(b, s.Store, cache)
+			dir := b.TempDir()
+			make50k(b, s.Store, dir)
 			b.ResetTimer()
-			measure(b, s.Store, func() string { return cache })
+			measure(b, s.Store, func() string { return dir })
 		})
 	}
 }
@@ -65,8 +67,7 @@ func BenchmarkFigures(b *testing.B) {
 	recordtest.Unpack(b, objects, root)
 	ctx, record := context.Background(), folder.New(root)
 	gather := func(figures bool) *report.Page {
-		page, err := report.Gather(ctx, report.Options{Store: record, Cache: b.TempDir(), Run: "large",
-			FiguresOnly: figures})
+		page, err := report.Gather(ctx, analysis.New(record), "large", figures)
 		require.NoError(b, err)
 		return page
 	}
@@ -81,8 +82,7 @@ func BenchmarkFigures(b *testing.B) {
 		}
 	}
 	ask := func() {
-		session, err := sql.Open(ctx, sql.Options{Store: record, Cache: b.TempDir(), Runs: []string{"large"}},
-			questions...)
+		session, err := sql.Open(ctx, analysis.New(record), []string{"large"}, questions...)
 		require.NoError(b, err)
 		for _, q := range questions {
 			_, err := session.Ask(ctx, q)
@@ -102,18 +102,20 @@ func BenchmarkFigures(b *testing.B) {
 	}
 }
 
-func measure(b *testing.B, objects store.Store, cache func() string) {
+func measure(b *testing.B, objects store.Store, dir func() string) {
 	busy, size := cpuSeconds(), 0
 	for range b.N {
-		size = make50k(b, objects, cache())
+		size = make50k(b, objects, dir())
 	}
 	b.ReportMetric((cpuSeconds()-busy)/float64(b.N), "cpu-s/op")
 	b.ReportMetric(float64(size), "page-bytes")
 }
 
 // make50k makes the page and returns its size.
-func make50k(b *testing.B, objects store.Store, cache string) int {
-	page, err := report.Gather(context.Background(), report.Options{Store: objects, Cache: cache, Run: "large"})
+func make50k(b *testing.B, objects store.Store, dir string) int {
+	files, err := cache.Open(dir)
+	require.NoError(b, err)
+	page, err := report.Gather(context.Background(), analysis.New(objects).WithCache(files), "large", false)
 	require.NoError(b, err)
 	var out bytes.Buffer
 	require.NoError(b, page.WriteHTML(&out))

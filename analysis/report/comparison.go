@@ -2,29 +2,19 @@ package report
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
 	"slices"
 
-	_ "embed"
-
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/compare"
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
-	"github.com/ropewalk/ropewalk/store"
 )
 
 //go:embed assets/comparison.gohtml
 var comparisonText string
-
-// ComparisonOptions select the runs of a comparison. The first one is the base.
-type ComparisonOptions struct {
-	Store store.Store
-	Cache string // folder; see package cache
-	Runs  []string
-}
 
 // ComparisonPage shows several runs in the same figures.
 type ComparisonPage struct {
@@ -34,21 +24,16 @@ type ComparisonPage struct {
 	LeftOut  []LeftOut
 }
 
-// GatherComparison reads what a page about several runs shows.
-func GatherComparison(ctx context.Context, o ComparisonOptions) (*ComparisonPage, error) {
-	files, err := cache.Open(o.Cache)
+// GatherComparison reads what a page about several runs shows. The first one is the base.
+func GatherComparison(ctx context.Context, record *analysis.Record, names []string) (*ComparisonPage, error) {
+	c, err := compare.Read(ctx, record, names)
 	if err != nil {
 		return nil, err
 	}
-	c, err := compare.Read(ctx, analysis.New(o.Store).WithCache(files), o.Runs)
-	if err != nil {
-		return nil, err
-	}
-	runs := make([]data, len(o.Runs))
+	runs := make([]data, len(names))
 	for i, r := range c.Runs {
 		runs[i] = data{run: r, questions: map[string]Question{}, answers: map[string]answer{}}
-		ask := Options{Store: o.Store, Cache: o.Cache, Run: r.Run}
-		if err := runs[i].ask(ctx, ask, analysis.Heads, overlaid()); err != nil {
+		if err := runs[i].ask(ctx, record, overlaid()); err != nil {
 			return nil, err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/compare"
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
-	"github.com/ropewalk/ropewalk/recipes"
 )
 
 // differences is the section that says in tables how runs differ.
@@ -49,11 +48,7 @@ func recipeDifferences(c *compare.Comparison) Figure {
 	f.Table = &Table{Text: true, Columns: slices.Concat([]string{"field", "default"}, letters(c),
 		[]string{"what it is"})}
 	for _, d := range c.Recipe.Differ {
-		row := []string{d.Path, orDash(recipes.Plain(d.Default))}
-		for _, v := range d.Values {
-			row = append(row, orDash(recipes.Plain(v)))
-		}
-		f.Table.Rows = append(f.Table.Rows, append(row, d.Doc))
+		f.Table.Rows = append(f.Table.Rows, dashCells(append(d.Row(), d.Doc)))
 	}
 	return f
 }
@@ -68,13 +63,13 @@ func madeByDifferences(c *compare.Comparison) Figure {
 		}
 		row := []string{r.Name}
 		for _, v := range r.Values {
-			row = append(row, orDash(compare.Short(v)))
+			row = append(row, compare.Short(v))
 		}
 		same := "the same"
 		if r.Differ {
 			same = "not the same"
 		}
-		f.Table.Rows = append(f.Table.Rows, append(row, same))
+		f.Table.Rows = append(f.Table.Rows, append(dashCells(row), same))
 	}
 	return f
 }

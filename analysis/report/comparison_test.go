@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/store"
@@ -31,7 +32,7 @@ func twoRuns(t testing.TB) store.Store {
 func compared(t testing.TB, objects store.Store, runs ...string) (*report.ComparisonPage, string) {
 	t.Helper()
 	page, err := report.GatherComparison(context.Background(),
-		report.ComparisonOptions{Store: objects, Cache: t.TempDir(), Runs: runs})
+		analysis.New(objects), runs)
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, page.WriteHTML(&out))

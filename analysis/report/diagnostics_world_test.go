@@ -54,6 +54,6 @@ func TestColdStart(t *testing.T) {
 	require.Equal(t, [][]string{{"valid calls", "–", "50.0% [25.0, 75.0]", "raised"},
 		{"success", "–", "–", "changed, +25.0 points [+12.5, +50.0]"}}, f.Table.Rows)
 	at := slices.IndexFunc(sections, func(s section) bool { return s.id == "cold-start" })
-	require.True(t, sections[at].shown(data{cold: &c}, Options{}))
-	require.False(t, sections[at].shown(data{}, Options{}))
+	require.True(t, sections[at].shown(data{cold: &c}))
+	require.False(t, sections[at].shown(data{}))
 }

@@ -44,8 +44,8 @@ type Turn struct {
 	Cut    bool // at the token limit
 	// Summary is true where the policy wrote a summary of its episode instead of acting.
 	Summary bool
-	Calls   []Call
-	Moves   []Call // what actions led to, in an interactive environment
+	Calls   []analysis.Call
+	Moves   []Move
 }
 
 // Span is one piece as the page marks it up: class says its colours.
@@ -53,11 +53,10 @@ type Span struct {
 	Text, Class, Title string
 }
 
-// Call is one tool call and its result.
-type Call struct {
-	Name, Status string
-	Failed       bool
-	Parts        []Tile // code, stdin, stdout, …
+// Move is an action and what it led to, in an interactive environment.
+type Move struct {
+	Failed bool
+	Parts  []analysis.Part
 }
 
 func (w pieceWriter) episode(e analysis.Episode) Episode {
@@ -175,47 +174,16 @@ func (w pieceWriter) turns(out *Episode, e analysis.Episode) {
 		for _, p := range pieces[:shown] {
 			turn.Spans = append(turn.Spans, w.span(p))
 		}
-		for _, c := range e.Calls {
-			if c.Turn == t.Turn {
-				turn.Calls = append(turn.Calls, w.call(c))
-			}
+		for _, c := range e.CallsOf(t.Turn) {
+			call := w.layout.Call(c)
+			call.Parts = clippedParts(call.Parts)
+			turn.Calls = append(turn.Calls, call)
 		}
-		for _, x := range e.Transitions {
-			if x.Turn == t.Turn {
-				turn.Moves = append(turn.Moves, w.move(x))
-			}
+		for _, x := range e.MovesOf(t.Turn) {
+			turn.Moves = append(turn.Moves, Move{!x.Valid, clippedParts(w.layout.Move(x))})
 		}
 		out.Turns = append(out.Turns, turn)
 	}
-}
-
-// move shows what an action led to.
-func (w pieceWriter) move(x schema.TransitionRow) Call {
-	out := Call{Name: cmp.Or(x.Action, "(no action)"), Status: analysis.Verdict(x), Failed: !x.Valid}
-	if text := w.layout.Text("", x.Observation); text != "" {
-		out.Parts = append(out.Parts, Tile{Name: "seen", Value: clipped(text)})
-	}
-	return out
-}
-
-func (w pieceWriter) call(c schema.ToolCallRow) Call {
-	out := Call{Name: cmp.Or(c.Name, "(not a valid call)"), Status: c.Status, Failed: c.Status != "ok"}
-	if c.ExitCode != 0 {
-		out.Status += fmt.Sprintf(", exit code %d", c.ExitCode)
-	}
-	given := ""
-	if c.Code == "" && c.Arguments != "{}" {
-		given = c.Arguments
-	}
-	for _, p := range []Tile{{Name: "given", Value: given}, {Name: "code", Value: c.Code},
-		{Name: "stdin", Value: c.Stdin}, {Name: "stdout", Value: w.layout.Text(c.Name, c.Stdout)},
-		{Name: "stderr", Value: c.Stderr}, {Name: "value", Value: c.Value}} {
-		if p.Value != "" {
-			p.Value = clipped(p.Value)
-			out.Parts = append(out.Parts, p)
-		}
-	}
-	return out
 }
 
 // longestPart bounds the length of a program or of its output on the page, in bytes.
@@ -226,6 +194,13 @@ func clipped(s string) string {
 		return s
 	}
 	return schema.Text(s[:longestPart]) + fmt.Sprintf("\n… %d more bytes", len(s)-longestPart)
+}
+
+func clippedParts(parts []analysis.Part) []analysis.Part {
+	for i := range parts {
+		parts[i].Text = clipped(parts[i].Text)
+	}
+	return parts
 }
 
 // shades is how many shades of a colour the page's style has; 0 is none.

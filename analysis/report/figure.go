@@ -34,6 +34,7 @@ func (f *Figure) draw(c chart.Chart) { f.SVG, f.Legend = c.SVG(), c.Legend() }
 // data is what figures are drawn from.
 type data struct {
 	run       analysis.Run
+	replays   bool             // the page compares replays with what the heads name
 	origin    *analysis.Origin // nil for a run that has committed nothing yet
 	questions map[string]Question
 	answers   map[string]answer

@@ -23,25 +23,11 @@ var beforeTraining = figure{
 		}
 		f.Table = &Table{Columns: []string{"property", "value", "wanted by", "bound", "reached"}, Text: true}
 		for _, p := range d.offered.List() {
-			f.Table.Rows = append(f.Table.Rows, []string{p.Name, analysis.PropertyValue(p), p.For, propertyBound(p),
-				yesNo(p)})
+			f.Table.Rows = append(f.Table.Rows, []string{p.Name, analysis.PropertyValue(p), p.For,
+				analysis.PropertyBound(p), yesNo(p)})
 		}
 		return nil
 	},
-}
-
-func propertyBound(p diagnose.Property) string {
-	bound := plainNumber(p.Bound)
-	if p.Share {
-		bound = percent(p.Bound)
-	}
-	switch {
-	case p.Bound == 0:
-		return "–"
-	case p.Below:
-		return "< " + bound
-	}
-	return "≥ " + bound
 }
 
 func yesNo(p diagnose.Property) string {

@@ -18,7 +18,7 @@ func TestARunWithAGapHasNoReport(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, Created: "2026-01-02T03:04:05Z"})
 	require.NoError(t, objects.Delete(context.Background(), schema.HeadKey("r", "2")))
-	_, err := report.Gather(context.Background(), report.Options{Store: objects, Cache: t.TempDir(), Run: "r"})
+	_, err := report.Gather(context.Background(), analysis.New(objects), "r", false)
 	var gap *analysis.GapError
 	require.ErrorAs(t, err, &gap)
 }

@@ -7,61 +7,40 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/sql"
-	"github.com/ropewalk/ropewalk/store"
 )
 
-// Options select the run and the generation of a report.
-type Options struct {
-	Store store.Store
-	Cache string // folder; see package cache
-	Run   string
-	Gen   analysis.Generation
-	// FiguresOnly leaves out the samples of trajectories, whose texts and tokens are then not read.
-	FiguresOnly bool
-	// Server is what is known from a Temporal server, for the run's status.
-	Server analysis.Observed
-}
-
-// replays reports whether the page compares replays with what the heads name.
-func (o Options) replays() bool { return o.Gen == analysis.AllGenerations }
-
-// Gather reads what the report of a run shows. With analysis.AllGenerations the figures are drawn
-// from what the heads name, and a section of replays is added.
-func Gather(ctx context.Context, o Options) (*Page, error) {
-	files, err := cache.Open(o.Cache)
+// Gather reads what the report of a run shows. With a reader of analysis.AllGenerations the figures are drawn from what
+// the heads name, and a section of replays is added. figuresOnly leaves out the samples of trajectories, so that their
+// texts and tokens are not read.
+func Gather(ctx context.Context, record *analysis.Record, name string, figuresOnly bool) (*Page, error) {
+	replays := record.Generation() == analysis.AllGenerations
+	if replays {
+		record = record.WithGeneration(analysis.Heads)
+	}
+	run, err := record.Run(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	gen := o.Gen
-	if o.replays() {
-		gen = analysis.Heads
-	}
-	record := analysis.New(o.Store).WithCache(files).WithGeneration(gen).WithServer(o.Server)
-	run, err := record.Run(ctx, o.Run)
-	if err != nil {
-		return nil, err
-	}
-	d := data{run: run, questions: map[string]Question{}, answers: map[string]answer{}}
-	if err := d.ask(ctx, o, gen, needs(sections)); err != nil {
+	d := data{run: run, replays: replays, questions: map[string]Question{}, answers: map[string]answer{}}
+	if err := d.ask(ctx, record, needs(sections)); err != nil {
 		return nil, err
 	}
 	if err := d.read(ctx, record); err != nil {
 		return nil, err
 	}
-	page := &Page{Run: run, Generation: gen, Tiles: tiles(d)}
+	page := &Page{Run: run, Generation: record.Generation(), Tiles: tiles(d)}
 	var all []Section
 	for _, s := range sections {
 		if s.shown != nil {
-			if !s.shown(d, o) {
+			if !s.shown(d) {
 				continue
 			}
-			asked := gen
+			asked := record
 			if s.allGenerations {
-				asked = analysis.AllGenerations
+				asked = record.WithGeneration(analysis.AllGenerations)
 			}
-			if err := d.ask(ctx, o, asked, s.needs()); err != nil {
+			if err := d.ask(ctx, asked, s.needs()); err != nil {
 				return nil, err
 			}
 		}
@@ -69,10 +48,10 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 	}
 	page.LeftOut = leftOut(all)
 	page.Sections = slices.DeleteFunc(all, func(s Section) bool { return len(s.Figures) == 0 })
-	if o.FiguresOnly {
+	if figuresOnly {
 		return page, nil
 	}
-	page.Samples, page.shown, err = samples(ctx, record, o.Run)
+	page.Samples, page.shown, err = samples(ctx, record, name)
 	return page, err
 }
 
@@ -94,29 +73,20 @@ func (d *data) read(ctx context.Context, record *analysis.Record) error {
 	if d.tokens, err = readTokens(ctx, v); err != nil {
 		return err
 	}
-	offered, found, err := record.Properties(ctx, d.run.Run)
-	if err != nil {
+	if d.offered, err = record.Properties(ctx, d.run.Run); err != nil {
 		return err
 	}
-	if found {
-		d.offered = &offered
-	}
-	cold, found, err := record.ColdStart(ctx, d.run.Run)
-	if err != nil {
+	if d.cold, err = record.ColdStart(ctx, d.run.Run); err != nil {
 		return err
-	}
-	if found {
-		d.cold = &cold
 	}
 	d.rates, err = record.ErrorRates(ctx, d.run.Run)
 	return err
 }
 
 // ask puts the questions with these names to one state of the record.
-func (d data) ask(ctx context.Context, o Options, gen analysis.Generation, names []string) (err error) {
-	all := about(o.Run, names)
-	session, err := sql.Open(ctx, sql.Options{Store: o.Store, Cache: o.Cache, Runs: []string{o.Run}, Gen: gen},
-		texts(all)...)
+func (d data) ask(ctx context.Context, record *analysis.Record, names []string) (err error) {
+	all := about(d.run.Run, names)
+	session, err := sql.Open(ctx, record, []string{d.run.Run}, texts(all)...)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package report
 
-import (
-	"github.com/ropewalk/ropewalk/analysis/report/chart"
-)
+import "github.com/ropewalk/ropewalk/analysis/report/chart"
 
 // overlays are the parts of a page about several runs.
 var overlays = []overlaySection{

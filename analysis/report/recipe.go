@@ -1,12 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/compare"
 	"github.com/ropewalk/ropewalk/recipes"
 )
@@ -28,17 +29,18 @@ func recipeTable(d data, f *Figure, take func(recipes.Listed) bool) error {
 	for _, l := range listed {
 		if take(l) {
 			f.Table.Rows = append(f.Table.Rows,
-				[]string{l.Path, recipes.Plain(l.Value), orDash(recipes.Plain(l.Default)), l.Doc})
+				dashCells([]string{l.Path, recipes.Plain(l.Value), recipes.Plain(l.Default), l.Doc}))
 		}
 	}
 	return nil
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "–"
+// dashCells puts a dash into empty cells.
+func dashCells(row []string) []string {
+	for i := range row {
+		row[i] = cmp.Or(row[i], "–")
 	}
-	return text
+	return row
 }
 
 // inHeader are fields that say nothing about how the run trained.
@@ -98,23 +100,9 @@ var madeBy = figure{
 			return nil
 		}
 		f.Table = &Table{Columns: []string{"", ""}, Text: true}
-		for _, p := range d.origin.Programs {
-			name := "program"
-			if p.From > 0 {
-				name = fmt.Sprintf("program from step %d", p.From)
-			}
-			f.Table.Rows = append(f.Table.Rows,
-				[]string{name, strings.TrimSpace(compare.Short(p.Digest) + " " + p.Version)})
-		}
-		rows := [][]string{{"recipe", compare.Short(d.origin.Config)}, {"engine", d.origin.Engine},
-			{"device", d.origin.Device}, {"hosts", strings.Join(d.origin.Hosts, ", ")},
-			{"first policy", compare.Short(d.origin.Policy)}}
-		for _, name := range slices.Sorted(maps.Keys(d.origin.Machine)) {
-			rows = append(rows, []string{"warm start " + name, d.origin.Machine[name]})
-		}
-		for _, r := range rows {
-			if r[1] != "" {
-				f.Table.Rows = append(f.Table.Rows, r)
+		for _, r := range compare.MadeBy([]analysis.Origin{*d.origin}) {
+			if r.Values[0] != "" {
+				f.Table.Rows = append(f.Table.Rows, []string{r.Name, compare.Short(r.Values[0])})
 			}
 		}
 		return nil

@@ -23,7 +23,7 @@ import (
 func gather(t testing.TB, objects store.Store, run string, gen analysis.Generation) *report.Page {
 	t.Helper()
 	page, err := report.Gather(context.Background(),
-		report.Options{Store: objects, Cache: t.TempDir(), Run: run, Gen: gen})
+		analysis.New(objects).WithGeneration(gen), run, false)
 	require.NoError(t, err)
 	return page
 }
@@ -35,7 +35,7 @@ func TestFiguresOnly(t *testing.T) {
 	whole := gather(t, objects, "r", analysis.Heads)
 	require.NotEmpty(t, whole.Samples)
 	page, err := report.Gather(t.Context(),
-		report.Options{Store: objects, Cache: t.TempDir(), Run: "r", FiguresOnly: true})
+		analysis.New(objects), "r", true)
 	require.NoError(t, err)
 	require.Empty(t, page.Samples)
 	require.Equal(t, whole.Sections, page.Sections)
@@ -238,15 +238,14 @@ func TestReplaysAreSetSideBySide(t *testing.T) {
 	replayed := gather(t, objects, "r", analysis.Numbered(1))
 	require.Contains(t, htmlOf(t, replayed), "ropewalk sql --gen 1")
 	_, err := report.Gather(context.Background(),
-		report.Options{Store: objects, Cache: t.TempDir(), Run: "r", Gen: analysis.Numbered(9)})
+		analysis.New(objects).WithGeneration(analysis.Numbered(9)), "r", false)
 	require.ErrorIs(t, err, analysis.ErrNoGeneration)
 }
 
 // The SQL that a figure shows gives what it was drawn from.
 func TestShownSQLCanBeAskedAgain(t *testing.T) {
 	objects := drawnRun(t)
-	cache := t.TempDir()
-	page, err := report.Gather(context.Background(), report.Options{Store: objects, Cache: cache, Run: "drawn"})
+	page, err := report.Gather(context.Background(), analysis.New(objects), "drawn", false)
 	require.NoError(t, err)
 	asked := map[string]bool{}
 	for _, f := range figures(page) {
@@ -255,7 +254,7 @@ func TestShownSQLCanBeAskedAgain(t *testing.T) {
 				continue
 			}
 			asked[q.Name] = true
-			got, err := sql.Query(context.Background(), sql.Options{Store: objects, Cache: cache, Query: q.SQL})
+			got, err := sql.Query(context.Background(), analysis.New(objects), q.SQL)
 			require.NoError(t, err, q.Name)
 			require.NotEmpty(t, got.Rows, q.Name)
 		}
@@ -264,7 +263,7 @@ func TestShownSQLCanBeAskedAgain(t *testing.T) {
 }
 
 func TestNoSuchRun(t *testing.T) {
-	_, err := report.Gather(context.Background(), report.Options{Store: mem.New(), Cache: t.TempDir(), Run: "none"})
+	_, err := report.Gather(context.Background(), analysis.New(mem.New()), "none", false)
 	require.ErrorIs(t, err, analysis.ErrNoRun)
 }
 

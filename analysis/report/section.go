@@ -64,7 +64,7 @@ type section struct {
 	// gate and shown make a section conditional: it is shown where shown accepts the data, which then holds the answer
 	// to gate. Its questions are asked in that case only.
 	gate  string
-	shown func(d data, o Options) bool
+	shown func(d data) bool
 	// allGenerations asks the section's questions of replays too, not only of what the heads name.
 	allGenerations bool
 	wide           bool // one column
@@ -75,9 +75,9 @@ var sections = []section{
 	{id: "learning", title: "Learning", figures: []figure{reward, success, trainingLevels, evaluationLevels,
 		trainingParts, evaluationParts}},
 	{id: "cold-start", title: "Before and after the warm start", figures: []figure{coldStart},
-		shown: func(d data, _ Options) bool { return d.cold != nil }},
+		shown: func(d data) bool { return d.cold != nil }},
 	{id: "held-out", title: "Held-out tasks", figures: []figure{evaluationTypes, evaluationScores},
-		gate: "evaluation_kinds", shown: func(d data, _ Options) bool {
+		gate: "evaluation_kinds", shown: func(d data) bool {
 			return d.answers["evaluation_kinds"].number(0, "n") > 0
 		}},
 	{id: "selection", title: "Selection", figures: []figure{funnel, outcomes, judged, zeroAdvantage, toolErrors}},
@@ -87,9 +87,9 @@ var sections = []section{
 	}},
 	{id: treesID, title: "Trees", figures: []figure{treeTokens, treeRoles, treeSpread, treeRuns, treeDecisions,
 		oneTree},
-		gate: "trees", shown: func(d data, _ Options) bool { return d.answers["trees"].number(0, "n") > 0 }},
+		gate: "trees", shown: func(d data) bool { return d.answers["trees"].number(0, "n") > 0 }},
 	{id: "versions", title: "Versions that sampled", figures: []figure{turnLags, groupVersions, versionLengths},
-		shown: func(d data, _ Options) bool { return pipelined(d) }},
+		shown: pipelined},
 	{id: "update", title: "Update", figures: []figure{
 		entropy, divergence, clipping, lengths, advantages, advantageSigns, gradients, criticFit, criticValues,
 	}},
@@ -101,13 +101,12 @@ var sections = []section{
 		clusters, entropySums, hesitation, modelsApart, eightGroups, anchorGroups, stability,
 	}},
 	{id: "tasks", title: "Tasks", figures: []figure{passHatK, taskTable, toolTable},
-		gate: "conversations", shown: func(d data,
-			_ Options) bool {
+		gate: "conversations", shown: func(d data) bool {
 			return d.answers["conversations"].number(0, "n") > 0
 		}},
 	{id: "recipe", title: "Recipe", figures: []figure{recipeChosen, recipeStandard, madeBy}, wide: true},
 	{id: replaysID, title: "Replays", figures: []figure{replayedRewards, replayedSelection},
-		allGenerations: true, shown: func(_ data, o Options) bool { return o.replays() }},
+		allGenerations: true, shown: func(d data) bool { return d.replays }},
 }
 
 // render draws the section's figures.

@@ -45,7 +45,7 @@ func TestDeclarationsOfSections(t *testing.T) {
 func TestNeedsOfAPage(t *testing.T) {
 	always := section{figures: []figure{{asks: []string{"b", "a"}, also: []string{"c"}}, {asks: []string{"a"}}}}
 	sometimes := section{figures: []figure{{asks: []string{"d"}}}, gate: "g",
-		shown: func(data, Options) bool { return true }}
+		shown: func(data) bool { return true }}
 	require.Equal(t, []string{"a", "b", "c", "g"}, needs([]section{always, sometimes}))
 	require.Equal(t, []string{"d"}, sometimes.needs())
 }

@@ -88,7 +88,7 @@ func TestChildOfBenchmarkSteps(t *testing.T) {
 	}
 	if work != "verify" {
 		page, err := report.Gather(context.Background(),
-			report.Options{Store: folder.New(root), Cache: t.TempDir(), Run: "large"})
+			analysis.New(folder.New(root)), "large", false)
 		require.NoError(t, err)
 		var out bytes.Buffer
 		require.NoError(t, page.WriteHTML(&out))

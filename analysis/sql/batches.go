@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duckdb/duckdb-go/v2"
-
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -31,14 +29,9 @@ func createBatches(ctx context.Context, conn *sql.Conn, table schema.Table, runs
 		strings.Join(declared, ", "))); err != nil || !wanted {
 		return err
 	}
-	return conn.Raw(func(raw any) (err error) {
-		a, err := duckdb.NewAppenderFromConn(raw.(driver.Conn), "", string(table))
-		if err != nil {
-			return fmt.Errorf("fill table %s: %w", table, err)
-		}
-		defer closing(a, &err)
+	return appendRows(conn, string(table), func(put func(row []driver.Value) error) error {
 		for _, run := range runs {
-			if err := appendBatches(ctx, a, table, run); err != nil {
+			if err := putBatches(ctx, put, table, run); err != nil {
 				return err
 			}
 		}
@@ -46,8 +39,9 @@ func createBatches(ctx context.Context, conn *sql.Conn, table schema.Table, runs
 	})
 }
 
-// appendBatches appends the rows of a run, one shard at a time.
-func appendBatches(ctx context.Context, a *duckdb.Appender, table schema.Table, run *analysis.Visible) error {
+// putBatches puts the rows of a run, one shard at a time.
+func putBatches(ctx context.Context, put func(row []driver.Value) error, table schema.Table,
+	run *analysis.Visible) error {
 	shards, err := run.Shards(ctx, table)
 	if err != nil {
 		return err
@@ -70,9 +64,9 @@ func appendBatches(ctx context.Context, a *duckdb.Appender, table schema.Table, 
 			if r.Turn != nil {
 				turn = *r.Turn
 			}
-			if err := a.AppendRow(s.Run, step(s), int32(s.Gen), r.GroupID, r.TrajectoryID, r.Count, r.Weight,
+			if err := put([]driver.Value{s.Run, step(s), int32(s.Gen), r.GroupID, r.TrajectoryID, r.Count, r.Weight,
 				r.TokenIDs, r.LossMask, listOrNull(r.OldLogProbs), r.Advantages, listOrNull(r.RolloutLogProbs),
-				listOrNull(r.ReferenceLogProbs), turn, listOrNull(r.Values), listOrNull(r.Returns)); err != nil {
+				listOrNull(r.ReferenceLogProbs), turn, listOrNull(r.Values), listOrNull(r.Returns)}); err != nil {
 				return fmt.Errorf("fill table %s with %s: %w", table, s.Key, err)
 			}
 		}

@@ -43,7 +43,7 @@ func TestBatches(t *testing.T) {
 	}
 	require.Positive(t, learnt)
 	ask := func(query string) [][]any {
-		got, err := sql.Query(context.Background(), sql.Options{Store: objects, Cache: t.TempDir(), Query: query})
+		got, err := sql.Query(context.Background(), analysis.New(objects), query)
 		require.NoError(t, err, query)
 		return got.Rows
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/sql"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -20,7 +21,7 @@ func TestTablesFilledInPieces(t *testing.T) {
 	const query = "select run, step, trajectory_id, reward from rewards order by all"
 	rows := func() [][]any {
 		session, err := sql.Open(context.Background(),
-			sql.Options{Store: objects, Cache: t.TempDir(), Runs: []string{"a", "b"}}, query)
+			analysis.New(objects), []string{"a", "b"}, query)
 		require.NoError(t, err)
 		out, err := session.Ask(context.Background(), query)
 		require.NoError(t, err)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/internal/rescue"
-
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

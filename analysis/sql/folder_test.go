@@ -20,17 +20,17 @@ import (
 func TestQueryOfAFolder(t *testing.T) {
 	const text = "select run, step, sum(reward) s, count(*) n from rewards join trajectories using (run, step, " +
 		"trajectory_id) group by all order by all"
-	objects, root, cache := twoRuns(t), t.TempDir(), t.TempDir()
+	objects, root, dir := twoRuns(t), t.TempDir(), t.TempDir()
 	recordtest.Unpack(t, objects, root)
 	want, err := query(t, objects, text)
 	require.NoError(t, err)
 	ask := func(text string) (sql.Result, error) {
-		return sql.Query(t.Context(), sql.Options{Store: folder.New(root), Cache: cache, Query: text})
+		return sql.Query(t.Context(), keeping(t, folder.New(root), dir), text)
 	}
 	got, err := ask(text)
 	require.NoError(t, err)
 	require.JSONEq(t, jsonOf(t, want), jsonOf(t, got))
-	require.Empty(t, filesIn(t, cache), "a session that reads files keeps none")
+	require.Empty(t, filesIn(t, dir), "a session that reads files keeps none")
 
 	_, err = ask("select * from read_text('" + filepath.Join(filepath.Dir(root), "*") + "')")
 	require.ErrorIs(t, err, sql.ErrQuery)

@@ -19,18 +19,18 @@ func TestAGapIsTold(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, Created: "2026-01-02T03:04:05Z"})
 	require.NoError(t, objects.Delete(ctx, schema.HeadKey("r", "2")))
-	o := sql.Options{Store: objects, Cache: t.TempDir(), Query: "select distinct step from rewards order by step"}
-	_, err := sql.Query(ctx, o)
+	const query = "select distinct step from rewards order by step"
+	_, err := sql.Query(ctx, analysis.New(objects), query)
 	var gap *analysis.GapError
 	require.ErrorAs(t, err, &gap)
 	require.Equal(t, []int{2}, gap.Steps)
 
 	var told []*analysis.GapError
-	o.Gap = func(g *analysis.GapError) error {
+	record := analysis.New(objects).WithGaps(func(g *analysis.GapError) error {
 		told = append(told, g)
 		return nil
-	}
-	result, err := sql.Query(ctx, o)
+	})
+	result, err := sql.Query(ctx, record, query)
 	require.NoError(t, err)
 	require.Len(t, told, 1)
 	require.Len(t, result.Rows, 2)

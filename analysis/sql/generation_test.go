@@ -35,13 +35,13 @@ func TestGenerations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := sql.Query(context.Background(),
-				sql.Options{Store: objects, Cache: t.TempDir(), Query: c.query, Gen: c.gen})
+				analysis.New(objects).WithGeneration(c.gen), c.query)
 			require.NoError(t, err)
 			require.Equal(t, c.want, jsonOf(t, got))
 		})
 	}
 	_, err := sql.Query(context.Background(),
-		sql.Options{Store: objects, Cache: t.TempDir(), Query: "select * from rewards", Gen: analysis.Numbered(5)})
+		analysis.New(objects).WithGeneration(analysis.Numbered(5)), "select * from rewards")
 	require.ErrorIs(t, err, analysis.ErrNoGeneration)
 }
 
@@ -52,7 +52,7 @@ func TestSession(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
 	queries := []string{"select avg(reward) from rewards", "select count(*), max(Level) from trajectories where run " +
 		"= 'r'"}
-	s, err := sql.Open(ctx, sql.Options{Store: objects, Cache: t.TempDir()}, queries...)
+	s, err := sql.Open(ctx, analysis.New(objects), nil, queries...)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	for _, q := range queries {

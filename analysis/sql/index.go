@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-
-	"github.com/duckdb/duckdb-go/v2"
 )
 
 // Index is a table in memory that its owner fills, some rows at a time, and that readers ask. Readers see whole
@@ -57,7 +55,7 @@ func (x *Index) Add(ctx context.Context, fill func(put func(row []driver.Value) 
 	if _, err := x.writer.ExecContext(ctx, "BEGIN TRANSACTION"); err != nil {
 		return fmt.Errorf("begin to fill table %s: %w", x.name, err)
 	}
-	if err := x.writer.Raw(func(raw any) error { return x.put(raw.(driver.Conn), fill) }); err != nil {
+	if err := appendRows(x.writer, x.name, fill); err != nil {
 		_, back := x.writer.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return errors.Join(err, back)
 	}
@@ -65,19 +63,6 @@ func (x *Index) Add(ctx context.Context, fill func(put func(row []driver.Value) 
 		return fmt.Errorf("fill table %s: %w", x.name, err)
 	}
 	return nil
-}
-
-// put appends the rows that fill makes.
-func (x *Index) put(conn driver.Conn, fill func(put func(row []driver.Value) error) error) error {
-	rows, err := duckdb.NewAppenderFromConn(conn, "", x.name)
-	if err != nil {
-		return fmt.Errorf("fill table %s: %w", x.name, err)
-	}
-	err = fill(func(row []driver.Value) error { return rows.AppendRow(row...) })
-	if end := rows.Close(); err == nil && end != nil {
-		return fmt.Errorf("fill table %s: %w", x.name, end)
-	}
-	return err
 }
 
 // Ask answers one reading statement; args are its parameters, one for each question mark. The statement runs in a

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/sql"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -46,14 +47,14 @@ func TestConditionsOnTheRunNarrowWhatIsRead(t *testing.T) {
 		"select count(*) from rewards where run = (select min(run) from runs)":                  true,
 	} {
 		r := &reads{Store: objects}
-		got, err := sql.Query(context.Background(), sql.Options{Store: r, Cache: t.TempDir(), Query: query})
+		got, err := sql.Query(context.Background(), analysis.New(r), query)
 		require.NoError(t, err, query)
 		other := false
 		for _, key := range r.keys {
 			other = other || strings.Contains(key, "run=open/manifests/step=1/") // the catalogue reads others
 		}
 		require.Equal(t, whole, other, query)
-		session, err := sql.Open(t.Context(), sql.Options{Store: objects, Cache: t.TempDir()}, query) // reads all runs
+		session, err := sql.Open(t.Context(), analysis.New(objects), nil, query) // reads all runs
 		require.NoError(t, err, query)
 		want, err := session.Ask(t.Context(), query)
 		require.NoError(t, err, query)

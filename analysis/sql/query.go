@@ -14,7 +14,6 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/spelling"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -23,19 +22,6 @@ import (
 // ErrQuery marks errors in the query, with DuckDB's text.
 var ErrQuery = errors.New("query")
 
-// Options say what is asked of what.
-type Options struct {
-	Store store.Store
-	Cache string              // folder; see package cache
-	Runs  []string            // all of the catalogue when empty
-	Gen   analysis.Generation // Heads, unless replays are asked for too
-	Query string              // one reading statement
-	// Gap is asked what to do about missing heads; see analysis.Record.WithGaps. Without it they are an error.
-	Gap func(*analysis.GapError) error
-	// Server is what is known from a Temporal server, for the status in the table runs.
-	Server analysis.Observed
-}
-
 // Result is a query's answer.
 type Result struct {
 	Columns []string `json:"columns"`
@@ -43,74 +29,91 @@ type Result struct {
 	Rows    [][]any  `json:"rows"`
 }
 
-// Query answers one query over the committed shards.
-func Query(ctx context.Context, o Options) (out Result, err error) {
-	session, err := start(ctx, o, mentioned(o.Query), nil)
+// Query answers one query, a reading statement, over the committed shards of runs; of all where none is named.
+func Query(ctx context.Context, record *analysis.Record, query string, runs ...string) (out Result, err error) {
+	s, err := start(ctx, record)
 	if err != nil {
 		return Result{}, err
 	}
-	defer closing(session, &err)
-	return session.Ask(ctx, o.Query)
+	defer closing(s, &err)
+	// Columns are united by name before the rows are read: this way each footer of a view is parsed once. A table is
+	// filled from each file once, and footers that were kept would be most of a long run's memory.
+	if _, err := s.conn.ExecContext(ctx, "SET parquet_metadata_cache = true"); err != nil {
+		return Result{}, fmt.Errorf("start DuckDB: %w", err)
+	}
+	if err := s.load(ctx, mentioned(query), nil, query, runs); err != nil {
+		return Result{}, err
+	}
+	return s.Ask(ctx, query)
 }
 
-// createTables makes the tables that a query, or several, may read.
-func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options,
-	tables []schema.Table, columns map[schema.Table][]string) error {
-	if len(tables) == 0 && len(o.Runs) == 0 {
-		return nil
-	}
-	catalogue, err := record.Runs(ctx)
-	if err != nil {
-		return err
-	}
-	if catalogue, err = only(catalogue, o.Runs); err != nil {
-		return err
-	}
-	if slices.Equal(tables, []schema.Table{runsTable}) {
-		return createRuns(ctx, conn, catalogue)
-	}
-	read := catalogue
-	if columns == nil {
-		if read, err = narrow(ctx, catalogue, files, tables, o.Query); err != nil {
+// load makes the tables of runs: views that a query may read, or copies of columns that several queries do.
+func (s *Session) load(ctx context.Context, tables []schema.Table, columns map[schema.Table][]string, query string,
+	runs []string) error {
+	if len(tables) > 0 || len(runs) > 0 {
+		if err := s.createTables(ctx, tables, columns, query, runs); err != nil {
 			return err
 		}
 	}
-	visible, err := visibleOf(ctx, record, read)
+	dirs := []string{s.files.Dir()}
+	if local, ok := s.record.Store().(store.Files); ok {
+		dirs = append(dirs, local.Root())
+	}
+	return lockDown(ctx, s.conn, dirs)
+}
+
+func (s *Session) createTables(ctx context.Context, tables []schema.Table, columns map[schema.Table][]string,
+	query string, runs []string) error {
+	catalogue, err := s.record.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	if catalogue, err = only(catalogue, runs); err != nil {
+		return err
+	}
+	if slices.Equal(tables, []schema.Table{runsTable}) {
+		return createRuns(ctx, s.conn, catalogue)
+	}
+	read := catalogue
+	if columns == nil {
+		if read, err = narrow(ctx, catalogue, s.files, tables, query); err != nil {
+			return err
+		}
+	}
+	visible, err := visibleOf(ctx, s.record, read)
 	if err != nil {
 		return err
 	}
 	for _, table := range tables {
-		if table == runsTable {
-			if err := createRuns(ctx, conn, catalogue); err != nil {
-				return err
-			}
-			continue
+		switch table {
+		case runsTable:
+			err = createRuns(ctx, s.conn, catalogue)
+		case policiesTable:
+			err = createPolicies(ctx, s.conn, visible)
+		case schema.Batch, schema.ReplayBatch:
+			err = createBatches(ctx, s.conn, table, visible, columns != nil || named(query, table))
+		default:
+			err = s.createShards(ctx, table, visible, columns[table])
 		}
-		if table == policiesTable {
-			if err := createPolicies(ctx, conn, visible); err != nil {
-				return err
-			}
-			continue
-		}
-		if table == schema.Batch || table == schema.ReplayBatch {
-			if err := createBatches(ctx, conn, table, visible, columns != nil || named(o.Query, table)); err != nil {
-				return err
-			}
-			continue
-		}
-		empty, err := emptyFile(table, files)
 		if err != nil {
-			return err
-		}
-		shards, err := fetch(ctx, visible, table, files)
-		if err != nil {
-			return err
-		}
-		if err := createView(ctx, conn, table, empty, shards, columns[table]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// createShards makes a table that Parquet shards hold.
+func (s *Session) createShards(ctx context.Context, table schema.Table, visible []*analysis.Visible,
+	words []string) error {
+	empty, err := emptyFile(table, s.files)
+	if err != nil {
+		return err
+	}
+	shards, err := fetch(ctx, visible, table, s.files)
+	if err != nil {
+		return err
+	}
+	return createView(ctx, s.conn, table, empty, shards, words)
 }
 
 // visibleOf finds what may be read of runs. A generation that some of them have and others have not

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/sql"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -25,7 +26,15 @@ import (
 
 func query(t *testing.T, objects store.Store, text string, runs ...string) (sql.Result, error) {
 	t.Helper()
-	return sql.Query(context.Background(), sql.Options{Store: objects, Cache: t.TempDir(), Query: text, Runs: runs})
+	return sql.Query(context.Background(), analysis.New(objects), text, runs...)
+}
+
+// keeping returns a reader that keeps what it fetches in a folder.
+func keeping(t *testing.T, objects store.Store, dir string) *analysis.Record {
+	t.Helper()
+	files, err := cache.Open(dir)
+	require.NoError(t, err)
+	return analysis.New(objects).WithCache(files)
 }
 
 func jsonOf(t *testing.T, r sql.Result) string {
@@ -176,7 +185,7 @@ func TestRunsShareFiles(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "b", Steps: 1, Seed: 1})
 	dir := t.TempDir()
 	got, err := sql.Query(context.Background(),
-		sql.Options{Store: objects, Cache: dir, Query: "select run, count(*) n from rewards group by 1 order by 1"})
+		keeping(t, objects, dir), "select run, count(*) n from rewards group by 1 order by 1")
 	require.NoError(t, err)
 	require.Equal(t, [][]any{{"a", int64(12)}, {"b", int64(12)}}, got.Rows)
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.parquet"))
@@ -286,12 +295,12 @@ func TestTheCacheIsNotWritten(t *testing.T) {
 		"copy (select 1) to '" + target + "'; select 1",
 		"export database '" + target + "'",
 	} {
-		_, err := sql.Query(context.Background(), sql.Options{Store: mem.New(), Cache: dir, Query: text})
+		_, err := sql.Query(context.Background(), keeping(t, mem.New(), dir), text)
 		require.ErrorIs(t, err, sql.ErrQuery, text)
 		require.NoFileExists(t, target, text)
 	}
 	got, err := sql.Query(context.Background(),
-		sql.Options{Store: mem.New(), Cache: dir, Query: "explain analyze select 1"})
+		keeping(t, mem.New(), dir), "explain analyze select 1")
 	require.NoError(t, err)
 	require.NotEmpty(t, got.Rows)
 }
@@ -354,7 +363,7 @@ func TestValues(t *testing.T) {
 		"true":                                         `true`,
 	} {
 		got, err := sql.Query(context.Background(),
-			sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: "select " + query})
+			analysis.New(mem.New()), "select "+query)
 		require.NoError(t, err, query)
 		data, err := json.Marshal(got.Rows[0][0])
 		require.NoError(t, err, query)
@@ -363,7 +372,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestInterruptedQueryIsNotBad(t *testing.T) {
-	session, err := sql.Open(t.Context(), sql.Options{Store: mem.New(), Cache: t.TempDir()})
+	session, err := sql.Open(t.Context(), analysis.New(mem.New()), nil)
 	require.NoError(t, err)
 	defer session.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -378,10 +387,10 @@ func TestManySteps(t *testing.T) {
 	const steps = 30
 	objects := &counting{Store: mem.New()}
 	recordtest.Train(t, objects, recordtest.Options{Run: "long", Steps: steps, Seed: 1})
-	o := sql.Options{Store: objects, Cache: t.TempDir(), Query: "select count(distinct step), count(*) from rewards"}
+	record := keeping(t, objects, t.TempDir())
 	for range 2 {
 		objects.gets.Store(0)
-		got, err := sql.Query(context.Background(), o)
+		got, err := sql.Query(context.Background(), record, "select count(distinct step), count(*) from rewards")
 		require.NoError(t, err)
 		require.Equal(t, [][]any{{int64(steps), int64(12 * steps)}}, got.Rows)
 	}

@@ -125,23 +125,29 @@ func ownColumns(ctx context.Context, conn *sql.Conn, file string) (out []string,
 
 // fill appends rows to a table.
 func fill(conn *sql.Conn, table string, rows [][]driver.Value) error {
-	err := conn.Raw(func(raw any) (err error) {
-		a, err := duckdb.NewAppenderFromConn(raw.(driver.Conn), "", table)
-		if err != nil {
-			return err
-		}
-		defer closing(a, &err)
+	return appendRows(conn, table, func(put func(row []driver.Value) error) error {
 		for _, row := range rows {
-			if err := a.AppendRow(row...); err != nil {
-				return err
+			if err := put(row); err != nil {
+				return fmt.Errorf("fill table %s: %w", table, err)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("fill table %s: %w", table, err)
-	}
-	return nil
+}
+
+// appendRows appends the rows that fill puts to a table.
+func appendRows(conn *sql.Conn, table string, fill func(put func(row []driver.Value) error) error) error {
+	return conn.Raw(func(raw any) error {
+		rows, err := duckdb.NewAppenderFromConn(raw.(driver.Conn), "", table)
+		if err != nil {
+			return fmt.Errorf("fill table %s: %w", table, err)
+		}
+		err = fill(func(row []driver.Value) error { return rows.AppendRow(row...) })
+		if end := rows.Close(); err == nil && end != nil {
+			return fmt.Errorf("fill table %s: %w", table, end)
+		}
+		return err
+	})
 }
 
 // createRuns makes the table of the catalogue.

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
-	"github.com/ropewalk/ropewalk/schema"
 )
 
 // ErrNoTrajectory means that the index has no trajectory or group of that name.
@@ -24,17 +22,12 @@ type Closeup struct {
 	Asked string         `json:"asked"` // what the policy was asked, laid out
 	Group []string       `json:"group"`
 	Turns []Turn         `json:"turns"`
-	Notes []Note         `json:"notes"` // what the record says besides
+	// Notes are what the record says besides.
+	Notes []analysis.Part `json:"notes"`
 	// Advantage is the mean over its tokens, before the weight; null for a trajectory that is not in the batch.
 	Advantage *float64 `json:"advantage"`
 	// Messages are those of an imported conversation, unchanged.
 	Messages string `json:"messages,omitempty"`
-}
-
-// Note is a named text.
-type Note struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
 }
 
 // Turn is one turn: its tokens and what they led to.
@@ -42,20 +35,12 @@ type Turn struct {
 	Number int    `json:"number"`
 	Finish string `json:"finish"`
 	// Summary is true where the policy wrote a summary of its episode instead of acting.
-	Summary bool   `json:"summary,omitempty"`
-	Broken  string `json:"broken,omitempty"` // why there is no response
-	Pieces  Pieces `json:"pieces"`
-	Calls   []Call `json:"calls"`
+	Summary bool            `json:"summary,omitempty"`
+	Broken  string          `json:"broken,omitempty"` // why there is no response
+	Pieces  Pieces          `json:"pieces"`
+	Calls   []analysis.Call `json:"calls"`
 	// Environment tells what an action led to in an interactive environment.
-	Environment []Note `json:"environment,omitempty"`
-}
-
-// Call is one tool call and its result.
-type Call struct {
-	Name   string `json:"name"`
-	Status string `json:"status"`
-	Exit   int32  `json:"exit"`
-	Parts  []Note `json:"parts"` // code, stdin, stdout, …
+	Environment []analysis.Part `json:"environment,omitempty"`
 }
 
 // Closeup reads one trajectory.
@@ -112,53 +97,27 @@ func (c *Closeup) show(from analysis.Closeup, s readStep) {
 		c.Messages = *m
 	}
 	if r := from.Reward; r != nil && (r.ErrorPenalty != 0 || r.FormatPenalty != 0) {
-		c.Notes = append(c.Notes, Note{"penalties", fmt.Sprintf("errors %.3g, format %.3g", r.ErrorPenalty,
-			r.FormatPenalty)})
+		c.Notes = append(c.Notes, analysis.Part{Name: "penalties",
+			Text: fmt.Sprintf("errors %.3g, format %.3g", r.ErrorPenalty, r.FormatPenalty)})
 	}
 	if e := from.Prompt.Expression; e != "" && !s.layout.Interactive() {
-		c.Notes = append(c.Notes, Note{"expression", e})
+		c.Notes = append(c.Notes, analysis.Part{Name: "expression", Text: e})
 	}
 	pieces := piecesOf(from, s.tokens)
 	for i, t := range from.Turns {
-		turn := Turn{Number: int(t.Turn), Finish: t.Finish, Summary: t.IsSummary(), Pieces: pieces[i], Calls: []Call{}}
+		turn := Turn{Number: int(t.Turn), Finish: t.Finish, Summary: t.IsSummary(), Pieces: pieces[i],
+			Calls: []analysis.Call{}}
 		if t.Excluded != nil {
 			turn.Broken = *t.Excluded
 		}
-		for _, call := range from.Calls {
-			if call.Turn == t.Turn {
-				turn.Calls = append(turn.Calls, callOf(call, s.layout))
-			}
+		for _, call := range from.CallsOf(t.Turn) {
+			turn.Calls = append(turn.Calls, s.layout.Call(call))
 		}
-		for _, x := range from.Transitions {
-			if x.Turn == t.Turn {
-				turn.Environment = append(turn.Environment, environment(x, s.layout)...)
-			}
+		for _, x := range from.MovesOf(t.Turn) {
+			turn.Environment = append(turn.Environment, s.layout.Move(x)...)
 		}
 		c.Turns = append(c.Turns, turn)
 	}
-}
-
-func callOf(c schema.ToolCallRow, layout analysis.Layout) Call {
-	out := Call{Name: cmp.Or(c.Name, "(not a valid call)"), Status: cmp.Or(c.Status, "no verdict"), Exit: c.ExitCode}
-	all := []Note{{"code", c.Code}, {"stdin", c.Stdin}, {"stdout", layout.Text(c.Name, c.Stdout)},
-		{"stderr", c.Stderr}, {"value", c.Value}}
-	if c.Code == "" && c.Arguments != "{}" {
-		all = append([]Note{{"arguments", c.Arguments}}, all...)
-	}
-	if c.Stdout == "" && c.Stderr == "" && c.Value == "" {
-		all = append(all, Note{"response", c.Response})
-	}
-	if c.Excluded != nil {
-		all = append(all, Note{"broken", *c.Excluded})
-	}
-	out.Parts = slices.DeleteFunc(all, func(n Note) bool { return n.Text == "" })
-	return out
-}
-
-func environment(x schema.TransitionRow, layout analysis.Layout) []Note {
-	out := []Note{{"action", x.Action}, {"verdict", analysis.Verdict(x)},
-		{"observation", layout.Text("", x.Observation)}}
-	return slices.DeleteFunc(out, func(n Note) bool { return n.Text == "" })
 }
 
 // readStep is a step's shards, decoded.
@@ -216,14 +175,7 @@ func (v *Viewer) readStep(ctx context.Context, step int, held bool) (readStep, e
 	if visible == nil {
 		return readStep{}, fmt.Errorf("step %d: %w", step, analysis.ErrNoStep)
 	}
-	read := visible.Closeups
-	if held {
-		read = visible.EvaluationCloseups
-		if step == 0 {
-			step = analysis.NoStep
-		}
-	}
-	all, err := read(ctx, step)
+	all, err := visible.Closeups(ctx, step, held)
 	if err != nil {
 		return readStep{}, err
 	}

@@ -241,13 +241,6 @@ func statuses(e entry) driver.Value {
 	return out
 }
 
-// values fills a row of the index, which holds the columns in their order.
-func (e entry) values(row []driver.Value) {
-	for i, c := range columns {
-		row[i] = c.value(e)
-	}
-}
-
 // tableColumns are the columns of the index as its table has them.
 func tableColumns() []sql.IndexColumn {
 	out := make([]sql.IndexColumn, len(columns))

@@ -1,20 +1,17 @@
 package view
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/rescue"
-	"github.com/ropewalk/ropewalk/schema"
 )
 
 // The index is filled from the newest step to the oldest. Steps are read several at once and put into the index one
@@ -33,13 +30,16 @@ func (v *Viewer) add(ctx context.Context, run analysis.Run, visible *analysis.Vi
 	first := time.Now()
 	for began := first; len(missing) > 0; began = time.Now() {
 		enough := func(n int) bool { return time.Since(began) > tellEvery || began.Equal(first) && n == firstSteps }
-		found, n, broken, err := v.fill(ctx, missing, next, enough)
+		n, broken, err := v.fill(ctx, missing, next, enough)
 		if err != nil || n == 0 {
 			return errors.Join(err, broken)
 		}
-		v.tally.add(found)
+		contents, err := v.contents(ctx, partTraining)
+		if err != nil {
+			return err
+		}
 		v.change(func(s *State) {
-			s.Run, s.Waiting, s.Contents, s.Problem = run, len(missing)-n, v.tally.contents(), ""
+			s.Run, s.Waiting, s.Contents, s.Problem = run, len(missing)-n, contents, ""
 			s.Steps = slices.Sorted(slices.Values(append(slices.Clone(s.Steps), missing[:n]...)))
 		})
 		if broken != nil {
@@ -60,19 +60,21 @@ func (v *Viewer) addEvaluations(ctx context.Context, visible *analysis.Visible) 
 		if slices.Contains(v.evaluated, step) {
 			continue
 		}
-		rows, err := visible.EvaluationOutcomes(ctx, step)
+		rows, err := visible.Outcomes(ctx, step, true)
 		if err != nil {
 			return err
 		}
-		found := newTally()
 		if err := v.index.Add(ctx, func(put func([]driver.Value) error) error {
-			return found.putAll(put, step, true, rows)
+			return putAll(put, step, true, rows)
 		}); err != nil {
 			return err
 		}
 		v.evaluated = append(v.evaluated, step)
-		v.held.add(found)
-		v.change(func(s *State) { s.Held = v.held.contents() })
+		held, err := v.contents(ctx, partEvaluation)
+		if err != nil {
+			return err
+		}
+		v.change(func(s *State) { s.Held = held })
 	}
 	return nil
 }
@@ -80,22 +82,21 @@ func (v *Viewer) addEvaluations(ctx context.Context, visible *analysis.Visible) 
 // fill puts the next n steps into the index, until there are enough or one cannot be read, which is broken. If the
 // index fails, none of them are in it.
 func (v *Viewer) fill(ctx context.Context, steps []int, next func() ([]analysis.Episode, error, bool),
-	enough func(n int) bool) (found tally, n int, broken, err error) {
-	found = newTally()
+	enough func(n int) bool) (n int, broken, err error) {
 	err = v.index.Add(ctx, func(put func([]driver.Value) error) error {
 		for n < len(steps) && (n == 0 || !enough(n)) {
 			var rows []analysis.Episode
 			if rows, broken, _ = next(); broken != nil {
 				return nil
 			}
-			if err := found.putAll(put, steps[n], false, rows); err != nil {
+			if err := putAll(put, steps[n], false, rows); err != nil {
 				return err
 			}
 			n++
 		}
 		return nil
 	})
-	return found, n, broken, err
+	return n, broken, err
 }
 
 // readSteps reads the trajectories of steps, several steps at once, and yields them in the order of the steps. An error
@@ -116,7 +117,7 @@ func readSteps(ctx context.Context, run *analysis.Visible, steps []int) iter.Seq
 			readers.Go(func() {
 				var r read
 				r.err = rescue.Do(func() (err error) {
-					r.rows, err = run.Outcomes(ctx, steps[i])
+					r.rows, err = run.Outcomes(ctx, steps[i], false)
 					return err
 				})
 				results[i] <- r
@@ -138,95 +139,57 @@ func readSteps(ctx context.Context, run *analysis.Visible, steps []int) iter.Seq
 	}
 }
 
+// putAll puts the trajectories of a step, or the episodes of its evaluation, into the index.
+func putAll(put func([]driver.Value) error, step int, held bool, rows []analysis.Episode) error {
+	row := make([]driver.Value, len(columns))
+	for i := range rows {
+		e := entry{&rows[i], step, held}
+		for i, c := range columns {
+			row[i] = c.value(e)
+		}
+		if err := put(row); err != nil {
+			return fmt.Errorf("put trajectory %s into the index: %w", e.trajectory(), err)
+		}
+	}
+	return nil
+}
+
 // Facet is a value that trajectories have, and how many of them.
 type Facet struct {
 	Value any `json:"value"`
 	Count int `json:"count"`
 }
 
-// tally counts the trajectories of the index, and the values that a reader can choose from.
-type tally struct {
-	rows            int
-	levels          map[int32]int
-	fates, statuses map[string]int
-}
+// contentsSQL counts the values that a reader can choose from: levels in their order, the others by their frequency
+// after the one that means all went well. A trajectory has one fate, and a status once.
+const contentsSQL = `with held as (select level, fate, statuses from ` + indexTable + ` where part = ?), counted as (
+  select 'level' as facet, level, '' as value, count(*) as n from held where level is not null group by level
+  union all select 'fate', null, fate, count(*) from held group by fate
+  union all select 'status', null, status, count(*) from (
+    select unnest(case when len(statuses) = 0 then ['` + NoCalls + `'] else list_distinct(statuses) end) as status
+    from held
+  ) group by status
+)
+select facet, level, value, n from counted order by facet, level, value not in ('` + keptFate + `', 'ok'), n desc, value`
 
-func newTally() tally {
-	return tally{levels: map[int32]int{}, fates: map[string]int{}, statuses: map[string]int{}}
-}
-
-// putAll puts the trajectories of a step, or the episodes of its evaluation, into the index, and counts them.
-func (t *tally) putAll(put func([]driver.Value) error, step int, held bool, rows []analysis.Episode) error {
-	row := make([]driver.Value, len(columns))
-	for i := range rows {
-		e := entry{&rows[i], step, held}
-		e.values(row)
-		if err := put(row); err != nil {
-			return fmt.Errorf("put trajectory %s into the index: %w", e.trajectory(), err)
+// contents counts what the index holds of one of its parts.
+func (v *Viewer) contents(ctx context.Context, part string) (Contents, error) {
+	found, err := v.index.Ask(ctx, contentsSQL, part)
+	out := emptyContents()
+	for _, row := range found.Rows {
+		n, _ := row[3].(int64)
+		f, facet := Facet{row[2], int(n)}, fmt.Sprint(row[0])
+		switch facet {
+		case "level":
+			f.Value = row[1]
+		case "fate":
+			out.Rows += f.Count
 		}
-		t.count(e)
+		out.Facets[facet] = append(out.Facets[facet], f)
 	}
-	return nil
+	return out, err
 }
 
-func (t *tally) count(e entry) {
-	t.rows++
-	if e.sampled() != nil {
-		t.levels[e.Trajectory.Level]++
-	}
-	t.fates[e.fate()]++
-	if len(e.Calls) == 0 {
-		t.statuses[NoCalls]++
-	}
-	for i, c := range e.Calls {
-		if !slices.ContainsFunc(e.Calls[:i], func(o schema.ToolCallRow) bool { return o.Status == c.Status }) {
-			t.statuses[c.Status]++
-		}
-	}
-}
-
-func (t *tally) add(other tally) {
-	t.rows += other.rows
-	addCounts(t.levels, other.levels)
-	addCounts(t.fates, other.fates)
-	addCounts(t.statuses, other.statuses)
-}
-
-func addCounts[K comparable](to, from map[K]int) {
-	for k, n := range from {
-		to[k] += n
-	}
-}
-
-// contents are the counts as the page reads them.
-func (t *tally) contents() Contents { return Contents{Rows: t.rows, Facets: t.facets()} }
-
-// facets are the values that a reader can choose from: levels in their order, the others by their frequency after the
-// one that means all went well.
-func (t *tally) facets() map[string][]Facet {
-	return map[string][]Facet{
-		"level": facetsOf(t.levels, cmp.Compare[int32]), "fate": facetsOf(t.fates, byFrequency(t.fates, keptFate)),
-		"status": facetsOf(t.statuses, byFrequency(t.statuses, "ok")),
-	}
-}
-
-// byFrequency orders one value before all others, and those by how many trajectories have them.
-func byFrequency(counts map[string]int, first string) func(a, b string) int {
-	return func(a, b string) int {
-		switch first {
-		case a:
-			return -1
-		case b:
-			return 1
-		}
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	}
-}
-
-func facetsOf[K comparable](counts map[K]int, order func(a, b K) int) []Facet {
-	out := []Facet{}
-	for _, value := range slices.SortedFunc(maps.Keys(counts), order) {
-		out = append(out, Facet{value, counts[value]})
-	}
-	return out
+func emptyContents() Contents {
+	return Contents{Facets: map[string][]Facet{"level": {}, "fate": {}, "status": {}}}
 }

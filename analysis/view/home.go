@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/schema"
@@ -27,7 +25,6 @@ const GCPercent = 400
 // is followed from when it is first asked for until Close. It is safe for concurrent use.
 type Home struct {
 	options Options
-	record  *analysis.Record
 	mu      sync.Mutex
 	opened  map[string]*opened
 	follows sync.WaitGroup
@@ -41,13 +38,7 @@ type opened struct {
 }
 
 // NewHome makes a home for the runs of a store. The caller closes it.
-func NewHome(o Options) (*Home, error) {
-	files, err := cache.Open(o.Cache)
-	if err != nil {
-		return nil, err
-	}
-	return &Home{options: o, record: analysis.New(o.Store).WithCache(files), opened: map[string]*opened{}}, nil
-}
+func NewHome(o Options) *Home { return &Home{options: o, opened: map[string]*opened{}} }
 
 // Viewer returns the viewer of a run, and follows the run from now on.
 func (h *Home) Viewer(ctx context.Context, run string) (*Viewer, error) {
@@ -165,8 +156,7 @@ func (h *Home) compare(w http.ResponseWriter, r *http.Request) {
 	}
 	var about *report.ComparisonPage
 	if err == nil {
-		about, err = report.GatherComparison(ctx, report.ComparisonOptions{Store: h.options.Store,
-			Cache: h.options.Cache, Runs: names})
+		about, err = report.GatherComparison(ctx, h.options.Record, names)
 	}
 	if err != nil {
 		refuse(w, r, err)
@@ -180,15 +170,6 @@ func (h *Home) compare(w http.ResponseWriter, r *http.Request) {
 
 // refuse says why there is no page.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
-	status := http.StatusInternalServerError
-	var bad badinput.Error
-	switch {
-	case errors.Is(err, analysis.ErrNoRun):
-		status = http.StatusNotFound
-	case errors.As(err, &bad):
-		status = http.StatusBadRequest
-	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil:
-		status = http.StatusServiceUnavailable
-	}
-	http.Error(w, err.Error(), status)
+	status, text := failure(r.Context(), err)
+	http.Error(w, text, status)
 }

@@ -20,8 +20,8 @@ func TestTransitionsAreTold(t *testing.T) {
 	layout, err := visible.Layout(t.Context())
 	require.NoError(t, err)
 	row := schema.TransitionRow{Action: "sing", WellFormed: true, Reward: -0.1, Observation: "<b>"}
-	require.Equal(t, []Note{{"action", "sing"}, {"verdict", "reward -0.1, not a known action"}, {"observation", "<b>"}},
-		environment(row, layout))
+	require.Equal(t, []analysis.Part{{Name: "action", Text: "sing"},
+		{Name: "led to", Text: "reward -0.1, not a known action"}, {Name: "seen", Text: "<b>"}}, layout.Move(row))
 	row.Valid, row.Done, row.Success = true, true, true
-	require.Equal(t, Note{"verdict", "reward -0.1, solved"}, environment(row, layout)[1])
+	require.Equal(t, "reward -0.1, solved", layout.Move(row)[1].Text)
 }

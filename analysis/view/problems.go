@@ -45,7 +45,7 @@ type listedRun struct {
 
 // runs lists the runs, newest first.
 func (h *Home) runs(ctx context.Context, q url.Values) ([]listedRun, error) {
-	record := h.record
+	record := h.options.Record
 	if h.options.Observe != nil {
 		observed, err := h.options.Observe(ctx)
 		if err != nil {

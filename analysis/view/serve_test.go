@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/view"
 	"github.com/ropewalk/ropewalk/store"
@@ -33,9 +34,8 @@ const token = "the-token-of-the-link"
 // serve serves a run of a store, whose record is followed every few milliseconds.
 func serve(t *testing.T, objects store.Store, run string) *served {
 	t.Helper()
-	home, err := view.NewHome(view.Options{Store: objects, Cache: t.TempDir(), Every: 20 * time.Millisecond,
+	home := view.NewHome(view.Options{Record: analysis.New(objects), Every: 20 * time.Millisecond,
 		Workflow: func(run string) string { return "http://127.0.0.1:8233/workflows/" + run }})
-	require.NoError(t, err)
 	v, err := home.Viewer(t.Context(), run)
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

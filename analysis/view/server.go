@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/analysis/sql"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 //go:embed assets
@@ -72,11 +74,11 @@ func (v *Viewer) handler() http.Handler {
 		"trajectories": func(ctx context.Context, q url.Values) (any, error) {
 			f, err := ParseFilter(q)
 			if err != nil {
-				return nil, badRequest{err}
+				return nil, badinput.Of(err)
 			}
 			p, err := ParsePage(q)
 			if err != nil {
-				return nil, badRequest{err}
+				return nil, badinput.Of(err)
 			}
 			return v.List(ctx, f, p)
 		},
@@ -89,9 +91,6 @@ func (v *Viewer) handler() http.Handler {
 	return mux
 }
 
-// badRequest marks an error in the question.
-type badRequest struct{ error }
-
 // answered answers a question with JSON.
 func answered(answer func(context.Context, url.Values) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +99,9 @@ func answered(answer func(context.Context, url.Values) (any, error)) http.Handle
 		out, err := answer(ctx, r.URL.Query())
 		status := http.StatusOK
 		if err != nil {
-			status, out = failure(ctx, err)
+			var why string
+			status, why = failure(r.Context(), err)
+			out = map[string]string{"error": why}
 		}
 		text, err := json.Marshal(out)
 		if err != nil {
@@ -112,22 +113,20 @@ func answered(answer func(context.Context, url.Values) (any, error)) http.Handle
 	}
 }
 
-// failure is the answer to a question that has none.
-func failure(ctx context.Context, err error) (status int, out any) {
-	status = http.StatusInternalServerError
-	var bad badRequest
-	text := err.Error()
+// failure is the status and the text of a question without an answer.
+func failure(ctx context.Context, err error) (status int, text string) {
+	status, text = http.StatusInternalServerError, err.Error()
+	var bad badinput.Error
 	switch {
 	case errors.As(err, &bad), errors.Is(err, sql.ErrQuery):
-		status = http.StatusBadRequest
-		text = strings.TrimPrefix(text, sql.ErrQuery.Error()+": ")
-	case errors.Is(err, ErrNoTrajectory):
+		status, text = http.StatusBadRequest, strings.TrimPrefix(text, sql.ErrQuery.Error()+": ")
+	case errors.Is(err, ErrNoTrajectory), errors.Is(err, analysis.ErrNoRun):
 		status = http.StatusNotFound
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		status = http.StatusServiceUnavailable
-		text = fmt.Sprintf("the answer took longer than %s; ask for less", longest)
+		text += fmt.Sprintf("; an answer takes at most %s: ask for less", longest)
 	}
-	return status, map[string]string{"error": text}
+	return status, text
 }
 
 // events sends the state at each change, as server-sent events, and now and then a comment that keeps the connection.

@@ -10,16 +10,13 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/analysis/sql"
-	"github.com/ropewalk/ropewalk/store"
 )
 
 // Options say what is viewed.
 type Options struct {
-	Store store.Store
-	Cache string // folder; see package cache
+	Record *analysis.Record
 	// Observe asks a Temporal server how the workflows of these runs are, of all runs if none is named; nil where there
 	// is none to ask.
 	Observe func(ctx context.Context, runs ...string) (analysis.Observed, error)
@@ -45,9 +42,7 @@ type Viewer struct {
 	name      string // of the run
 	record    *analysis.Record
 	index     *sql.Index
-	tally     tally // of the index's trajectories of steps; one goroutine follows
-	held      tally // of its episodes of evaluations
-	evaluated []int // the steps whose evaluations the index holds
+	evaluated []int // the steps whose evaluations the index holds; one goroutine follows
 
 	mu      sync.Mutex
 	state   State
@@ -91,27 +86,22 @@ func (s State) of(held bool) Contents {
 
 // open opens a viewer of a run that exists. Its index is empty until Follow fills it.
 func open(ctx context.Context, o Options, name string) (*Viewer, error) {
-	files, err := cache.Open(o.Cache)
-	if err != nil {
-		return nil, err
-	}
 	if o.Every == 0 {
 		o.Every = 2 * time.Second
 	}
 	if o.Messages == nil {
 		o.Messages = io.Discard
 	}
-	v := &Viewer{options: o, name: name, tally: newTally(), held: newTally(), changed: make(chan struct{})}
-	v.record = analysis.New(o.Store).WithCache(files).WithGaps(v.warn)
+	v := &Viewer{options: o, name: name, changed: make(chan struct{})}
+	v.record = o.Record.WithGaps(v.warn)
 	run, err := v.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v.state = State{Run: run, Steps: []int{}, Contents: v.tally.contents(), Held: v.held.contents(),
+	v.state = State{Run: run, Steps: []int{}, Contents: emptyContents(), Held: emptyContents(),
 		Waiting: run.StepsDone, Workflow: o.workflow(name)}
 	v.figures.gather = func(ctx context.Context) (*report.Page, error) {
-		return report.Gather(ctx, report.Options{Store: o.Store, Cache: o.Cache, Run: name,
-			FiguresOnly: true, Server: v.lastObserved()})
+		return report.Gather(ctx, o.Record.WithServer(v.lastObserved()), name, true)
 	}
 	if v.index, err = sql.OpenIndex(ctx, indexTable, tableColumns()); err != nil {
 		return nil, err

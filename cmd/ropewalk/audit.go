@@ -17,13 +17,13 @@ func auditCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [RUN]",
 		Short: "list who started, steered, replayed, ended and deleted a run",
-		Long: "audit lists what commands were asked to do to a run: when, by whom and with what. A run that a\n" +
-			"schedule started names the schedule. A change of the recipe has two lines: what was asked, and amend,\n" +
-			"which a worker notes when it has committed the change. Without RUN it lists what is about no single\n" +
-			"run: schedules, quotas, upgrades, gc --delete and restore. The name is that of\n" +
-			runs.ActorVariable + ", else that of the certificate that Temporal is shown, else that of the system's\n" +
-			"user. Commands note it in the record before they act. What was done in Temporal's UI is in Temporal's\n" +
-			"history.",
+		Long: "audit lists the commands that were given for a run: when, by whom, and with which settings. A run\n" +
+			"that a schedule started names the schedule. A change of the recipe has two lines: the request, and\n" +
+			"`amend`, which a worker adds when it has committed the change. Without RUN, audit lists commands that\n" +
+			"concern no single run: schedules, quotas, upgrades, gc --delete and restore. The actor is the value of\n" +
+			runs.ActorVariable + ", else the name in the client certificate for Temporal, else the system's user.\n" +
+			"Commands write their line to the record before they act. Actions in Temporal's UI are only in\n" +
+			"Temporal's history.",
 		Example: "  ropewalk audit quickstart-s1-20260102-030405\n  ropewalk audit",
 		Args:    orNone(oneRun),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,12 +16,11 @@ func compactCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact RUN",
 		Short: "merge the small files of a run's finished steps, so that it is read faster",
-		Long: "compact makes one file for each table of each finished step, which holds the rows of all shards of\n" +
-			"the step. Readers (sql, show, report, export, the Python package) then open that file instead of\n" +
-			"the shards. The shards and their manifests stay: they are what heads lead to, what stages and\n" +
-			"replays read, and what verify compares the merged files with. A step that was compacted is passed\n" +
-			"over, and a run that is still going on may be compacted. The recipe's record.compact does the same\n" +
-			"after each step.",
+		Long: "For each finished step, compact writes one file per table with the rows of all the step's shards.\n" +
+			"Readers (sql, show, report, export, the Python package) then open that file instead of the shards.\n" +
+			"The shards and their manifests stay: heads point to them, stages and replays read them, and verify\n" +
+			"compares the merged files with them. compact skips steps that are already compacted, and works on\n" +
+			"running runs. The recipe's record.compact does the same after each step.",
 		Example: "  ropewalk compact quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {

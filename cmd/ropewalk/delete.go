@@ -20,10 +20,10 @@ func deleteCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete RUN",
 		Short: "delete a run that is not open, with its record and checkpoints",
-		Long: "delete removes a run from the bucket: one that is done, failed, was cancelled or interrupted, or is\n" +
-			"queued. It cannot be undone. What other runs were made from stays, such as the policy that an\n" +
-			"evaluation measures; so do warm starts that other runs begin with. `ropewalk audit RUN` still says\n" +
-			"who did what. Of an open run, `ropewalk cancel` comes first.",
+		Long: "delete removes a run that is done, failed, cancelled, interrupted or queued from the bucket. It\n" +
+			"cannot be undone. delete keeps what other runs need: a policy that an evaluation measured, and warm\n" +
+			"starts that other runs share. `ropewalk audit RUN` still lists who did what. End an open run first\n" +
+			"with `ropewalk cancel`.",
 		Example: "  ropewalk delete quickstart-s1-20260102-030405-k3v9qa --dry-run\n" +
 			"  ropewalk delete quickstart-s1-20260102-030405-k3v9qa",
 		Args: oneRun,
@@ -31,7 +31,7 @@ func deleteCommand(con *console) *cobra.Command {
 			return deleteRun(cmd.Context(), con, args[0], dry)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted, and delete nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be deleted, and delete nothing")
 	con.jsonFlag(cmd, oneObject)
 	return cmd
 }

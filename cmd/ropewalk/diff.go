@@ -23,9 +23,9 @@ func diffCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B… | RUN --step N",
 		Short: "compare runs, or two generations of a step",
-		Long: "diff A B prints in which fields the recipes of two or more runs differ, what made the runs, where\n" +
-			"their records first differ, their success on the same held-out problems and the figures of each\n" +
-			"step. `ropewalk report A B` draws the same.\n\n" +
+		Long: "diff A B compares two or more runs: the recipe fields that differ, the programs and machines that\n" +
+			"made the runs, the first row in which their records differ, success on the same held-out problems,\n" +
+			"and the figures of each step. `ropewalk report A B` draws the same.\n\n" +
 			"diff RUN --step N compares rewards, selection and advantages of two generations of a step.\n" +
 			"Generation 0 is the run's own; `ropewalk replay` makes further ones. Where a generation lacks a\n" +
 			"stage, the step's own stage is compared, and the output says so.",

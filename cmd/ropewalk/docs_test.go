@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/sql"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -273,7 +274,7 @@ func TestDocumentedQueries(t *testing.T) {
 		if !strings.HasPrefix(lower, "select ") && !strings.HasPrefix(lower, "with ") || strings.Contains(lower, "…") {
 			continue
 		}
-		_, err := sql.Query(t.Context(), sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: query})
+		_, err := sql.Query(t.Context(), analysis.New(mem.New()), query)
 		require.NoError(t, err, "%s: %s", e.page, query)
 		ran++
 	}

@@ -35,15 +35,16 @@ func evaluateCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evaluate RUN[@STEP]|MODEL",
 		Short: "measure a policy of a run, or a model, on held-out problems in any environment",
-		Long: "evaluate starts the workflow EvaluateRun, which measures one policy. It has a record of its own,\n" +
-			"which `runs`, `show`, `report`, `view`, `sql` and `verify` read like a training's. STEP is the number\n" +
-			"of a step, latest (the default) or best; 0 is the policy before the first step. The recipe is RUN's,\n" +
-			"with the given changes. MODEL is a Hugging Face folder as a path with a slash (./model), a GGUF file,\n" +
-			"or an address (hf://OWNER/NAME, s3://BUCKET/KEY). It is stored once; its recipe is --recipe, or has\n" +
-			"the defaults of --environment.\n\n" +
+		Long: "evaluate starts the workflow EvaluateRun, which measures one policy. The evaluation has its own\n" +
+			"record, which `runs`, `show`, `report`, `view`, `sql` and `verify` read as they read a training run.\n" +
+			"STEP is the number of a step, latest (the default) or best; 0 is the policy before the first step.\n" +
+			"The recipe is RUN's, with the given changes. MODEL is a Hugging Face folder as a path with a slash\n" +
+			"(./model), a GGUF file, or an address (hf://OWNER/NAME, s3://BUCKET/KEY). It is stored once; its\n" +
+			"recipe is --recipe, or has the defaults of --environment.\n\n" +
 			"It prints success, pass@k, pass^k, and success by level and type of task with 95% intervals, and the\n" +
-			"score, exact match and F1 where the environment has them. The same command goes on where an earlier\n" +
-			"one was interrupted, and prints the recorded result when it was not.",
+			"score, exact match and F1 where the environment has them. If an earlier\n" +
+			"evaluation was interrupted, the same command continues it. If it has finished, the command prints the\n" +
+			"recorded result.",
 		Example: "  ropewalk evaluate quickstart-s1-20260102-030405 --samples 16\n" +
 			"  ropewalk evaluate quickstart-s1-20260102-030405@best --set evaluation.temperature=0.6\n" +
 			"  ropewalk evaluate household-s1-20260102-030405@0 --problems 64 --set environment.settings.seen=false\n" +
@@ -62,10 +63,10 @@ func evaluateCommand(con *console) *cobra.Command {
 	f.IntVar(&o.problems, "problems", 0, "held-out problems (default: the recipe's)")
 	f.IntVar(&o.maxTokens, "max-tokens", 0, "longest episode in tokens, at most policy.max_positions (default: the "+
 		"recipe's)")
-	f.IntVar(&o.debate, "debate", 0, "so many agents of the policy debate each answer, or each action; an odd number")
-	f.IntVar(&o.rounds, "rounds", 3, "most rounds of a debate after the first one")
-	f.BoolVar(&o.aggressive, "aggressive", false, "agents are told to finish early and to take a partial result")
-	f.StringVar(&o.id, "run-id", "", "the name of the evaluation (default: one that follows from policy and recipe)")
+	f.IntVar(&o.debate, "debate", 0, "let `N` agents of the policy debate each answer, or each action; N must be odd")
+	f.IntVar(&o.rounds, "rounds", 3, "maximum number of rounds of a debate after the first one")
+	f.BoolVar(&o.aggressive, "aggressive", false, "tell the agents to finish early and to accept a partial result")
+	f.StringVar(&o.id, "run-id", "", "the name of the evaluation (default: derived from policy and recipe)")
 	o.order.add(f)
 	con.jsonFlag(cmd, atTheEnd)
 	return cmd

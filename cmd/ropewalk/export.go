@@ -26,8 +26,8 @@ func exportCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export RUN|MODEL",
 		Short: "write a run's trajectories, metrics or a checkpoint for other programs",
-		Long: "export writes the trajectories of a run's finished steps, step by step. It fails if the head of one\n" +
-			"of them is missing. Formats:\n\n" +
+		Long: "export writes the trajectories of a run's finished steps, step by step. export fails if the head\n" +
+			"of one of them is missing. Formats:\n\n" +
 			"  openai   JSON lines, one conversation each: messages in OpenAI's chat format with tool_calls, and\n" +
 			"           the fields task_id, trial, reward, step, … An imported conversation keeps its messages.\n" +
 			"           `ropewalk import openai` reads the lines back.\n" +
@@ -44,10 +44,10 @@ func exportCommand(con *console) *cobra.Command {
 			"  huggingface  a folder for from_pretrained: config.json, the weights, the tokenizer and, unless\n" +
 			"               --merge adds it to the weights, a LoRA adapter. The files are as they were committed.\n" +
 			"  gguf         one file for llama.cpp, with the tokenizer.\n\n" +
-			"MODEL is a model that belongs to no run: hf://OWNER/NAME, s3://BUCKET/KEY, a folder (./model) or a\n" +
-			"GGUF file. It is written with the flags of --checkpoint, without that flag.\n\n" +
-			"The file or folder appears when it is complete. A file of trajectories or metrics replaces one that is\n" +
-			"there; a checkpoint, and a model that belongs to no run, only with --force.",
+			"MODEL is a model outside the record: hf://OWNER/NAME, s3://BUCKET/KEY, a folder (./model) or a GGUF\n" +
+			"file. The flags for --checkpoint apply to it, but --checkpoint itself does not.\n\n" +
+			"The file or folder appears when it is complete. Existing files of trajectories or metrics are\n" +
+			"replaced. An existing checkpoint or model is replaced only with --force.",
 		Example: "  ropewalk export quickstart-s1-20260102-030405 --format openai --step 3 -o step3.jsonl\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format sft --steps 60-85 -o - | head -1\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format parquet -o episodes.parquet\n" +

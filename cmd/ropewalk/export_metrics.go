@@ -33,13 +33,12 @@ func (o exportOptions) checkMetrics(given func(string) bool) error {
 // exportMetrics writes a run's event file into a folder of the run's name below out, because TensorBoard names runs by
 // their folders.
 func exportMetrics(ctx context.Context, con *console, run, out string) error {
-	s, err := con.connector().Read(ctx)
+	s, record, err := readRecord(ctx, con)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	steps, err := metrics.Compute(ctx, metrics.Options{Store: s.Store, Cache: cacheFolder(), Run: run,
-		Gap: warnOfGap(con)})
+	steps, err := metrics.Compute(ctx, record, run)
 	if errors.Is(err, metrics.ErrNone) {
 		return badinput.Of(err)
 	}

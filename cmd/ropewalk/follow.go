@@ -14,8 +14,8 @@ func followCommand(con *console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "follow RUN",
 		Short: "show a running run live, or how a run has ended",
-		Long: "follow shows a run's steps until it ends, and its result. Of a run that is not running it prints the\n" +
-			"status and starts nothing: `ropewalk resume RUN` goes on with it.",
+		Long: "follow shows a run's steps until it ends, and its result. If the run is not running, follow\n" +
+			"prints its status and starts nothing; `ropewalk resume RUN` continues it.",
 		Example: "  ropewalk follow quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE:    func(cmd *cobra.Command, args []string) error { return followRun(cmd, con, args[0]) },

@@ -21,12 +21,12 @@ func gcCommand(con *console) *cobra.Command {
 		Use:   "gc",
 		Short: "list or delete what superseded attempts have left in the bucket",
 		Long: "gc lists orphans: data shards and checkpoint files that no manifest names, and uploads that were not\n" +
-			"completed. With --delete it deletes them. It never deletes what a manifest names, and it can run\n" +
-			"while workers do: it keeps what is younger than --min-age, and what a stage that is not committed\n" +
-			"yet may name. The minimum age must exceed the time limits of stages: " + hours(workflows.LongestStage()) +
-			", or what `unpark\n--timeout` gave. --unfinished also collects old orphans of steps that are not done,\n" +
-			"such as those of runs that were given up. While workers are there, --delete refuses a lower age\n" +
-			"and --unfinished.",
+			"completed. With --delete it deletes them. It never deletes what a manifest names. It can run while\n" +
+			"workers run, because it keeps objects younger than --min-age, and objects that an uncommitted stage\n" +
+			"may still name. The minimum age must exceed the longest time limit of a stage: " +
+			hours(workflows.LongestStage()) + ", or that of\n" +
+			"`unpark --timeout`. --unfinished also collects old orphans of unfinished steps, for example of\n" +
+			"abandoned runs. While workers are connected, --delete refuses --unfinished and a lower --min-age.",
 		Example: "  ropewalk gc\n  ropewalk gc --delete\n  ropewalk gc --delete --min-age 48h --json",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,7 +38,7 @@ func gcCommand(con *console) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.Delete, "delete", false, "delete the orphans (default: only list them)")
 	cmd.Flags().DurationVar(&o.MinAge, "min-age", 24*time.Hour, "keep objects that were written within this `DURATION`")
-	cmd.Flags().BoolVar(&o.Unfinished, "unfinished", false, "also collect orphans of steps that are not done; use "+
+	cmd.Flags().BoolVar(&o.Unfinished, "unfinished", false, "also collect orphans of unfinished steps; use "+
 		"it only while no worker runs")
 	con.jsonFlag(cmd, oneObject)
 	return cmd

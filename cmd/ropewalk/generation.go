@@ -20,6 +20,6 @@ func (f *generationFlag) Type() string { return "heads|all|N" }
 
 // add adds the flag to a reading command; its value before is the default.
 func (f *generationFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "gen", "read the generations that the steps' updates consumed (heads), replays too (all), or "+
-		"generation N of the stages that have it")
+	cmd.Flags().Var(f, "gen", "generations to read: those that the updates consumed (heads), also those of replays "+
+		"(all), or number N of the stages that have it")
 }

@@ -121,7 +121,7 @@ func TestGPUWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- watchGPUs(ctx, con, gpuWatchOptions{metrics: "127.0.0.1:0",
+		ended <- watchGPUs(ctx, con, gpuWatchOptions{metricsOptions: metricsOptions{at: "127.0.0.1:0"},
 			host: device.Options{Library: lib}})
 	}()
 	wait := func(what string, holds func() bool) {
@@ -149,7 +149,7 @@ func TestGPUWatch(t *testing.T) {
 	require.NoError(t, <-ended)
 
 	var bad badinput.Error
-	nowhere := gpuWatchOptions{metrics: "nowhere", host: device.Options{Library: lib}}
+	nowhere := gpuWatchOptions{metricsOptions: metricsOptions{at: "nowhere"}, host: device.Options{Library: lib}}
 	require.ErrorAs(t, watchGPUs(t.Context(), con, nowhere), &bad)
 	none := devicetest.New()
 	none.NoDriver = 12

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -19,8 +17,8 @@ import (
 )
 
 type gpuWatchOptions struct {
-	metrics string
-	host    device.Options
+	metricsOptions
+	host device.Options
 }
 
 func gpuWatchCommand(con *console) *cobra.Command {
@@ -36,8 +34,7 @@ func gpuWatchCommand(con *console) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return watchGPUs(cmd.Context(), con, o) },
 	}
 	con.jsonFlag(cmd, oneObject+" a line")
-	cmd.Flags().StringVar(&o.metrics, "metrics-address", "", "serve Prometheus' metrics at this address, e.g. "+
-		"127.0.0.1:9480")
+	o.add(cmd.Flags(), "")
 	return cmd
 }
 
@@ -62,36 +59,23 @@ func watchGPUs(ctx context.Context, con *console, o gpuWatchOptions) error {
 		_ = printChange(con, c) // no one reads there otherwise
 	}
 	defer w.Subscribe(tell)()
-	if o.metrics != "" {
-		stop, err := serveGPUMetrics(con, w, o.metrics)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	code, err := codeDigest()
+	if err != nil {
+		return err
+	}
+	counts, stop, err := o.serve(con, "gpu", code)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := counts.Register(metrics.New(w, nil)); err != nil {
+		return err
 	}
 	for _, s := range w.Status() {
 		tell(device.Change{At: s.Since, Index: s.Index, UUID: s.UUID, From: s.Health, To: s.Health})
 	}
 	<-ctx.Done()
 	return nil
-}
-
-// serveGPUMetrics serves until the returned function is called.
-func serveGPUMetrics(con *console, w *device.Watch, address string) (func(), error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, badInput("--metrics-address: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler(metrics.New(w, nil)))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // ends only with Close
-	fmt.Fprintf(con.err, "metrics at http://%s/metrics\n", listener.Addr())
-	return func() {
-		_ = server.Close()
-		serving.Wait()
-	}, nil
 }
 
 // gpuChange is a line of --json.

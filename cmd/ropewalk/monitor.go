@@ -23,19 +23,19 @@ func monitorCommand(con *console) *cobra.Command {
 	o := monitorOptions{}
 	cmd := &cobra.Command{
 		Use:   "monitor",
-		Short: "tell Prometheus how the runs and the task queues are",
-		Long: "monitor asks Temporal every few seconds how the open runs and the task queues are, and serves what\n" +
-			"it learns at GET /metrics: states, steps and figures of runs, the age of queues and their workers,\n" +
-			"and how long Temporal and the bucket keep what they have. It uses the servers that the environment\n" +
-			"names, or those of the local stack that runs here, and starts none. docs/operate.md",
+		Short: "serve metrics about runs and task queues to Prometheus",
+		Long: "monitor polls Temporal every few seconds and serves metrics at GET /metrics: the state, step and\n" +
+			"figures of each run, the age of the task queues and their workers, and how long Temporal and the\n" +
+			"bucket keep their data. It uses the servers that the environment names, or those of the running local\n" +
+			"stack, and starts none. docs/operate.md",
 		Example: "  ropewalk monitor\n  ropewalk monitor --metrics-address 0.0.0.0:9464 --runs 200",
 		Args:    exactly(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), con) },
 	}
 	cmd.Flags().StringVar(&o.address, "metrics-address", "127.0.0.1:9464", "serve Prometheus' metrics at GET /metrics "+
 		"on this address; port 0 takes a free one")
-	cmd.Flags().IntVar(&o.runs, "runs", monitor.UsualRuns, "runs that have series of their own; others "+
-		"are counted")
+	cmd.Flags().IntVar(&o.runs, "runs", monitor.UsualRuns, "number of runs with their own series; the "+
+		"others are only counted")
 	cmd.Flags().DurationVar(&o.every, "every", monitor.UsualEvery, "how often the servers are asked")
 	return cmd
 }

@@ -14,10 +14,9 @@ type priorityOptions struct {
 }
 
 func (o *priorityOptions) add(f *pflag.FlagSet) {
-	f.IntVar(&o.level, "priority", 0, "1 to 5: where tasks wait in a queue, those of runs with a lower number start "+
-		"first (default: 3)")
-	f.StringVar(&o.key, "fairness-key", "", "a team or project: runs of one priority share a queue evenly between "+
-		"their keys, where the server has fairness turned on")
+	f.IntVar(&o.level, "priority", 0, "priority of the run's tasks in the queues, from 1 (first) to 5 (default: 3)")
+	f.StringVar(&o.key, "fairness-key", "", "team or project; runs of equal priority share a queue evenly between "+
+		"keys, if the server has fairness turned on")
 	f.Float32Var(&o.weight, "fairness-weight", 0, "share of the key, 0.001 to 1000 (default: 1)")
 }
 

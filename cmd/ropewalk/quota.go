@@ -20,12 +20,12 @@ func quotaCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quota [QUEUE]",
 		Short: "show or set how many activities of a task queue may start in a second",
-		Long: "quota shows the limits that the Temporal server keeps for the task queues, or sets those of QUEUE:\n" +
-			"--rate for the whole queue, on all workers together, and --key-rate for each fairness key (`ropewalk\n" +
-			"run --fairness-key`), times the weight of the key. Runs without a key share one. --rate 0 stops the\n" +
-			"queue; what has started goes on. Within a second, a second's worth may start at once. While a key has\n" +
-			"reached its rate, tasks that come after its next one in the queue's order wait, too: those of a\n" +
-			"lower priority (`ropewalk run --priority`) for as long as it has tasks.",
+		Long: "quota shows the rate limits of the task queues, which the Temporal server keeps, or sets those of\n" +
+			"QUEUE. --rate limits the whole queue, over all workers. --key-rate limits each fairness key (`ropewalk\n" +
+			"run --fairness-key`) and is multiplied by the key's weight. Runs without a key share one. --rate 0\n" +
+			"stops the queue; activities that have started continue. All activities of a second may start at once.\n" +
+			"When a key has reached its rate, tasks behind its next task in the queue wait too. Tasks of a lower\n" +
+			"priority (`ropewalk run --priority`) wait as long as the key has tasks.",
 		Example: "  ropewalk quota\n  ropewalk quota gpu --key-rate 0.5\n  ropewalk quota gpu --key-rate none",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && o.rate == "" && o.keyRate == "" {

@@ -30,10 +30,10 @@ func replayCommand(con *console) *cobra.Command {
 		Short: "repeat reward, resample, advantage and buffer of a step, or check that they are reproducible",
 		Long: "replay starts the workflow ReplayStage: it repeats stages of a step from what the step has\n" +
 			"committed, with the settings that --set changes, and commits the results as a new generation of the\n" +
-			"step. It needs only the record: Temporal may have forgotten the run. A reward in Python that has\n" +
-			"changed, or that the step did not have, is called with the recorded trajectories. With --check it\n" +
-			"repeats these stages of all finished steps in memory, compares the digests, starts and writes nothing,\n" +
-			"and exits with 1 if one differs.",
+			"step. It needs only the record; Temporal may have forgotten the run. A Python reward that is new\n" +
+			"or has changed is called with the recorded trajectories. With --check it repeats these stages of all\n" +
+			"finished steps in memory and compares the digests. It then starts no server, writes nothing, and\n" +
+			"exits with 1 if a digest differs.",
 		Example: "  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from reward\n" +
 			"  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from resample --set " +
 			"resample.roc.select=lowest\n" +

@@ -22,19 +22,16 @@ func reportCommand(con *console) *cobra.Command {
 			"selection of trajectories, the update, the times, and a few trajectories turn by turn with their\n" +
 			"tokens coloured by log-probability, entropy or advantage. Every figure shows its SQL. With --gen all\n" +
 			"the page compares the generations of replayed steps. A run with missing heads is refused.\n\n" +
-			"With several runs the page lays their curves over each other, a colour for each run, and lists how\n" +
-			"recipes, programs and success on the same held-out problems differ, and where the records first do.",
+			"With several runs the page overlays their curves, one colour per run. It lists the differences in\n" +
+			"recipes, programs and held-out success, and the first row in which the records differ.",
 		Example: "  ropewalk report quickstart-s1-20260102-030405 -o report.html\n" +
 			"  ropewalk report quickstart-s1-20260102-030405 quickstart-s2-20260102-030405 -o both.html",
 		Args: someRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				if cmd.Flags().Changed("gen") {
-					return badInput("--gen: is for one run, and %d are named", len(args))
-				}
-				return writeComparison(cmd.Context(), con, args, cmp.Or(file, strings.Join(args, "-")+".html"))
+			if len(args) > 1 && cmd.Flags().Changed("gen") {
+				return badInput("--gen: is for one run, and %d are named", len(args))
 			}
-			return writeReport(cmd.Context(), con, args[0], cmp.Or(file, args[0]+".html"), gen)
+			return writeReport(cmd.Context(), con, args, cmp.Or(file, strings.Join(args, "-")+".html"), gen)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `FILE` (default RUN.html, or A-B.html)")
@@ -42,44 +39,31 @@ func reportCommand(con *console) *cobra.Command {
 	return cmd
 }
 
-func writeReport(ctx context.Context, con *console, run, file string, gen generationFlag) error {
-	target, err := con.target(file, run+".html")
-	if err != nil {
-		return err
-	}
-	defer target.discard() // does nothing once the file is kept
-	c := con.connector()
-	s, err := c.Read(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	observed, err := c.Observe(ctx, s, run)
-	if err != nil {
-		return err
-	}
-	page, err := report.Gather(ctx, report.Options{Store: s.Store, Cache: cacheFolder(), Run: run, Gen: gen.Generation,
-		Server: observed})
-	if err != nil {
-		return runs.Missing(err)
-	}
-	return writePage(con, target, page)
-}
-
-// writeComparison writes the page about several runs.
-func writeComparison(ctx context.Context, con *console, names []string, file string) error {
+// writeReport writes the page of one run, or about several.
+func writeReport(ctx context.Context, con *console, names []string, file string, gen generationFlag) error {
 	target, err := con.target(file, strings.Join(names, "-")+".html")
 	if err != nil {
 		return err
 	}
 	defer target.discard() // does nothing once the file is kept
-	s, err := con.connector().Read(ctx)
+	s, record, err := readRecord(ctx, con)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	page, err := report.GatherComparison(ctx,
-		report.ComparisonOptions{Store: s.Store, Cache: cacheFolder(), Runs: names})
+	record = record.WithGaps(nil).WithGeneration(gen.Generation) // a page without some steps would not show it
+	if len(names) > 1 {
+		page, err := report.GatherComparison(ctx, record, names)
+		if err != nil {
+			return runs.Missing(err)
+		}
+		return writePage(con, target, page)
+	}
+	observed, err := con.connector().Observe(ctx, s, names...)
+	if err != nil {
+		return err
+	}
+	page, err := report.Gather(ctx, record.WithServer(observed), names[0], false)
 	if err != nil {
 		return runs.Missing(err)
 	}

@@ -26,11 +26,11 @@ func restoreCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [RUN]",
 		Short: "bring back objects of the record that were deleted, from a bucket with versioning",
-		Long: "restore brings back what was deleted within a time, of one run or of the whole record, with what is\n" +
-			"noted about states of runs and who asked for what: of each object whose newest version says that it\n" +
-			"was deleted, the version before. Checkpoints that pruning deleted stay deleted. The bucket must have\n" +
-			"had versioning turned on (`ropewalk setup store --keep-deleted`), and the credentials must allow it to\n" +
-			"delete versions. `ropewalk verify` says afterwards whether a run is whole.",
+		Long: "restore brings back objects that were deleted recently (--within): those of one run or of the whole\n" +
+			"record, with the notes of runs' states and the audit log. If the newest version of an object is a\n" +
+			"deletion, it restores the version before. Checkpoints that pruning deleted stay deleted. Versioning\n" +
+			"must have been on when the objects were deleted (`ropewalk setup store --keep-deleted`), and the\n" +
+			"credentials must allow deleting versions. Check the run afterwards with `ropewalk verify`.",
 		Example: "  ropewalk restore --within 2h --dry-run\n" +
 			"  ropewalk restore quickstart-s1-20260102-030405 --within 30m",
 		Args: orNone(oneRun),

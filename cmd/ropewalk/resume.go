@@ -21,10 +21,10 @@ func resumeCommand(con *console) *cobra.Command {
 		Use:   "resume RUN",
 		Short: "continue a run from its last committed stage",
 		Long: "resume continues a run that was interrupted, cancelled or aborted, or that failed. Stages that have\n" +
-			"committed are adopted, not repeated. An open run is followed; if it is parked, `ropewalk unpark`\n" +
-			"decides what happens to it. Of a run that is done, resume prints the result again. A queued run,\n" +
-			"which was requested and has committed nothing, starts as requested. An import that has begun is\n" +
-			"continued by `ropewalk import` with the same file and --run-id.",
+			"committed are adopted, not repeated. If the run is open, resume follows it; if it is parked, decide\n" +
+			"with `ropewalk unpark`. If it is done, resume prints its result again. A queued run, which has\n" +
+			"committed nothing, starts as requested. To continue an import, repeat `ropewalk import` with the same\n" +
+			"file and --run-id.",
 		Example: "  ropewalk resume quickstart-s1-20260102-030405-k3v9qa",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {

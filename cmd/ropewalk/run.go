@@ -68,7 +68,7 @@ func runCommand(con *console) *cobra.Command {
 		"bytes; start no run")
 	o.plan.flags(cmd)
 	cmd.Flags().BoolVar(&o.smoke, "smoke", false, "run the smoke recipe: the same method for three small steps "+
-		"in a small form of the recipe's world, or on calc, with the CPU engine; --set overrides it")
+		"in a small version of the recipe's environment, or on calc, with the CPU engine; --set overrides its fields")
 	cmd.Flags().BoolVar(&o.onCalc, "twin", false, "run the smoke recipe in its earlier form, on calc")
 	if err := cmd.Flags().MarkHidden("twin"); err != nil {
 		panic(err) // the flag is defined one line above

@@ -27,7 +27,7 @@ type planOptions struct {
 }
 
 func (o *planOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.inventory, "inventory", "", "with --dry-run: plan for these `devices` and not for this "+
+	cmd.Flags().StringVar(&o.inventory, "inventory", "", "with --dry-run: plan for these `devices` instead of this "+
 		"host's: h200x8, h100x4+l40sx2 (one host), h200x8,h200x8 (two), or a file (docs/plan.md)")
 	cmd.Flags().StringSliceVar(&o.assume, "assume", nil, "with --dry-run: `share=value` that the plan counts on: mfu "+
 		"(of peak flops), mbu (of peak bandwidth), fill (of token budgets); default mfu=0.4,mbu=0.6,fill=0.5")

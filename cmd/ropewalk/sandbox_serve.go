@@ -64,7 +64,7 @@ func sandboxServeCommand(con *console) *cobra.Command {
 	f.IntVar(&o.workers, "workers", 0, "calls at once (default: as many as cores)")
 	f.IntVar(&o.queueMB, "queue-mb", 256, "MiB of calls that may wait, at least 64; beyond that no more requests "+
 		"are read")
-	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait if it does not say")
+	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait by default")
 	f.IntVar(&o.keepMB, "keep-mb", 64, "MiB of verdicts kept for calls that are sent again with the same key")
 	f.DurationVar(&o.keep, "keep-for", 10*time.Minute, "how long verdicts are kept")
 	f.IntVar(&o.conns, "connections", 4096, "connections at once, of both protocols; further ones are answered with "+

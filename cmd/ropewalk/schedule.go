@@ -30,15 +30,15 @@ func scheduleCommand(con *console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(scheduleCreateCommand(con), scheduleListCommand(con),
-		scheduleChange(con, "pause", "leave out the runs that are due until it is resumed", "is paused",
+		scheduleChange(con, "pause", "skip the runs that are due until the schedule is resumed", "is paused",
 			func(ctx context.Context, h client.ScheduleHandle, note string) error {
 				return h.Pause(ctx, client.SchedulePauseOptions{Note: note})
 			}),
-		scheduleChange(con, "resume", "go on with a paused schedule", "goes on",
+		scheduleChange(con, "resume", "resume a paused schedule", "goes on",
 			func(ctx context.Context, h client.ScheduleHandle, note string) error {
 				return h.Unpause(ctx, client.ScheduleUnpauseOptions{Note: note})
 			}),
-		scheduleChange(con, "trigger", "start a run now, whenever the next one is due", "starts a run now",
+		scheduleChange(con, "trigger", "start a run now, in addition to those that are due", "starts a run now",
 			func(ctx context.Context, h client.ScheduleHandle, _ string) error {
 				return h.Trigger(ctx, client.ScheduleTriggerOptions{})
 			}),
@@ -64,8 +64,8 @@ func scheduleCreateCommand(con *console) *cobra.Command {
 		Use:   "create NAME [RECIPE]",
 		Short: "create a schedule that trains by a recipe, or evaluates a run's policy",
 		Long: "create makes a schedule that starts a training by RECIPE at its times, or with --evaluate an\n" +
-			"evaluation. RUN is evaluated as it is when the time has come: its latest policy. RUN@STEP stays the\n" +
-			"policy after that step. A recipe file is read now, and its text becomes part of the schedule.",
+			"evaluation. RUN means the run's latest policy at that time; RUN@STEP always means the policy after\n" +
+			"STEP. A recipe file is read now, and its text becomes part of the schedule.",
 		Example: "  ropewalk schedule create nightly quickstart --cron '0 4 * * *' --time-zone Europe/Berlin\n" +
 			"  ropewalk schedule create measure --evaluate quickstart-s1-20260102-030405 --every 6h\n" +
 			"  ropewalk schedule create nightly recipes/quickstart.yaml --cron '0 2 * * *' --run-id nightly-{date}",
@@ -81,11 +81,11 @@ func scheduleCreateCommand(con *console) *cobra.Command {
 	f.StringArrayVar(&o.crons, "cron", nil, "when: minute, hour, day, month, day of the week; @daily … (repeatable)")
 	f.DurationVar(&o.every, "every", 0, "when: an interval, such as 6h")
 	f.StringVar(&o.zone, "time-zone", "", "of --cron, such as Europe/Berlin (default: UTC)")
-	f.StringVar(&o.overlap, "overlap", "skip", "when a run is due and the previous one goes on, or waits parked: skip "+
-		"it, buffer it until then, cancel the previous one, or allow both")
-	f.StringVar(&o.evaluate, "evaluate", "", "evaluate this run's policy, `RUN[@STEP]`, in the place of training")
-	f.StringVar(&o.naming, "run-id", "", "names of the runs, with "+workflows.NameTime+" or "+workflows.NameDate+
-		" in the place of the time at which one is due, in UTC (default: NAME-"+workflows.NameTime+")")
+	f.StringVar(&o.overlap, "overlap", "skip", "what happens when a run is due while the previous one is open or "+
+		"parked: skip it, buffer it until the previous one ends, cancel the previous one, or allow both")
+	f.StringVar(&o.evaluate, "evaluate", "", "evaluate this run's policy, `RUN[@STEP]`, instead of training")
+	f.StringVar(&o.naming, "run-id", "", "name of the runs; "+workflows.NameTime+" or "+workflows.NameDate+
+		" in it becomes the time at which a run is due, in UTC (default: NAME-"+workflows.NameTime+")")
 	setFlag(f, &o.set, "")
 	f.Uint64Var(&o.seed, "seed", 0, "the runs' seed (default: the recipe's)")
 	f.BoolVar(&o.paused, "paused", false, "create it paused")

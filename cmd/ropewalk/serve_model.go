@@ -129,7 +129,7 @@ func hubFolder(ctx context.Context, con *console, address string) (folder, name 
 	if err != nil {
 		return "", "", err
 	}
-	home := filepath.Join(filepath.Dir(cacheFolder()), "hub", strings.ReplaceAll(repository, "/", "--"))
+	home := filepath.Join(stateFolder(), "hub", strings.ReplaceAll(repository, "/", "--"))
 	last := filepath.Join(home, "revision-"+strings.ReplaceAll(revision, "/", "--"))
 	commit := ""
 	if hub.IsCommit(revision) {

@@ -73,10 +73,10 @@ func setupStoreCommand(con *console) *cobra.Command {
 		Use:   "store",
 		Short: "create the bucket, try conditional puts, set lifecycle rules",
 		Long: "store looks at the bucket that ROPEWALK_S3_BUCKET and the AWS_* variables name. It creates the\n" +
-			"bucket, tries that of several conditional puts exactly one wins, and, where the server has lifecycle\n" +
-			"rules, lets unfinished uploads end after 7 days. With --keep-deleted it turns versioning on and lets\n" +
-			"what was deleted or replaced be restored for that long. With --lock no one can delete a version before\n" +
-			"that many days have passed. It exits with 1 if conditional puts are not honoured, or if a lifecycle\n" +
+			"bucket, checks that exactly one of several conditional puts wins, and, if the server has lifecycle\n" +
+			"rules, ends unfinished uploads after 7 days. With --keep-deleted it turns versioning on, so that\n" +
+			"deleted and replaced objects can be restored for that many days. With --lock no one can delete a\n" +
+			"version within that many days. It exits with 1 if conditional puts are not honoured, or if a lifecycle\n" +
 			"rule deletes current objects, and so the record.",
 		Example: "  ropewalk setup store --dry-run\n  ropewalk setup store --keep-deleted 30\n" +
 			"  deploy/roles/bucket-policy.py worker=KEY reader=KEY >policy.json\n" +
@@ -90,7 +90,7 @@ func setupStoreCommand(con *console) *cobra.Command {
 	cmd.Flags().IntVar(&o.lock, "lock", 0, "days for which no one may delete a version (object lock, mode "+
 		"GOVERNANCE); turns versioning on; 0: locks are left as they are")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "file of the bucket policy that says who may do what "+
-		"(deploy/roles); another one is left as it is")
+		"(deploy/roles); an existing policy is not replaced")
 	return cmd
 }
 

@@ -102,10 +102,8 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		if err != nil {
 			return runs.Missing(err)
 		}
-		if before, found, err := record.Properties(ctx, run); err != nil {
+		if overview.Before, err = record.Properties(ctx, run); err != nil {
 			return err
-		} else if found {
-			overview.Before = &before
 		}
 		if err := overview.Write(con.out); err != nil {
 			return err
@@ -120,11 +118,13 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		for _, a := range amendments {
 			fmt.Fprintf(con.out, "the recipe was changed %s\n", a)
 		}
-		if cold, found, err := record.ColdStart(ctx, run); err != nil {
+		cold, err := record.ColdStart(ctx, run)
+		if err != nil {
 			return err
-		} else if found {
+		}
+		if cold != nil {
 			fmt.Fprintln(con.out)
-			analysis.WriteColdStart(con.out, cold)
+			analysis.WriteColdStart(con.out, *cold)
 		}
 		return showCost(ctx, con, record, run)
 	}
@@ -167,12 +167,9 @@ func showWorlds(ctx context.Context, con *console, record *analysis.Record, run 
 	return nil
 }
 
-// showEvaluation prints episodes of an evaluation. Step 0 is the one before the first step.
+// showEvaluation prints episodes of an evaluation.
 func showEvaluation(ctx context.Context, con *console, record *analysis.Record, run string, step int,
 	choice analysis.Choice) error {
-	if step == 0 {
-		step = analysis.NoStep
-	}
 	view, err := record.Evaluation(ctx, run, step, choice)
 	if errors.Is(err, analysis.ErrNoEvaluation) {
 		return badInput("--evaluation: %v", err)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -27,8 +25,8 @@ func sqlCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sql QUERY",
 		Short: "query the record in SQL",
-		Long: "sql runs DuckDB over the committed shards of all runs, or of those that --run names. The\n" +
-			"tables, runs aside, begin with the columns run, step and gen:\n\n" + wrapped(sql.Tables()) + "\n\n" +
+		Long: "sql runs DuckDB over the committed shards of all runs, or of those that --run names. All\n" +
+			"tables except runs begin with the columns run, step and gen:\n\n" + wrapped(sql.Tables()) + "\n\n" +
 			"A step's rows are visible once the step is done, in the generations that its update consumed;\n" +
 			"--gen all adds those of replays, which differ in the column gen. If a run has missing heads, the\n" +
 			"other steps are read, with a warning on standard error. Fetched shards stay in .ropewalk/cache,\n" +
@@ -65,8 +63,11 @@ func querySQL(ctx context.Context, con *console, o sqlOptions, query string) err
 			return err
 		}
 	}
-	result, err := sql.Query(ctx, sql.Options{Store: s.Store, Cache: cacheFolder(), Runs: o.runs, Gen: o.gen.Generation,
-		Query: query, Gap: warnOfGap(con), Server: observed})
+	record, err := openRecord(con, s)
+	if err != nil {
+		return err
+	}
+	result, err := sql.Query(ctx, record.WithGeneration(o.gen.Generation).WithServer(observed), query, o.runs...)
 	if errors.Is(err, sql.ErrQuery) {
 		return badinput.Of(err)
 	}
@@ -97,5 +98,5 @@ func wrapped(names []string) string {
 
 // cacheFolder is where fetched shards are kept, next to the local stack's state.
 func cacheFolder() string {
-	return filepath.Join(cmp.Or(os.Getenv("ROPEWALK_HOME"), ".ropewalk"), "cache")
+	return filepath.Join(stateFolder(), "cache")
 }

@@ -29,8 +29,8 @@ func unparkCommand(con *console) *cobra.Command {
 		Long: "A stage that still fails after its retries parks its run: the workflow stays open and waits. unpark\n" +
 			"runs the stage again (--retry), continues without it where that keeps the results meaningful\n" +
 			"(--skip), or gives the run up (--abort), and then follows the run. Stages that have committed are\n" +
-			"not repeated. A run of the local stack that no command has started, and that names programs or\n" +
-			"secrets, parks as unconfirmed: --confirm lets it have them and go on.",
+			"not repeated. On the local stack, a run that names programs or secrets parks as unconfirmed if no\n" +
+			"command has started it; --confirm allows the programs and secrets and lets the run continue.",
 		Example: "  ropewalk unpark quickstart-s1-20260102-030405 --retry\n" +
 			"  ropewalk unpark quickstart-s1-20260102-030405 --retry --set evaluation.problems=60\n" +
 			"  ropewalk unpark quickstart-s1-20260102-030405 --retry --timeout 2h\n" +

@@ -16,8 +16,8 @@ func upgradeCommand(con *console) *cobra.Command {
 		Use:   "upgrade DEPLOYMENT [BUILD]",
 		Short: "move the runs of a worker deployment to another build",
 		Long: "upgrade makes BUILD the current one of DEPLOYMENT: new runs begin on it, and open trainings go on\n" +
-			"with it from their next step. Until then they stay on the build that they are on, whose workers must\n" +
-			"run. Without BUILD it lists the builds and the trainings on each. docs/operate.md",
+			"with it from their next step. Until then they stay on their present build, whose workers must keep\n" +
+			"running. Without BUILD it lists the builds and the trainings on each. docs/operate.md",
 		Example: "  ropewalk worker --deployment rl\n  ropewalk upgrade rl v0.4.0-1f0c2a9b7d3e\n  ropewalk upgrade rl",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {

@@ -21,10 +21,11 @@ func verifyCommand(con *console) *cobra.Command {
 		Short: "check everything that a run has committed",
 		Long: "verify reads every manifest, shard and checkpoint of a run, in all generations, and checks:\n\n" +
 			checksHelp() +
-			"\nIt prints each fault and exits with 1 if there is one. Without --keys, a consistent change of an " +
-			"object\nand of everything that follows from it is not found. With --keys, each manifest, head and " +
-			"note\nof pruning must have a signature by one of these public keys (" + signing.Variable + " names the " +
-			"key that workers\nsign with), and the run must be complete; --unfinished allows that it is not.\n" +
+			"\nIt prints each fault and exits with 1 if there is one. Without --keys, verify does not find a change\n" +
+			"that was made to an object and, consistently, to everything that follows from it. With --keys, each\n" +
+			"manifest, head and note of pruning must have a signature by one of these public keys, and the run\n" +
+			"must be complete unless --unfinished is given. Workers sign with the key that\n" + signing.Variable +
+			" names.\n" +
 			"--gen N prints only the faults of that generation.",
 		Example: "  ropewalk verify quickstart-s1-20260102-030405",
 		Args:    oneRun,

@@ -40,7 +40,7 @@ func viewCommand(con *console) *cobra.Command {
 			"with filters, sorting and SQL, and each trajectory turn by turn with its tokens coloured by\n" +
 			"log-probability, entropy, ratio, advantage or mask, alone or next to the others of its group. Without\n" +
 			"RUN it shows the list of runs, where several can be laid side by side, and how often each problem\n" +
-			"was solved. The address of everything that it shows is a link that stays valid. The pages need the\n" +
+			"was solved. The address of each page is a link that stays valid. The pages need the\n" +
 			"token in the printed link, and are served to this machine alone. RUN is a run's name, or\n" +
 			"s3://BUCKET/runs/run=NAME.",
 		Example: "  ropewalk view\n" +
@@ -81,14 +81,15 @@ func viewRuns(ctx context.Context, con *console, run string, o viewOptions) erro
 		defer func() { c.Messages = io.Discard }() // a server that does not answer is reported once
 		return c.Observe(ctx, s, named...)
 	}
-	options := view.Options{Store: s.Store, Cache: cacheFolder(), Messages: con.err, Observe: observe}
-	if bucket == "" { // the runs of another bucket are not in this machine's Temporal
-		options.Workflow = runs.WorkflowPage
-	}
-	home, err := view.NewHome(options)
+	record, err := openRecord(con, s)
 	if err != nil {
 		return err
 	}
+	options := view.Options{Record: record.WithGaps(nil), Messages: con.err, Observe: observe}
+	if bucket == "" { // the runs of another bucket are not in this machine's Temporal
+		options.Workflow = runs.WorkflowPage
+	}
+	home := view.NewHome(options)
 	defer home.Close()
 	if run != "" {
 		if _, err := home.Viewer(ctx, run); err != nil {
@@ -148,7 +149,7 @@ func listenTo(o viewOptions) (net.Listener, error) {
 
 // viewToken returns the token of this user's links, which is drawn once, so that links and the browser's cookie last.
 func viewToken() (string, error) {
-	file := filepath.Join(filepath.Dir(cacheFolder()), "view-token")
+	file := filepath.Join(stateFolder(), "view-token")
 	text, err := os.ReadFile(file)
 	if token := strings.TrimSpace(string(text)); err == nil && len(token) >= 32 {
 		return token, nil

@@ -296,15 +296,7 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 }
 
 func (o workerOptions) wants(queue string) bool {
-	if len(o.queues) == 0 {
-		return true
-	}
-	for _, q := range o.queues {
-		if q == queue {
-			return true
-		}
-	}
-	return false
+	return len(o.queues) == 0 || slices.Contains(o.queues, queue)
 }
 
 func (o workerOptions) tuning(conf temporalconf.Config, q temporalconf.Queue, failed chan<- error) worker.Options {

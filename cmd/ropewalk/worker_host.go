@@ -76,9 +76,8 @@ func (o *workerOptions) findAddress(temporal string) (err error) {
 
 // addHostTLS adds the flags for connections between hosts.
 func (o *workerOptions) addHostTLS(f *pflag.FlagSet) {
-	f.StringVar(&o.hostTLS.Cert, "host-tls-cert", "", "certificate chain (PEM) of this host, for servers and clients, "+
-		"with which it speaks TLS to other hosts in recipes with engine.hosts (default: "+hostCertVariable+"; without "+
-		"it such hosts speak plain text)")
+	f.StringVar(&o.hostTLS.Cert, "host-tls-cert", "", "this host's certificate chain (PEM), valid for servers and "+
+		"clients, for TLS between the hosts of a recipe with engine.hosts (default: "+hostCertVariable+", else no TLS)")
 	f.StringVar(&o.hostTLS.Key, "host-tls-key", "", "the certificate's key (PEM) (default: "+hostKeyVariable+")")
 	f.StringVar(&o.hostTLS.CA, "host-tls-ca", "", "certificates (PEM) of the authority that issues certificates to "+
 		"hosts, and to hosts alone (default: "+hostAuthorityVariable+")")

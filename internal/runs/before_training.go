@@ -22,12 +22,12 @@ func (s *Session) beforeTraining(ctx context.Context, run string, view *Progress
 	if len(p.Lines) > 0 && p.Lines[0].Step > 1 {
 		return
 	}
-	r, found, err := analysis.New(s.Store).Properties(ctx, run)
+	r, err := analysis.New(s.Store).Properties(ctx, run)
 	if err != nil {
 		view.line("what the world offers before training cannot be read: " + err.Error())
 		return
 	}
-	if !found {
+	if r == nil {
 		return
 	}
 	var text strings.Builder

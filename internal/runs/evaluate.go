@@ -98,7 +98,7 @@ func usualTurns(environment string) int {
 // playable lists the environments in which a policy can be run.
 func playable() (names []string) {
 	for _, d := range environments.All {
-		if len(d.Rewards) > 0 && !d.Imported && d.Planned == "" {
+		if len(d.Rewards) > 0 && !d.Imported {
 			names = append(names, d.Name)
 		}
 	}

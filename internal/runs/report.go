@@ -62,23 +62,17 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 	if err != nil {
 		return TrainReport{}, err
 	}
-	properties, found, err := record.Properties(ctx, run)
+	properties, err := record.Properties(ctx, run)
 	if err != nil {
 		return TrainReport{}, err
-	}
-	var offered []analysis.Offer
-	if found {
-		offered = analysis.Offers(properties)
 	}
 	rates, err := record.ErrorRates(ctx, run)
 	if err != nil {
 		return TrainReport{}, err
 	}
-	var cold *analysis.ColdStart
-	if c, found, err := record.ColdStart(ctx, run); err != nil {
+	cold, err := record.ColdStart(ctx, run)
+	if err != nil {
 		return TrainReport{}, err
-	} else if found {
-		cold = &c
 	}
 	return TrainReport{
 		Run: run, Recipe: result.Recipe, Seed: result.Seed, Status: known.Status, Steps: result.Steps,
@@ -91,7 +85,7 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 		EvalSeconds:      figures.EvalSeconds, StageSeconds: figures.StageSeconds,
 		OrchestrationShare: figures.OrchestrationShare,
 		PeakRSSMB:          s.Lease.PeakMB(), CheckpointDigest: result.Policy.Digest,
-		Machine: result.Machine, BeforeTraining: offered, ErrorRates: rates,
+		Machine: result.Machine, BeforeTraining: analysis.Offers(properties), ErrorRates: rates,
 		ColdStart: cold,
 	}, nil
 }

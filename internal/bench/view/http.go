@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/view"
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/store/folder"
@@ -44,14 +45,7 @@ type server struct {
 
 // serve opens a viewer and serves it, as the command does.
 func serve(ctx context.Context, root string) (s *server, err error) {
-	cache, err := os.MkdirTemp("", "ropewalk-bench-cache-")
-	if err != nil {
-		return nil, err
-	}
-	home, err := view.NewHome(view.Options{Store: folder.New(root), Cache: cache, Messages: os.Stderr})
-	if err != nil {
-		return nil, err
-	}
+	home := view.NewHome(view.Options{Record: analysis.New(folder.New(root)), Messages: os.Stderr})
 	v, err := home.Viewer(ctx, runName)
 	if err != nil {
 		return nil, err
@@ -68,7 +62,7 @@ func serve(ctx context.Context, root string) (s *server, err error) {
 		api: "http://" + listener.Addr().String() + "/" + runName + "/api/",
 		close: func() error {
 			stop()
-			return errors.Join(<-served, home.Close(), os.RemoveAll(cache))
+			return errors.Join(<-served, home.Close())
 		}}, nil
 }
 
