@@ -200,7 +200,7 @@ test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of
 # Python with transformers and jinja2.
 test-templates: ## compare the chat templates of 210 published models with transformers (minutes)
 	ROPEWALK_TEMPLATES=$${ROPEWALK_TEMPLATES:-$$(tools/templates.sh)} ROPEWALK_REQUIRE_TEMPLATES=1 \
-		ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestPublishedTemplates -v ./internal/jinja
+		ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestPublishedTemplates -v ./internal/jinja ./rollout/protocol
 
 check-bytes: tools ## run the same short recipes at BASE=COMMIT and here, and compare all rows and weights (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)

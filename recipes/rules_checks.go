@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // protocolFits checks the recipe's protocol against its environment.
@@ -27,6 +28,15 @@ func protocolFits(r *Recipe) string {
 		return fmt.Sprintf("%s has no actions, which %s is played by", p.Spec().Name, r.Environment.Name)
 	}
 	return ""
+}
+
+// toolFormatFits checks the form of calls.
+func toolFormatFits(r *Recipe) string {
+	if _, err := toolcall.Named(r.Rollout.ToolFormat); err != nil {
+		return err.Error()
+	}
+	name := r.protocolSpec().Name
+	return unless(name == "" || name == "chat", "is for rollout.protocol chat, and %s has one form of calls", name)
 }
 
 // answerFits checks that the reward can find the protocol's answers.

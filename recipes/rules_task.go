@@ -33,6 +33,8 @@ var taskRules = []rule{
 		ok:    func(r *Recipe) bool { return slices.Contains([]string{"", "chat"}, r.protocolSpec().Name) },
 		doc:   "only with protocol chat, whose prompts begin with it",
 		fault: "has no place in the prompts of rollout.protocol {rollout.protocol}; chat has one"},
+	{at: "rollout.tool_format", reads: "rollout.protocol", only: trained, set: true, check: toolFormatFits,
+		doc: "only with protocol chat; a form of calls that docs/protocols.md lists"},
 	{at: "layout", reads: "rollout.protocol environment.name", only: trained,
 		ok:  func(r *Recipe) bool { return !r.Whole() || r.Layout == method.Turns },
 		doc: "turns with a protocol whose prompts are whole",

@@ -232,7 +232,7 @@ func (r *Recipes) protocol(recipe *recipes.Recipe) (protocol.Protocol, error) {
 	if err != nil || !is {
 		return p, err
 	}
-	chat.System = recipe.Rollout.System
+	chat.System, chat.Format = recipe.Rollout.System, recipe.Rollout.ToolFormat
 	if recipe.Policy.Checkpoint == "" {
 		return chat, nil
 	}

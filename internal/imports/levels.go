@@ -123,6 +123,7 @@ var levels = []Level{
 			{"rl/loss", "losses and their cotangents"},
 			{"rl/reward", "rewards and the comparison of answers"},
 			{"rollout/debate", "decides debates between agents"},
+			{"rollout/toolcall", "the forms in which models write calls of tools"},
 			{"sandbox/once", "runs identical calls of a batch once"},
 			{"sandbox/rpc", "the protocol of the sandbox service"},
 			{"sandbox/session", "one session for each trajectory; rebuilds lost ones"},

@@ -1,41 +1,51 @@
 package protocol
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/jinja"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // Chat is the protocol of a published model's own chat template. A system message holds the instruction, the user's
-// message the task, and the model answers as it was trained to. Calls are JSON objects in <tool_call> tags, as the
-// models of the template's family write them. The final answer is in the last box or, without a box, the last
-// response's text after its reasoning.
+// message the task, and the model answers as it was trained to. Calls have the form that the template writes them in
+// (package toolcall). The final answer is in the last box or, without a box, the last response's text after its
+// reasoning.
 //
-// Later contexts are what the template puts between a response and the next one. A response's own tokens stay as they
-// were sampled. So a template must not write earlier turns differently once others follow: With refuses one that does.
+// Later contexts are what the template puts between a response and the next one. The template sees a response as a
+// message with its content, reasoning and calls, but a response's own tokens stay as they were sampled. So a template
+// must not write earlier turns differently once results follow: CheckTools refuses one that does.
 //
 // The zero value has the template of ChatML, for models that are made here.
 type Chat struct {
 	bound *chatTemplate
 	// System is the instruction of the recipe; "" if there is none.
 	System string
+	// Format names the form of calls; "" is the one that the template writes.
+	Format string
 }
 
 // chatTemplate is a model's template and what was found out about it.
 type chatTemplate struct {
 	template, tools *jinja.Template
 	special         map[string]string
-	end             string   // ends a turn of the policy
-	ends            []string // further tokens that end a response
-	opening         string   // the tag of reasoning with which the template begins each response; "" if there is none
+	day             time.Time // the day that the template is told, if it insists on one
+	end             string    // ends a turn of the policy
+	follows         bool      // no token of a turn's own ends it: end is what begins the next one
+	ends            []string  // further tokens that end a response
+	opening         string    // the tag of reasoning with which the template begins each response; "" if there is none
 	marks           []string
+	form            *toolcall.Form // of calls; nil: calls are written in one that no form reads
+	argumentsAsText bool           // the template wants the arguments of calls as a text
+	sample          string         // how the template writes calls
 }
+
+// fixedDay is the day of templates that cannot do without one. The same inputs give the same bytes on every day.
+var fixedDay = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ChatModel is what Chat needs of a model.
 type ChatModel struct {
@@ -75,66 +85,39 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 			return c, err
 		}
 	}
-	b.marks = append(ForgeableMarks(m.Added), tagMarks("tools", "tool_call", "tool_response", "think")...)
-	b.marks = distinctTexts(append(b.marks, boxOpen))
 	c.bound = b
-	if b.end, err = c.findEnd(m.Added); err != nil {
-		return c, err
+	for _, tools := range [][]Tool{nil, {knownTool}} {
+		_, err := c.render([]any{message("user", probe)}, tools, true)
+		if err != nil && strings.Contains(err.Error(), "strftime_now") {
+			b.day = fixedDay
+		}
 	}
-	for _, end := range m.Ends {
-		if end != b.end {
+	var endless error // the form is of use without an end
+	b.end, endless = c.findEnd(m.Added)
+	if b.form, err = c.findForm(); err != nil || endless != nil {
+		return c, errors.Join(err, endless)
+	}
+	form := c.Form()
+	for _, end := range slices.Concat(m.Ends, form.Stops) {
+		if end != b.end && !slices.Contains(b.ends, end) &&
+			(slices.Contains(m.Ends, end) || slices.Contains(m.Added, end)) {
 			b.ends = append(b.ends, end)
 		}
 	}
+	b.marks = append(ForgeableMarks(m.Added), tagMarks("tools", "tool_call", "tool_response", "think")...)
+	b.marks = append(b.marks, nonEmpty(form.Think[0], form.Think[1])...)
+	b.marks = append(append(b.marks, form.Marks...), boxOpen)
+	b.marks = slices.DeleteFunc(b.marks, func(mark string) bool { return strings.ContainsAny(mark, " \n") })
+	b.marks = distinctTexts(b.marks)
 	// A template that refuses this conversation refuses the run's prompts too, with its reason.
 	if prompt, err := c.render([]any{message("user", probe)}, nil, true); err == nil {
 		_, begun, _ := strings.Cut(prompt, probe)
-		if at := strings.LastIndex(begun, thinkOpen); at > strings.LastIndex(begun, thinkClose) {
+		open, closing := form.ThinkTags()
+		if at := strings.LastIndex(begun, open); at > strings.LastIndex(begun, closing) {
 			b.opening = begun[at:]
 		}
 	}
 	return c, nil
-}
-
-// CheckTools refuses a template that writes earlier turns differently once the results of calls follow. CheckCalls is
-// about the calls themselves.
-func (c Chat) CheckTools(tools []Tool) error {
-	for _, response := range []string{"<think>\na\n</think>\n\n" + probe, probe} {
-		v := View{Task: "a", Tools: tools, Turn: 1, Rounds: []Round{{Response: response, Bodies: []string{"b"}}}}
-		if _, err := c.Render(v); err != nil {
-			return err
-		}
-		v = View{Task: "a", Tools: tools, Turn: 2, Rounds: []Round{{Response: response, Bodies: []string{"b", "c"}},
-			{Response: response, Bodies: []string{"d"}}}}
-		if _, err := c.Render(v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// findEnd finds the added token that the template writes after an assistant's message.
-func (c Chat) findEnd(added []string) (string, error) {
-	text, err := c.render([]any{message("user", "a"), message("assistant", probe)}, nil, false)
-	if err != nil {
-		return "", err
-	}
-	_, after, found := strings.Cut(text, probe)
-	if !found {
-		return "", errors.New("the chat template does not write what an assistant's message says")
-	}
-	after = strings.TrimLeft(after, " \n")
-	end := ""
-	for _, token := range added {
-		if strings.HasPrefix(after, token) && len(token) > len(end) && strings.TrimSpace(token) != "" {
-			end = token
-		}
-	}
-	if end == "" {
-		return "", fmt.Errorf("the chat template ends a turn of the assistant with %.40q, which begins with no token "+
-			"of its own", after)
-	}
-	return end, nil
 }
 
 // ForgeableMarks returns the added tokens that text from outside could forge.
@@ -166,7 +149,7 @@ var ownChat = func() *chatTemplate {
 	if err != nil {
 		panic(err)
 	}
-	return &chatTemplate{template: t, tools: t, end: EndOfTurn,
+	return &chatTemplate{template: t, tools: t, end: EndOfTurn, form: toolcall.All[0],
 		marks: append(tagMarks("tools", "tool_call", "tool_response", "think"), boxOpen)}
 }()
 
@@ -174,10 +157,10 @@ var ownChat = func() *chatTemplate {
 func (c Chat) Spec() Spec {
 	p := c.parts()
 	return Spec{
-		Name: "chat", Doc: "the model's own chat template, with JSON calls of the tools that it lists",
+		Name: "chat", Doc: "the model's own chat template, with calls of tools in the form that the model has learnt",
 		Source: "chat templates in Jinja, as transformers renders them",
-		Form: "it ends its turn and holds either closed <tool_call> blocks with no text after the first of them, or " +
-			"no call and a text",
+		Form: "it ends its turn and holds either closed calls with no text after the first of them, or no call and " +
+			"a text",
 		EndOfTurn: p.end, Stops: p.ends, Tags: []string{"tool_call"}, Opening: p.opening, Answer: AnswerText,
 		Tools: true, Marks: p.marks,
 	}
@@ -216,7 +199,7 @@ func (c Chat) render(messages []any, tools []Tool, prompt bool) (string, error) 
 		values.Set("tools", list)
 		template = p.tools
 	}
-	return template.Render(values, time.Time{})
+	return template.Render(values, p.day)
 }
 
 // opening returns the messages before the first response.
@@ -238,55 +221,6 @@ func (c Chat) Context(v View) string {
 	return text
 }
 
-// Render is Context with the template's error.
-func (c Chat) Render(v View) (string, error) {
-	messages, tools := c.opening(v), orPython(v.Tools)
-	if v.Turn == 0 {
-		return c.render(messages, tools, true)
-	}
-	for i, r := range v.Rounds {
-		messages = append(messages, message("assistant", c.content(r.Response)))
-		if i == len(v.Rounds)-1 {
-			break
-		}
-		messages = append(messages, results(r)...)
-	}
-	before, err := c.render(messages, tools, false)
-	if err != nil {
-		return "", err
-	}
-	whole, err := c.render(append(messages, results(v.Last())...), tools, true)
-	if err != nil {
-		return "", err
-	}
-	rest, same := strings.CutPrefix(whole, before)
-	at := strings.LastIndex(before, c.parts().end)
-	if !same || at < 0 {
-		return "", errors.New("the chat template writes earlier turns differently once the results of calls follow, " +
-			"so the model would be trained on text that it never saw")
-	}
-	return before[at+len(c.parts().end):] + rest, nil
-}
-
-// results are the messages that answer a round's calls.
-func results(r Round) (out []any) {
-	for i, body := range r.Bodies {
-		m := message("tool", body)
-		if i < len(r.Calls) && r.Calls[i].Name != "" {
-			m.Set("name", r.Calls[i].Name)
-		}
-		m.Set("tool_call_id", fmt.Sprintf("call%05d", i)) // nine letters and digits, as Mistral's templates want
-		out = append(out, m)
-	}
-	return out
-}
-
-// content is a response as the content of a message: without the token that ends it.
-func (c Chat) content(response string) string {
-	text, _ := c.cut(response)
-	return text
-}
-
 // cut removes the token that ends a response.
 func (c Chat) cut(response string) (text string, ended bool) {
 	p := c.parts()
@@ -296,57 +230,4 @@ func (c Chat) cut(response string) (text string, ended bool) {
 		}
 	}
 	return response, false
-}
-
-// Parse reads calls and the answer, which counts only outside calls and reasoning.
-func (c Chat) Parse(response string, tools []Tool) Parsed {
-	text, ended := c.cut(response)
-	spec := c.Spec()
-	read := spec.reason(spec.Opening + text)
-	got := parseHermes(read, ended, tools)
-	got.Reasoning = strings.TrimPrefix(got.Reasoning, strings.TrimPrefix(spec.Opening, thinkOpen))
-	if len(got.Calls) > 0 || got.OpenCalls > 0 {
-		return got
-	}
-	text = read.rest
-	if got.HasAnswer = true; got.AnswerTags == 0 {
-		got.Answer, got.AnswerTags = strings.TrimSpace(text), 1
-		got.HasAnswer = got.Answer != ""
-	} else {
-		got.Answer, got.HasAnswer = LastBox(text)
-	}
-	if !ended {
-		got.AnswerTags = boxes(text)
-		got.HasAnswer = got.HasAnswer && got.AnswerTags > 0
-	}
-	got.WellFormed = ended && got.HasAnswer
-	return got
-}
-
-// Body renders the result of a call.
-func (c Chat) Body(l Limit, call env.ToolCall, r *Result) string {
-	return plainBody(l, call, r, c.parts().marks)
-}
-
-// Write writes a call or an answer.
-func (c Chat) Write(m env.Move) (string, bool) {
-	p := c.parts()
-	if m.Action != "" {
-		return "", false
-	}
-	thought := m.Thought
-	if p.opening != "" {
-		thought = m.Thought + thinkClose
-	}
-	if !m.IsCall() {
-		return written(c, m, thought+boxOpen+m.Answer+"}"+p.end)
-	}
-	name, args := arguments(m)
-	if m.Broken {
-		args = cutShort(args)
-	}
-	if !json.Valid([]byte(args)) && !m.Broken {
-		return "", false
-	}
-	return written(c, m, thought+hermesCallOpen+name+hermesArguments+args+hermesCallClose+p.end)
 }

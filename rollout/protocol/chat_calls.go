@@ -7,64 +7,86 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/internal/jinja"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
+
+// CheckTools refuses a template that writes earlier turns differently once the results of calls follow. CheckCalls is
+// about the calls themselves.
+func (c Chat) CheckTools(tools []Tool) error {
+	called, p := orPython(tools), c.parts()
+	if len(called) == 0 {
+		return nil
+	}
+	arguments, err := json.Marshal(sampleOf(called[0].Parameters))
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", called[0].Name, err)
+	}
+	call := c.Form().Write(called[0].Name, string(arguments))
+	open, closing := c.Form().ThinkTags()
+	for _, reasoning := range []string{open + "\na\n" + closing + "\n\n", ""} {
+		if p.opening != "" {
+			reasoning = "a\n" + closing + "\n\n"
+		}
+		one := Round{Response: reasoning + call + p.end, Bodies: []string{"b"}}
+		one.Calls = c.Parse(one.Response, tools).Calls
+		for _, rounds := range [][]Round{{one}, {one, one}} {
+			if _, err := c.Render(View{Task: "a", Tools: tools, Turn: len(rounds), Rounds: rounds}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // CheckCalls refuses a template whose calls Parse does not read: every turn that calls a tool would fail, or count as
 // the answer. It renders a call of each tool and parses it. A template that writes nothing of the call fits: its model
 // writes calls as the prompt tells it to.
 func (c Chat) CheckCalls(tools []Tool) error {
-	silent, _ := c.called("", nil, orPython(tools)) // a template may refuse a message that says nothing
+	if c.parts().form == nil {
+		return fmt.Errorf("the chat template writes a call of the tool %s as %.300q, which is no form of calls that "+
+			"protocol chat reads; rollout.tool_format names one of them: %s", knownTool.Name, c.parts().sample,
+			strings.Join(toolcall.Names(), ", "))
+	}
+	if c.parts().sample == "" && c.bound != nil {
+		_, err := c.called(c.Form(), knownTool.Name, known[:1], orPython(tools))
+		if err != nil {
+			err = fmt.Errorf("the chat template writes no call of the tool %s: %w", knownTool.Name, err)
+		}
+		return err
+	}
 	for _, t := range orPython(tools) {
 		arguments, err := json.Marshal(sampleOf(t.Parameters))
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
 		}
-		text, err := c.callOf(t, arguments, tools)
+		text, err := c.called(c.Form(), t.Name, []string{string(arguments)}, orPython(tools))
 		if err != nil {
 			return fmt.Errorf("the chat template writes no call of the tool %s: %w", t.Name, err)
 		}
-		if text == silent {
-			continue
-		}
 		read := text
-		if c.parts().opening != "" && !strings.Contains(text, thinkClose) { // history leaves the reasoning out
-			read = thinkClose + text
+		_, closing := c.Form().ThinkTags()
+		if c.parts().opening != "" && !strings.Contains(text, closing) { // history leaves the reasoning out
+			read = closing + text
 		}
 		got := c.Parse(read, tools)
 		if len(got.Calls) == 1 && holds(got, env.Move{Tool: t.Name, Arguments: string(arguments)}) && got.WellFormed {
 			continue
 		}
-		return fmt.Errorf("the chat template writes a call of the tool %s as %.300q, which protocol chat does not "+
-			"read: it reads JSON objects with name and arguments in <tool_call> tags; use a model whose template "+
-			"writes them, or another rollout.protocol, such as hermes", t.Name, text)
+		return fmt.Errorf("the chat template writes a call of the tool %s as %.300q, which the form %s does not read; "+
+			"use another rollout.tool_format, or another rollout.protocol, such as hermes", t.Name, text, c.Form().Name)
 	}
 	return nil
 }
 
-// callOf returns the response that the template writes for a message with one call. Some templates want the arguments
-// as an object, others as text.
-func (c Chat) callOf(t Tool, arguments []byte, tools []Tool) (text string, err error) {
-	object, err := jinja.From(arguments)
-	if err != nil {
-		return "", err
-	}
-	for _, value := range []any{object, string(arguments)} {
-		if text, err = c.called(t.Name, value, orPython(tools)); err == nil {
-			break
-		}
-	}
-	return text, err
-}
-
-// called returns the response that the template writes for a message with one call, or with none if name is "".
-func (c Chat) called(name string, arguments any, tools []Tool) (string, error) {
+// called returns the response that the template writes for a message with calls of a tool, with the ids of a form.
+func (c Chat) called(form *toolcall.Form, name string, calls []string, tools []Tool) (string, error) {
 	before := []any{message("user", "a")}
 	m := message("assistant", "")
-	if name != "" {
-		m.Set("tool_calls", []any{jinja.NewDict("id", "call00000", "type", "function",
-			"function", jinja.NewDict("name", name, "arguments", arguments))})
+	var list []any
+	for i, arguments := range calls {
+		list = append(list, c.callMessage(form.CallID(name, i), name, arguments))
 	}
+	m.Set("tool_calls", list)
 	prompt, err := c.render(before, tools, false)
 	if err != nil {
 		return "", err
@@ -74,16 +96,31 @@ func (c Chat) called(name string, arguments any, tools []Tool) (string, error) {
 		return "", err
 	}
 	text := strings.TrimPrefix(whole, prompt)
-	if begun, err := c.render(before, tools, true); err == nil && strings.HasPrefix(whole, begun) {
-		text = whole[len(begun):]
+	if begun, err := c.render(before, tools, true); err == nil {
+		text = whole[max(len(whole)-len(text), commonHead(begun, whole)):]
+	}
+	if c.parts().follows {
+		return strings.TrimSpace(text) + c.parts().end, nil
 	}
 	end, least := c.parts().end, len(text)
 	for _, token := range append([]string{end}, c.parts().ends...) {
-		if i := strings.Index(text, token); i >= 0 && i < least {
+		if i := strings.Index(text, token); i >= 0 && i < least && token != "" {
 			end, least = token, i
 		}
 	}
 	return text[:least] + end, nil
+}
+
+// commonHead returns how much two texts have in common, up to a place where a line or a token ends.
+func commonHead(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	if n == len(a) {
+		return n
+	}
+	return strings.LastIndexAny(a[:n], "\n>]") + 1
 }
 
 // sampleOf returns arguments that a schema of a tool allows, as far as types and enumerations go.

@@ -27,10 +27,10 @@ var callTemplates = map[string]struct {
 	"Hermes": {`{{ '<tool_call>\n' + (` + callObject + `) + '\n</tool_call>' }}`, "", true},
 	"arguments as text": {`{{ '<tool_call>\n{"name": "' + f.name + '", "arguments": ' + f.arguments + ` +
 		`'}\n</tool_call>' }}`, "", true},
-	"Qwen3-Coder": {xmlCall, "", false},
-	"GLM":         {glmCall, "", false},
-	"Llama":       {`{{ {'name': f.name, 'parameters': f.arguments} | tojson }}`, "", false},
-	"Mistral":     {`{{ '[TOOL_CALLS][' + (` + callObject + `) + ']' }}`, "", false},
+	"Qwen3-Coder": {xmlCall, "", true},
+	"GLM":         {glmCall, "", true},
+	"Llama":       {`{{ {'name': f.name, 'parameters': f.arguments} | tojson }}`, "", true},
+	"Mistral":     {`{{ '[TOOL_CALLS][' + (` + callObject + `) + ']' }}`, "", true},
 	"DeepSeek": {`{{ '<｜tool▁calls▁begin｜>function<｜tool▁sep｜>' + f.name + '\n' + f.arguments + ` +
 		`'<｜tool▁calls▁end｜>' }}`, "", false},
 	"no arguments":             {`{{ '<tool_call>{"name": "' + f.name + '"}</tool_call>' }}`, "", false},
@@ -68,10 +68,18 @@ func TestChatReadsTheCallsOfItsTemplate(t *testing.T) {
 			}
 		}
 	}
-	chat, err := protocol.Chat{}.With(callModel(callTemplates["Qwen3-Coder"].call, ""))
+	chat, err := protocol.Chat{}.With(callModel(callTemplates["DeepSeek"].call, ""))
 	require.NoError(t, err)
-	require.ErrorContains(t, chat.CheckCalls([]protocol.Tool{lookup}),
-		`a call of the tool search as "<tool_call>\n<function=search>\n<parameter=query>`)
+	require.ErrorContains(t, chat.CheckCalls([]protocol.Tool{lookup}), `is no form of calls that protocol chat reads; `+
+		`rollout.tool_format names one of them: hermes, seed_oss`)
+	chat, err = protocol.Chat{Format: "llama3"}.With(callModel(callTemplates["writes no calls"].call, ""))
+	require.NoError(t, err)
+	require.NoError(t, chat.CheckCalls([]protocol.Tool{lookup}))
+	got := chat.Parse(`{"name": "search", "parameters": {"query": "q"}}<|im_end|>`, []protocol.Tool{lookup})
+	require.Len(t, got.Calls, 1)
+	require.True(t, got.WellFormed)
+	_, err = protocol.Chat{Format: "nosuch"}.With(callModel(xmlCall, ""))
+	require.ErrorContains(t, err, `no form of calls "nosuch"`)
 }
 
 // Where the template opens the reasoning, a response is reasoning until it closes it.

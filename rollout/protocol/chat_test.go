@@ -95,11 +95,10 @@ func TestChatRefuses(t *testing.T) {
 		_, err := protocol.Chat{}.With(m)
 		require.ErrorContains(t, err, says)
 	}
-	// a template that drops the reasoning of all responses but the last
+	// a template that numbers its messages from the last one
 	m := good
-	m.Template = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if loop.last %}" +
-		"{{ m.content }}{% else %}" +
-		"{{ m.content.split('</think>')[-1] }}{% endif %}{{ '<|im_end|>\n' }}{% endfor %}"
+	m.Template = "{% for m in messages %}{{ '<|im_start|>' + m.role + loop.revindex | string + '\n' + m.content }}" +
+		"{{ '<|im_end|>\n' }}{% endfor %}"
 	chat, err := protocol.Chat{}.With(m)
 	require.NoError(t, err)
 	require.ErrorContains(t, chat.CheckTools(nil), "writes earlier turns differently")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/protocols.md")
@@ -30,6 +31,23 @@ policy samples. The loss covers these parts and no others. Text from a task, a t
 of the protocol's tags or special tokens, because the protocol breaks such strings up before the policy reads them.
 
 [Contributing](../CONTRIBUTING.md#add-a-protocol) says how to add a protocol.
+`
+
+const formsHead = `
+## Forms of calls
+
+Models write calls in their own forms. The protocol chat renders known calls with the model's chat template, and takes
+the form that reads them back; ` + "`rollout.tool_format`" + ` names another one, and so does
+` + "`ropewalk serve --tool-format`" + `. A template whose calls no form reads is refused. A template that writes no calls at
+all has the form whose mark its prompt explains, or the first one.
+
+In raw text, the tool's schema tells the type of an argument: a text that does not fit it stays a text. A call that the
+limit of tokens cuts is open, which is neither run nor the answer. A call that has an argument twice, or that cannot be
+read, is refused, and the policy reads why. A form also has the names that parsers of other programs have for it. ⏎
+means a line end.
+
+| names | models | a call of f with k = v |
+| --- | --- | --- |
 `
 
 const summaryHead = `
@@ -59,6 +77,13 @@ func TestProtocolsPage(t *testing.T) {
 			exchange = answerExchange
 		}
 		fmt.Fprintf(&page, "````text\n%s\n````\n", strings.TrimRight(exchange(t, p), "\n"))
+	}
+	page.WriteString(formsHead)
+	for _, form := range toolcall.All {
+		cell := func(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+		names := "`" + strings.Join(append([]string{form.Name}, form.Also...), "`, `") + "`"
+		example := cell(strings.ReplaceAll(form.Example, "\n", "⏎"))
+		fmt.Fprintf(&page, "| %s | %s | `` %s `` |\n", names, form.Families, example)
 	}
 	page.WriteString(summaryHead)
 	for _, text := range []string{questionSummary(t, protocol.RStar2{}), actionSummary(t, protocol.ThinkAction{})} {

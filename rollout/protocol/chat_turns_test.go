@@ -1,0 +1,90 @@
+package protocol_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+)
+
+// talk lets chat make a scripted call and have a result twice, and returns the contexts after the first one.
+func talk(t *testing.T, chat protocol.Chat, ends string, tools []protocol.Tool) (contexts []string) {
+	t.Helper()
+	v := protocol.View{Task: "Find it.", Tools: tools}
+	for i := range 2 {
+		response, ok := chat.Write(env.Move{Tool: "search", Arguments: `{"query": "a"}`})
+		require.True(t, ok)
+		response = strings.TrimSuffix(response, chat.Spec().EndOfTurn) + ends
+		parsed := chat.Parse(response, tools)
+		require.Len(t, parsed.Calls, 1)
+		require.True(t, parsed.WellFormed, "%q", response)
+		v.Turn = i + 1
+		v.Rounds = append(v.Rounds, protocol.Round{Response: response, Calls: parsed.Calls, Bodies: []string{"found"}})
+		next, err := chat.Render(v)
+		require.NoError(t, err)
+		contexts = append(contexts, next)
+	}
+	return contexts
+}
+
+// A template whose turns end with nothing of their own: the token that begins the next turn ends them.
+func TestChatOfTurnsThatTheNextOneEnds(t *testing.T) {
+	chat, err := protocol.Chat{}.With(protocol.ChatModel{
+		Added: []string{"<|user|>", "<|assistant|>", "<|observation|>"},
+		Template: `{% for m in messages %}{% if m.role == 'tool' %}<|observation|>` + "\n" +
+			`<tool_response>{{ m.content }}</tool_response>{% else %}{{ '<|' + m.role + '|>\n' + m.content }}` +
+			`{% for c in m.tool_calls or [] %}{% set f = c.function %}` + glmCall + `{% endfor %}{% endif %}` +
+			`{% endfor %}` +
+			`{% if add_generation_prompt %}<|assistant|>` + "\n{% endif %}"})
+	require.NoError(t, err)
+	tools := []protocol.Tool{lookup}
+	require.NoError(t, chat.CheckCalls(tools))
+	require.NoError(t, chat.CheckTools(tools))
+	require.Equal(t, "glm45", chat.Calls())
+	require.Equal(t, "<|user|>", chat.Spec().EndOfTurn)
+	require.Equal(t, []string{"<|observation|>"}, chat.Spec().Stops)
+	const next = "\n<tool_response>found</tool_response><|assistant|>\n"
+	require.Equal(t, []string{next, next}, talk(t, chat, "<|observation|>", tools))
+}
+
+// Results name the calls that they answer, by the ids of the model's family.
+func TestChatNamesCallsAsTheFamilyDoes(t *testing.T) {
+	chat, err := protocol.Chat{}.With(protocol.ChatModel{Added: []string{"<|im_end|>", "<|im_start|>"},
+		Ends: []string{"<|im_end|>"}, Template: `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}` +
+			`{% if m.role == 'tool' %}{{ '## Return of ' + m.tool_call_id + '\n' }}{% endif %}{{ m.content }}` +
+			`{% if m.tool_calls %}<|tool_calls_section_begin|>{% for c in m.tool_calls %}<|tool_call_begin|>` +
+			`{{ c.id }}` +
+			`<|tool_call_argument_begin|>{{ c.function.arguments | tojson }}<|tool_call_end|>{% endfor %}` +
+			`<|tool_calls_section_end|>{% endif %}<|im_end|>{% endfor %}` +
+			`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`})
+	require.NoError(t, err)
+	tools := []protocol.Tool{lookup}
+	require.NoError(t, chat.CheckCalls(tools))
+	require.NoError(t, chat.CheckTools(tools))
+	require.Equal(t, "kimi_k2", chat.Calls())
+	const next = "<|im_start|>tool\n## Return of functions.search:0\nfound<|im_end|><|im_start|>assistant\n"
+	require.Equal(t, []string{next, next}, talk(t, chat, "<|im_end|>", tools), "the model has written both ids")
+}
+
+// A template that keeps reasoning only behind the last question of the user keeps it while results follow.
+func TestChatKeepsReasoningWhileResultsFollow(t *testing.T) {
+	chat, err := protocol.Chat{}.With(protocol.ChatModel{Added: []string{"<|im_end|>", "<|im_start|>"},
+		Ends: []string{"<|im_end|>"}, Template: `{% set n = namespace(last=0) %}{% for m in messages %}` +
+			`{% if m.role == 'user' %}{% set n.last = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}` +
+			`{{ '<|im_start|>' + m.role + '\n' }}{% if m.reasoning_content and loop.index0 > n.last %}` +
+			`{{ '<think>\n' + m.reasoning_content + '\n</think>\n\n' }}{% endif %}{{ m.content }}` +
+			`{% for c in m.tool_calls or [] %}{% set f = c.function %}` + callTemplates["Hermes"].call +
+			`{% endfor %}` +
+			`{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`})
+	require.NoError(t, err)
+	tools := []protocol.Tool{lookup}
+	require.NoError(t, chat.CheckTools(tools))
+	const next = "\n<|im_start|>tool\nfound<|im_end|>\n<|im_start|>assistant\n"
+	require.Equal(t, []string{next, next}, talk(t, chat, "<|im_end|>", tools))
+	got := chat.Parse("<think>\nSo.\n</think>\n\nIt is 4.<|im_end|>", tools)
+	require.Equal(t, "It is 4.", got.Answer)
+	require.Equal(t, "\nSo.\n", got.Reasoning)
+}

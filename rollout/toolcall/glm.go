@@ -1,0 +1,17 @@
+package toolcall
+
+import "regexp"
+
+// glm is the form of GLM-4.5 to 4.7: a name, and keys and values in tags. A value is JSON unless it is a text. GLM-4.7
+// writes no line ends between them. Results follow the token <|observation|>, and no other token ends a turn.
+var glm = Form{
+	Name: "glm45", Also: []string{"glm47", "glm46", "glm", "glm4_moe", "laguna"},
+	Families: "GLM-4.5, 4.6 and 4.7, Laguna, Ling 3, Spark 2.5",
+	Example:  "<tool_call>f\n<arg_key>k</arg_key>\n<arg_value>v</arg_value>\n</tool_call>",
+	Marks:    []string{"<tool_call>"}, Stops: []string{"<|observation|>", "<|user|>"},
+	read: glmElements.read, write: glmElements.write,
+}
+
+var glmElements = elements{call: [3]string{"<tool_call>", "", "</tool_call>"},
+	arg: [3]string{"<arg_key>", "</arg_key>", "</arg_value>"}, value: regexp.MustCompile(`^\s*<arg_value>()`),
+	middle: func(bool) string { return "\n<arg_value>" }, json: true}

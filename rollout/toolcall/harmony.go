@@ -1,0 +1,79 @@
+package toolcall
+
+import (
+	"regexp"
+	"strings"
+)
+
+// harmony is the form of gpt-oss: messages in channels. A message to functions.f is a call, one in the channel analysis
+// is reasoning, one in the channel final is the content. The template writes one call for each message.
+var harmony = Form{
+	Name: "openai", Also: []string{"gpt-oss", "gpt_oss", "harmony"}, Families: "gpt-oss",
+	Example: "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"k\": \"v\"}<|call|>",
+	Marks:   []string{"<|channel|>", " to=functions.", "to=functions."}, Stops: []string{"<|call|>", "<|return|>"},
+	Tokens: []string{"<|start|>", "<|end|>"},
+	whole:  readHarmony,
+	write: func(name, arguments string) string {
+		return "<|channel|>commentary to=functions." + name + " <|constrain|>json<|message|>" + arguments
+	},
+}
+
+var harmonyTo = regexp.MustCompile(`to=(?:functions\.)?([\pL\pN_.-]+)`)
+
+// readHarmony reads a response behind <|start|>assistant.
+func readHarmony(text string, _ bool, ended bool) (out Response) {
+	if !strings.Contains(text, "<|message|>") && !strings.Contains(text, "<|channel|>") &&
+		!strings.Contains(text, "to=functions.") {
+		out.Content = text
+		return out
+	}
+	for rest := text; rest != ""; {
+		head, body, found := strings.Cut(rest, "<|message|>")
+		if !found {
+			out.Open = strings.Contains(head, "to=functions.")
+			break
+		}
+		to := harmonyTo.FindStringSubmatch(head)
+		raw, n, cut := "", 0, false
+		if to != nil {
+			raw, n, cut = value(body)
+		}
+		end := index(body, "<|start|>", n)
+		for _, token := range []string{"<|end|>", "<|call|>", "<|return|>"} {
+			end = index(body[:end], token, n)
+		}
+		_, rest, _ = strings.Cut(body[end:], "<|start|>")
+		said := body[:end]
+		switch {
+		case to != nil:
+			out.addHarmony(Call{Name: to[1], Arguments: raw}, said, n, cut || end == len(body) && !ended)
+		case strings.Contains(head, "<|channel|>analysis"):
+			if !out.Reasons {
+				out.Reasoning, out.Reasons = said, true
+			}
+			out.Thinking = end == len(body)
+		default:
+			out.Content += said
+			if len(out.Calls) == 0 {
+				out.Before += said
+			} else {
+				out.After += said
+			}
+		}
+	}
+	return out
+}
+
+// addHarmony adds a call, or notes that it is open.
+func (r *Response) addHarmony(c Call, said string, n int, cut bool) {
+	switch {
+	case cut:
+		c.Arguments = begunObject(strings.TrimLeft(said, spaces))
+		r.Open, r.Begun = true, &c
+	case n == 0 || strings.TrimSpace(said[n:]) != "":
+		c.Arguments, c.Fault = strings.TrimSpace(said), "the arguments are not a JSON object"
+		r.Calls = append(r.Calls, c)
+	default:
+		r.Calls = append(r.Calls, checked(c))
+	}
+}

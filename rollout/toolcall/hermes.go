@@ -1,0 +1,14 @@
+package toolcall
+
+// hermes is the form of Hermes 2, Qwen2.5, Qwen3 and Granite 4. Results come back in a turn of the user, between
+// <tool_response> tags.
+var hermes = Form{
+	Name: "hermes", Also: []string{"qwen25", "qwen", "qwen3", "granite4"},
+	Families: "Hermes 2, Qwen2.5, Qwen3, QwQ, Granite 4, SmolLM, Reka, Exaone 4",
+	Example:  "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"k\": \"v\"}}\n</tool_call>",
+	Marks:    []string{hermesObjects.open},
+	read:     hermesObjects.read, write: hermesObjects.write,
+}
+
+var hermesObjects = objects{open: "<tool_call>", close: "</tool_call>", name: []string{"name"},
+	arguments: []string{"arguments", "parameters"}, line: "\n"}

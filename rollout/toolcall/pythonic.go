@@ -1,0 +1,12 @@
+package toolcall
+
+// pythonic is the form of Llama 4, ToolACE and Gemma 3: a list of calls as Python writes them, which is all of the
+// response.
+var pythonic = Form{
+	Name: "pythonic", Also: []string{"llama4_pythonic", "llama4", "toolace"}, Families: "Llama 4, ToolACE, Gemma 3",
+	Example: `[f(k="v")]`,
+	Marks:   []string{"<|python_start|>"}, Tokens: []string{"<|python_end|>"}, Bare: []string{"["},
+	read: pythonCalls.read, write: functions{list: true}.write,
+}
+
+var pythonCalls = functions{open: "<|python_start|>", close: "<|python_end|>", list: true}

@@ -1,0 +1,14 @@
+package toolcall
+
+// qwenCoder is the form of Qwen3-Coder: raw values in XML. Histories write what is no text as JSON, and some write true
+// as True. Models leave the outer tag out at times.
+var qwenCoder = Form{
+	Name: "qwen3_coder", Also: []string{"qwen3_xml", "qwen3_5", "nemotron3", "step3p5", "step3"},
+	Families: "Qwen3-Coder, Qwen3.5 to 3.8, Nemotron 3, Step 3.5",
+	Example:  "<tool_call>\n<function=f>\n<parameter=k>\nv\n</parameter>\n</function>\n</tool_call>",
+	Marks:    []string{"<tool_call>", "<function="},
+	read:     qwenElements.read, write: qwenElements.write,
+}
+
+var qwenElements = elements{open: "<tool_call>", close: "</tool_call>", lines: true,
+	call: [3]string{"<function=", ">", "</function>"}, arg: [3]string{"<parameter=", ">", "</parameter>"}}
