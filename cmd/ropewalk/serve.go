@@ -19,7 +19,7 @@ import (
 
 type serveOptions struct {
 	listening
-	name                   string
+	name, toolFormat       string
 	threads, rows, tokens  int
 	context, queue, bodyMB int
 	allowLoad              bool
@@ -60,6 +60,8 @@ func serveCommand(con *console) *cobra.Command {
 		"begin alike (default: as many as fit in 1 GiB, and one whole context at least)")
 	f.IntVar(&o.context, "max-model-len", 0, "longest prompt and response together, in tokens (default: what the "+
 		"model and --kv-tokens permit)")
+	f.StringVar(&o.toolFormat, "tool-format", "", "the form in which the model writes calls, by a name of "+
+		"docs/protocols.md (default: the form that its chat template writes)")
 	f.IntVar(&o.queue, "queue", serve.UsualQueue, "responses that may wait; beyond it requests are answered with 429")
 	f.IntVar(&o.bodyMB, "body-mb", serve.UsualBodyBytes>>20, "MiB of one request at most")
 	f.BoolVar(&o.allowLoad, "allow-load", false, "answer POST /v1/load, which replaces the weights by those of a "+
@@ -131,7 +133,7 @@ func serveModel(ctx context.Context, con *console, checkpoint string, o serveOpt
 	}
 	s, err := serve.New(serve.Options{
 		Engine: batcher, Model: model, Name: name, Rows: o.rows, Tokens: o.tokens, Context: o.context, Queue: o.queue,
-		BodyBytes: int64(o.bodyMB) << 20, Token: token, AllowLoad: o.allowLoad,
+		BodyBytes: int64(o.bodyMB) << 20, Token: token, AllowLoad: o.allowLoad, ToolFormat: o.toolFormat,
 		Log: slog.New(log),
 	})
 	if err != nil {

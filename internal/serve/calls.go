@@ -1,44 +1,64 @@
 package serve
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
+
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
-// Models write calls in a few forms. Each is found by how it begins.
-const (
-	callOpen   = "<tool_call>" // Hermes, Qwen, SmolLM2: a JSON object in tags, any number of times
-	callClose  = "</tool_call>"
-	callList   = "[TOOL_CALLS]"   // Mistral: a JSON list up to the end
-	callPython = "<|python_tag|>" // Llama 3: a JSON object up to the end, with or without this token
-)
+// call is one call of a tool. In a stream it is a part of the call with its index: the first part has the name, and the
+// arguments of all parts follow each other.
+type call struct {
+	Index           int
+	Name, Arguments string
+}
 
-// callMarks are kept in the text until calls are found, even if the tokenizer says that they are special.
-var callMarks = []string{callOpen, callClose, callList, callPython}
-
-// call is one call of a tool.
-type call struct{ Name, Arguments string }
-
-// callFinder separates the text of a response from its calls. Text before the first call is passed on at once, except
-// white space and what may begin a call.
+// callFinder separates the text of a response from its calls, which have the form that the model writes. Text before
+// the first call is passed on at once, except white space and what may begin a call.
 type callFinder struct {
 	thoughts
-	space strings.Builder // white space before held
-	held  string          // a few bytes, unless a call has begun
-	rest  strings.Builder // what follows the beginning of a call
-	begun bool            // whether text has been passed on
-	calls bool            // whether a call may have begun: everything else is held
+	form   *toolcall.Form
+	tools  []toolcall.Tool
+	stream bool            // calls are passed on while they come
+	space  strings.Builder // white space before held
+	held   string          // a few bytes, unless a call has begun
+	rest   strings.Builder // what follows the beginning of a call
+	begun  bool            // whether text has been passed on
+	calls  bool            // whether a call may have begun: everything else is held
+	looked int             // how long the rest was when calls were last looked for
+	sent   []string        // the arguments that have been passed on, of each call
+	passed int             // bytes of content that have been passed on, in a form that marks the content too
 }
 
-// push adds text, and returns what is certainly no part of a call.
-func (c *callFinder) push(text string) string {
-	passed, text := c.take(text)
-	return passed + c.spoken(text)
+func newFinder(form *toolcall.Form, tools []toolcall.Tool, thinks, stream bool) *callFinder {
+	open, closing := form.ThinkTags()
+	c := &callFinder{form: form, tools: tools, stream: stream, calls: form.Whole(),
+		thoughts: thoughts{inside: thinks, over: form.Whole(), open: open, close: closing}}
+	return c
 }
 
-// spoken is push of text outside of reasoning.
+// push adds text, and returns what is certainly no part of a call, and what is new of calls.
+func (c *callFinder) push(text string) (passed string, calls []call) {
+	passed, text = c.take(text)
+	passed += c.spoken(text)
+	// A look costs as much as the text is long, so the next one is when it has grown by a part of itself.
+	if c.stream && c.calls && c.rest.Len() >= c.looked+max(leastNews, c.looked/8) {
+		c.looked = c.rest.Len()
+		read := c.read(c.space.String()+c.held+c.rest.String(), false)
+		if c.form.Whole() {
+			passed += c.content(read)
+		}
+		calls = c.news(read)
+	}
+	return passed, calls
+}
+
+// leastNews is how many bytes of calls come before they are looked at again.
+const leastNews = 16
+
+// spoken takes text outside of reasoning, and returns what is certainly no part of a call.
 func (c *callFinder) spoken(text string) string {
 	if c.calls {
 		c.rest.WriteString(text)
@@ -49,21 +69,20 @@ func (c *callFinder) spoken(text string) string {
 	if c.held == "" {
 		return ""
 	}
-	if start := c.held; !c.begun {
-		if start[0] == '{' || overlaps(start, callPython) || overlaps(start, callList) {
-			c.calls = strings.HasPrefix(start, "{") || strings.HasPrefix(start, callPython) ||
-				strings.HasPrefix(start, callList)
+	for _, bare := range c.form.Bare {
+		if !c.begun && strings.HasPrefix(c.held, bare) {
+			c.calls = true
 			return ""
 		}
 	}
 	cut := len(c.held)
-	for _, mark := range []string{callOpen, callList} {
+	for _, mark := range c.form.Marks {
 		if i := strings.Index(c.held, mark); i >= 0 && i < cut {
 			cut, c.calls = i, true
 		}
 	}
 	if !c.calls {
-		hold := textOut{stops: []string{callOpen, callList}}
+		hold := textOut{stops: c.form.Marks}
 		cut -= hold.mayBegin(c.held)
 	}
 	cut = len(strings.TrimRightFunc(c.held[:cut], unicode.IsSpace))
@@ -84,104 +103,97 @@ func (c *callFinder) skipSpace() {
 	c.held = start
 }
 
-// overlaps reports whether a text begins with a mark, or is the beginning of one.
-func overlaps(text, mark string) bool {
-	return strings.HasPrefix(text, mark) || strings.HasPrefix(mark, text)
-}
-
-// end returns the rest of the text, and the calls. Something that looks like a call and is none is text.
-func (c *callFinder) end() (text string, calls []call) {
+// end returns the rest of the text, and the rest of the calls. Something that looks like a call and is none is text. In
+// a response that a limit has cut, an open call is text too.
+func (c *callFinder) end(ended bool) (text string, calls []call) {
 	passed := c.left()
 	if !c.inside {
 		passed = c.spoken(passed)
 	}
-	defer func() { text = passed + text }()
 	text = c.space.String() + c.held + c.rest.String()
 	c.space.Reset()
-	c.held = ""
 	c.rest.Reset()
-	if rest, found, ok := tagged(text); ok {
-		return rest, found
+	c.held = ""
+	read := c.read(text, ended)
+	read.Begun = nil
+	calls = c.news(read)
+	switch {
+	case c.form.Whole():
+		text = c.content(read)
+	case len(c.sent) > 0:
+		text = read.Content
 	}
-	start := strings.TrimSpace(text)
-	if _, after, ok := strings.Cut(start, callList); ok {
-		if found := listed([]byte(after)); found != nil {
-			return "", found
-		}
-	}
-	if !c.begun {
-		start = strings.TrimSpace(strings.TrimPrefix(start, callPython))
-		if one, ok := oneCall([]byte(start)); ok {
-			return "", []call{one}
-		}
-	}
-	return text, nil
+	return passed + text, calls
 }
 
-// tagged finds calls in tags. It returns the text outside of them; ok is false if there are none, or one that cannot be
-// read.
-func tagged(text string) (rest string, calls []call, ok bool) {
-	var outside strings.Builder
-	for {
-		before, inside, found := strings.Cut(text, callOpen)
-		if !found {
-			break
-		}
-		block, after, closed := strings.Cut(inside, callClose)
-		if !closed {
-			block, after = inside, "" // the model stopped after the object
-		}
-		one, valid := oneCall([]byte(strings.TrimSpace(block)))
-		if !valid {
-			return "", nil, false
-		}
-		calls = append(calls, one)
-		outside.WriteString(strings.TrimSpace(before))
-		text = after
+// read reads a text behind the content that has been passed on.
+func (c *callFinder) read(text string, ended bool) toolcall.Response {
+	form := *c.form
+	if c.begun {
+		form.Bare = nil
 	}
-	outside.WriteString(strings.TrimSpace(text))
-	return outside.String(), calls, len(calls) > 0
+	return form.Read(text, c.tools, false, ended)
 }
 
-// listed reads a JSON list of calls; nil if it is none.
-func listed(text []byte) (out []call) {
-	var list []json.RawMessage
-	if json.Unmarshal(bytes.TrimSpace(text), &list) != nil {
-		return nil
+// news returns what is new of the calls of a response.
+func (c *callFinder) news(read toolcall.Response) (out []call) {
+	all := read.Calls
+	if read.Begun != nil && read.Begun.Name != "" {
+		all = append(all, *read.Begun)
 	}
-	for _, raw := range list {
-		one, ok := oneCall(raw)
-		if !ok {
-			return nil
+	at := 0
+	for _, one := range all {
+		if one.Fault != "" {
+			continue
 		}
-		out = append(out, one)
+		arguments := compact(one.Arguments)
+		if at == len(c.sent) {
+			c.sent = append(c.sent, arguments)
+			out = append(out, call{at, one.Name, arguments})
+		} else if more, grows := strings.CutPrefix(arguments, c.sent[at]); grows && more != "" {
+			c.sent[at] = arguments
+			out = append(out, call{Index: at, Arguments: more})
+		}
+		at++
 	}
 	return out
 }
 
-// oneCall reads the JSON object of a call.
-func oneCall(text []byte) (call, bool) {
-	var v struct {
-		Name       string
-		Arguments  json.RawMessage
-		Parameters json.RawMessage // Llama's word
+// content returns what is new of the content.
+func (c *callFinder) content(read toolcall.Response) string {
+	text := read.Content[min(c.passed, len(read.Content)):]
+	c.passed += len(text)
+	return text
+}
+
+// compact removes the white space outside of the strings of JSON, which may be cut.
+func compact(text string) string {
+	var b strings.Builder
+	for inside, i := false, 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inside && c == '\\' && i+1 < len(text):
+			b.WriteString(text[i : i+2])
+			i++
+			continue
+		case c == '"':
+			inside = !inside
+		case !inside && (c == ' ' || c == '\n' || c == '\t' || c == '\r'):
+			continue
+		}
+		b.WriteByte(text[i])
 	}
-	if json.Unmarshal(text, &v) != nil || v.Name == "" {
-		return call{}, false
+	return b.String()
+}
+
+// toolsOf reads the tools of a request, as far as forms of calls need them.
+func toolsOf(list []json.RawMessage) []toolcall.Tool {
+	out := make([]toolcall.Tool, len(list))
+	for i, raw := range list {
+		var t struct {
+			Function toolcall.Tool
+		}
+		_ = json.Unmarshal(raw, &t) // readConversation has checked it
+		out[i] = t.Function
 	}
-	if v.Arguments == nil {
-		v.Arguments = v.Parameters
-	}
-	var inside string
-	switch {
-	case v.Arguments == nil:
-		v.Arguments = []byte("{}")
-	case json.Unmarshal(v.Arguments, &inside) == nil:
-		v.Arguments = []byte(inside)
-	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, v.Arguments); err != nil || compact.Len() == 0 || compact.Bytes()[0] != '{' {
-		return call{}, false
-	}
-	return call{v.Name, compact.String()}, true
+	return out
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -17,7 +18,6 @@ func (s *Server) chats(f *fields, p *params) (*answer, form, *apiError) {
 		f.fail(invalid("top_logprobs", "needs logprobs"))
 	}
 	v := readConversation(f, m)
-	p.marks = len(v.tools) > 0
 	if len(p.seeds) > 1 && len(p.seeds) != p.n {
 		f.fail(invalid("seed", "has %d entries for %d choices", len(p.seeds), p.n))
 	}
@@ -31,7 +31,11 @@ func (s *Server) chats(f *fields, p *params) (*answer, form, *apiError) {
 	if err != nil {
 		return nil, form{}, asAPI(err)
 	}
-	p.thinks = begun(text)
+	if len(v.tools) > 0 {
+		p.form, p.tools = cmp.Or(s.form, m.chat.form), toolsOf(v.tools)
+		open, closing := p.form.ThinkTags()
+		p.thinks = begun(text, open, closing)
+	}
 	a := newAnswer(p, m)
 	rows, failed := p.rows(m.encode(text, false), 0, s.context, m)
 	if failed != nil {
@@ -97,11 +101,11 @@ type wholeMessage struct {
 }
 
 type chatCall struct {
-	Index    *int   `json:"index,omitempty"` // of streams
-	ID       string `json:"id"`
-	Type     string `json:"type"`
+	Index    *int   `json:"index,omitempty"` // of streams, where later parts of a call have no id, type and name
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type,omitempty"`
 	Function struct {
-		Name      string `json:"name"`
+		Name      string `json:"name,omitempty"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
 }
@@ -136,8 +140,8 @@ func chatForm(a *answer, name string) form {
 	}
 	finders := make([]*callFinder, len(a.choices))
 	for i := range finders {
-		if a.p.marks {
-			finders[i] = &callFinder{thoughts: thoughts{inside: a.p.thinks}}
+		if a.p.form != nil {
+			finders[i] = newFinder(a.p.form, a.p.tools, a.p.thinks, a.p.stream)
 		}
 	}
 	return form{
@@ -172,10 +176,10 @@ func split(f *callFinder, d *delta) (text string, calls []call) {
 	if f == nil {
 		return d.text, nil
 	}
-	text = f.push(d.text)
+	text, calls = f.push(d.text)
 	if d.finish != "" {
-		rest, found := f.end()
-		if text, calls = text+rest, found; len(calls) > 0 && d.finish == finishStop {
+		rest, found := f.end(d.finish == finishStop)
+		if text, calls = text+rest, append(calls, found...); len(f.sent) > 0 && d.finish == finishStop {
 			d.finish = finishCalls
 		}
 	}
@@ -208,11 +212,14 @@ func (a *answer) chatToken(id int32, logProb float32) chatToken {
 }
 
 func chatCalls(answer string, choice int, calls []call, stream bool) (out []chatCall) {
-	for i, c := range calls {
-		one := chatCall{ID: fmt.Sprintf("call_%s_%d_%d", answer, choice, i), Type: "function"}
+	for _, c := range calls {
+		var one chatCall
+		if c.Name != "" {
+			one.ID, one.Type = fmt.Sprintf("call_%s_%d_%d", answer, choice, c.Index), "function"
+		}
 		one.Function.Name, one.Function.Arguments = c.Name, c.Arguments
 		if stream {
-			one.Index = &i
+			one.Index = &c.Index
 		}
 		out = append(out, one)
 	}

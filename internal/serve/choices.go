@@ -178,7 +178,7 @@ func (a *answer) delta(c *choice, e choiceEvent) delta {
 }
 
 // keeps reports whether a special token must be seen because calls or reasoning are marked with it.
-func keeps(p *params, piece string) bool { return p.marks && slices.Contains(callMarks, piece) }
+func keeps(p *params, piece string) bool { return p.form != nil && p.form.Marked(piece) }
 
 // prompt lists the prompt's tokens with their log-probabilities.
 func (a *answer) prompt(c *choice, e choiceEvent) []token {

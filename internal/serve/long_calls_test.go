@@ -8,30 +8,44 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/jinja"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // TestLongCallsArePutTogetherOnce streams calls and white space of megabytes in small pieces.
 func TestLongCallsArePutTogetherOnce(t *testing.T) {
 	const pieces = 1 << 19
-	for begin, piece := range map[string]string{`<tool_call>{"name": "f", "arguments": {"a": "`: "abcd", "": " \n ",
+	const call0 = `<tool_call>{"name": "f", "arguments": {"a": "`
+	for begin, piece := range map[string]string{call0: "abcd", "": " \n ",
 		"x": " \n "} {
-		c := &callFinder{}
-		text := c.push(begin)
-		for range pieces {
-			text += c.push(piece)
+		for _, stream := range []bool{false, true} {
+			c := newFinder(toolcall.All[0], nil, false, stream)
+			var text strings.Builder
+			push := func(piece string) {
+				passed, _ := c.push(piece)
+				text.WriteString(passed)
+			}
+			push(begin)
+			for range pieces {
+				push(piece)
+			}
+			push("end")
+			rest, calls := c.end(false)
+			require.Empty(t, calls)
+			if !stream || begin != call0 {
+				require.Equal(t, begin+strings.Repeat(piece, pieces)+"end", text.String()+rest)
+			}
 		}
-		text += c.push("end")
-		rest, calls := c.end()
-		require.Empty(t, calls)
-		require.Equal(t, begin+strings.Repeat(piece, pieces)+"end", text+rest)
 	}
-	c := &callFinder{}
-	require.Equal(t, " a", c.push(" a \n")+c.push("\n<tool"))
-	require.Empty(t, c.push(`_call>{"name": "f", "arg`))
-	require.Empty(t, c.push(`uments": {}}</tool_call> b`))
-	rest, calls := c.end()
+	c := newFinder(toolcall.All[0], nil, false, false)
+	passed, _ := c.push(" a \n")
+	more, _ := c.push("\n<tool")
+	require.Equal(t, " a", passed+more)
+	passed, _ = c.push(`_call>{"name": "f", "arg`)
+	more, _ = c.push(`uments": {}}</tool_call> b`)
+	require.Empty(t, passed+more)
+	rest, calls := c.end(true)
 	require.Equal(t, "b", rest)
-	require.Equal(t, []call{{"f", "{}"}}, calls)
+	require.Equal(t, []call{{0, "f", "{}"}}, calls)
 }
 
 // TestNestedArguments reads arguments of 3 MB of brackets, which stay a text as other arguments that are no object do.

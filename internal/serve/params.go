@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // Bounds of what a request can ask for.
@@ -38,7 +39,9 @@ type params struct {
 	logProbs    bool
 	top         int
 	thinks      bool // whether the prompt has begun the reasoning of the reply
-	marks       bool // whether the marks of calls are kept in texts although they are special tokens
+	// form is the form of calls, if the request has tools: its marks stay in texts although they are special tokens.
+	form  *toolcall.Form
+	tools []toolcall.Tool
 }
 
 // readParams reads them.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/loopback"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // Options configure a server.
@@ -29,8 +30,10 @@ type Options struct {
 	// BodyBytes bounds the body of a request.
 	BodyBytes int64
 	Token     string // that requests must bear; "" = none
-	AllowLoad bool   // whether POST /v1/load is answered
-	Log       *slog.Logger
+	// ToolFormat names the form of calls; "" = the one that the model's chat template writes.
+	ToolFormat string
+	AllowLoad  bool // whether POST /v1/load is answered
+	Log        *slog.Logger
 }
 
 // Usual bounds.
@@ -48,6 +51,7 @@ type Server struct {
 	made      time.Time
 	draining  atomic.Bool
 	ended     chan struct{}
+	form      *toolcall.Form // of calls, if Options name one
 }
 
 // New makes a server of an engine that holds the model, and starts its scheduler.
@@ -63,6 +67,11 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, metrics: newMetrics(), made: time.Now(), ended: make(chan struct{})}
 	var err error
+	if o.ToolFormat != "" {
+		if s.form, err = toolcall.Named(o.ToolFormat); err != nil {
+			return nil, err
+		}
+	}
 	if s.scheduler, err = newScheduler(o, s.metrics); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/jinja"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // chat renders conversations with a model's own chat template.
@@ -17,6 +18,7 @@ type chat struct {
 	special         map[string]string
 	marks           []string // that a message of others must not hold
 	end             string   // ends a turn of the assistant; "" if it could not be found out
+	form            *toolcall.Form
 }
 
 // newChat prepares a model's template. A model that was made here has the template of its protocol chat.
@@ -45,6 +47,7 @@ func newChat(m *Model) (*chat, error) {
 	if err == nil {
 		c.end = bound.Spec().EndOfTurn
 	}
+	c.form = bound.Form()
 	return c, nil
 }
 

@@ -1,11 +1,15 @@
 package serve
 
 import (
+	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // TestTextsDoNotDependOnPieces: however a text is cut into pieces, also within characters, the same text comes out, and
@@ -66,32 +70,72 @@ func TestBadBytes(t *testing.T) {
 // TestCallsDoNotDependOnPieces: text and calls are the same however a reply is cut.
 func TestCallsDoNotDependOnPieces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	parts := []string{"<tool_call>", `{"name": "f"}`, "</tool_call>", " ", "text", "<", "[TOOL_CALLS]", "[", "]", "{",
-		"<|python_tag|>", "\n"}
-	seen := 0
-	for range 5000 {
-		var b strings.Builder
-		for range rng.IntN(6) {
-			b.WriteString(parts[rng.IntN(len(parts))])
+	for _, form := range toolcall.All {
+		parts := append([]string{form.Example, `{"name": "f"}`, " ", "text", "<", "[", "]", "{", "\n"}, form.Marks...)
+		for range len(form.Example) {
+			at := 1 + rng.IntN(len(form.Example))
+			for _, piece := range []string{form.Example[:at], form.Example[at:]} {
+				parts = append(parts, strings.ToValidUTF8(piece, ""))
+			}
 		}
-		whole := callFinder{}
-		text := whole.push(b.String())
-		rest, calls := whole.end()
-		text += rest
-		if seen += len(calls); len(calls) == 0 {
-			require.Equal(t, b.String(), text)
+		seen := 0
+		for range 1000 {
+			var b strings.Builder
+			for range rng.IntN(6) {
+				b.WriteString(parts[rng.IntN(len(parts))])
+			}
+			whole := newFinder(form, nil, false, false)
+			text, _ := whole.push(b.String())
+			rest, calls := whole.end(true)
+			text += rest
+			if seen += len(calls); len(calls) == 0 && !form.Whole() {
+				require.Equal(t, b.String(), text)
+			}
+			pieces := newFinder(form, nil, false, false)
+			var got strings.Builder
+			for rest := b.String(); rest != ""; {
+				n := 1 + rng.IntN(len(rest))
+				passed, none := pieces.push(rest[:n])
+				require.Empty(t, none)
+				got.WriteString(passed)
+				rest = rest[n:]
+			}
+			rest, again := pieces.end(true)
+			got.WriteString(rest)
+			require.Equal(t, text, got.String(), "%s: %q", form.Name, b.String())
+			require.Equal(t, calls, again, "%s: %q", form.Name, b.String())
 		}
-		pieces := callFinder{}
-		var got strings.Builder
-		for rest := b.String(); rest != ""; {
-			n := 1 + rng.IntN(len(rest))
-			got.WriteString(pieces.push(rest[:n]))
-			rest = rest[n:]
-		}
-		rest, again := pieces.end()
-		got.WriteString(rest)
-		require.Equal(t, text, got.String(), "%q", b.String())
-		require.Equal(t, calls, again, "%q", b.String())
+		require.Positive(t, seen, form.Name)
 	}
-	require.Positive(t, seen)
+}
+
+// TestCallsAreStreamed: a call comes in parts while it is written, and the parts make the whole call.
+func TestCallsAreStreamed(t *testing.T) {
+	const arguments = `{"k":"` + "a long value of many words, with \\" + `"quotes\"",` + `"n":12,"list":["x y","z"]}`
+	tools := []toolcall.Tool{{Name: "f", Parameters: json.RawMessage(`{"properties": {"k": {"type": "string"}, ` +
+		`"n": {"type": "integer"}, "list": {"type": "array"}}}`)}}
+	for _, form := range toolcall.All {
+		c := newFinder(form, tools, false, true)
+		var got, content strings.Builder
+		parts := 0
+		take := func(text string, calls []call) {
+			content.WriteString(text)
+			for _, one := range calls {
+				require.Zero(t, one.Index, form.Name)
+				require.Equal(t, parts == 0, one.Name == "f", form.Name)
+				got.WriteString(one.Arguments)
+				parts++
+			}
+		}
+		for _, letter := range form.Write("f", arguments) {
+			take(c.push(string(letter)))
+		}
+		take(c.end(true))
+		require.Empty(t, content.String(), form.Name)
+		require.JSONEq(t, arguments, got.String(), form.Name)
+		// Literals of a language come as a whole, and so do arguments whose key is the tool's name.
+		if !slices.Contains([]string{"apertus", "gemma4", "lfm2", "olmo3", "pythonic"}, form.Name) {
+			require.Greater(t, parts, 1, form.Name)
+		}
+	}
 }

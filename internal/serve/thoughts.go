@@ -5,12 +5,6 @@ import (
 	"unicode"
 )
 
-// The tags of reasoning.
-const (
-	thinkOpen  = "<think>"
-	thinkClose = "</think>"
-)
-
 // longestIndent is how much white space a response may have before its reasoning.
 const longestIndent = 64
 
@@ -19,12 +13,14 @@ type thoughts struct {
 	inside bool   // the reasoning has begun; the prompt may have begun it
 	over   bool   // it has ended, or there is none
 	kept   string // a few bytes that cannot be told yet
+	// open and close are the tags of the reasoning.
+	open, close string
 }
 
 // begun reports whether a prompt ends inside reasoning.
-func begun(prompt string) bool {
-	open := strings.LastIndex(prompt, thinkOpen)
-	return open > strings.LastIndex(prompt, thinkClose) && strings.TrimSpace(prompt[open+len(thinkOpen):]) == ""
+func begun(prompt, open, closing string) bool {
+	at := strings.LastIndex(prompt, open)
+	return at > strings.LastIndex(prompt, closing) && strings.TrimSpace(prompt[at+len(open):]) == ""
 }
 
 // take returns the reasoning in a text, and what follows it.
@@ -34,19 +30,19 @@ func (t *thoughts) take(text string) (reasoning, rest string) {
 	}
 	t.kept += text
 	if start := strings.TrimLeftFunc(t.kept, unicode.IsSpace); !t.inside {
-		switch t.inside = strings.HasPrefix(start, thinkOpen); {
-		case !t.inside && len(t.kept) < longestIndent && strings.HasPrefix(thinkOpen, start):
+		switch t.inside = strings.HasPrefix(start, t.open); {
+		case !t.inside && len(t.kept) < longestIndent && strings.HasPrefix(t.open, start):
 			return "", ""
 		case !t.inside:
 			t.over = true
 			return "", t.left()
 		}
 	}
-	if before, after, ended := strings.Cut(t.kept, thinkClose); ended {
+	if before, after, ended := strings.Cut(t.kept, t.close); ended {
 		t.kept, t.inside, t.over = "", false, true
-		return before + thinkClose, after
+		return before + t.close, after
 	}
-	hold := textOut{stops: []string{thinkClose}}
+	hold := textOut{stops: []string{t.close}}
 	cut := len(t.kept) - hold.mayBegin(t.kept)
 	reasoning, t.kept = t.kept[:cut], t.kept[cut:]
 	return reasoning, ""

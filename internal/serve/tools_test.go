@@ -30,29 +30,33 @@ func TestToolCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		writes, content string
 		calls           calls
+		form            string // "" = that of the model's template
 	}{
-		"tags":            {"<tool_call>\n" + one + "\n</tool_call>", "", calls{added}},
-		"text before":     {"I add. \n" + tag + "\n", "I add.", calls{added}},
-		"two":             {tag + "\n" + tag, "", calls{added, added}},
-		"text between":    {"a " + tag + " b " + tag + " c", "abc", calls{added, added}},
-		"no closing tag":  {"<tool_call>" + one, "", calls{added}},
-		"llama":           {`{"name": "add", "parameters": {"a": 1, "b": [2]}}`, "", calls{added}},
-		"mistral":         {"[TOOL_CALLS] [" + one + "]", "", calls{added}},
-		"text arguments":  {text, "", calls{{"add", `{"a":1}`}}},
-		"no arguments":    {`<tool_call>{"name": "add"}</tool_call>`, "", calls{{"add", `{}`}}},
-		"a draft":         {"<think>\n" + tag + "</think>\n" + tag, "<think>\n" + tag + "</think>", calls{added}},
-		"a mention":       {"<think><tool_call></think>" + tag, "<think><tool_call></think>", calls{added}},
-		"only a draft":    {"<think>" + tag + "</think>No.", "<think>" + tag + "</think>No.", nil},
-		"open reasoning":  {"<think>" + tag, "<think>" + tag, nil},
-		"broken":          {cut, cut, nil},
-		"no name":         {anon, anon, nil},
-		"only JSON":       {`{"a": 1}`, `{"a": 1}`, nil},
-		"list of numbers": {"[TOOL_CALLS] [1]", "[TOOL_CALLS] [1]", nil},
-		"begins alike":    {"a <tool is", "a <tool is", nil},
-		"text":            {" The answer is 3.  ", " The answer is 3.  ", nil},
+		"tags":            {"<tool_call>\n" + one + "\n</tool_call>", "", calls{added}, ""},
+		"text before":     {"I add. \n" + tag + "\n", "I add.", calls{added}, ""},
+		"two":             {tag + "\n" + tag, "", calls{added, added}, ""},
+		"text between":    {"a " + tag + " b " + tag + " c", "abc", calls{added, added}, ""},
+		"no closing tag":  {"<tool_call>" + one, "", calls{added}, ""},
+		"llama":           {`{"name": "add", "parameters": {"a": 1, "b": [2]}}`, "", calls{added}, "llama3_json"},
+		"mistral":         {"[TOOL_CALLS] [" + one + "]", "", calls{added}, "mistral"},
+		"text arguments":  {text, "", calls{{"add", `{"a":1}`}}, ""},
+		"no arguments":    {`<tool_call>{"name": "add"}</tool_call>`, "", calls{{"add", `{}`}}, ""},
+		"a draft":         {"<think>\n" + tag + "</think>\n" + tag, "<think>\n" + tag + "</think>", calls{added}, ""},
+		"a mention":       {"<think><tool_call></think>" + tag, "<think><tool_call></think>", calls{added}, ""},
+		"only a draft":    {"<think>" + tag + "</think>No.", "<think>" + tag + "</think>No.", nil, ""},
+		"open reasoning":  {"<think>" + tag, "<think>" + tag, nil, ""},
+		"broken":          {cut, cut, nil, ""},
+		"no name":         {anon, anon, nil, ""},
+		"only JSON":       {`{"a": 1}`, `{"a": 1}`, nil, "llama3_json"},
+		"list of numbers": {"[TOOL_CALLS] [1]", "[TOOL_CALLS] [1]", nil, "mistral"},
+		"begins alike":    {"a <tool is", "a <tool is", nil, ""},
+		"text":            {" The answer is 3.  ", " The answer is 3.  ", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, dir, writing(c.writes))
+			f := start(t, dir, func(o *serve.Options) {
+				writing(c.writes)(o)
+				o.ToolFormat = c.form
+			})
 			body := object{"messages": []any{object{"role": "user", "content": "1 + 2?"}}, "tools": addTool}
 			status, answer := f.post("/v1/chat/completions", body)
 			require.Equal(t, http.StatusOK, status, "%v", answer)
@@ -75,7 +79,7 @@ func TestToolCalls(t *testing.T) {
 				delta := part["delta"].(object)
 				piece, _ := delta["content"].(string)
 				text += piece
-				streamed = append(streamed, callsOf(t, delta)...)
+				streamed = addParts(t, streamed, delta)
 				if part["finish_reason"] != nil {
 					end = part["finish_reason"].(string)
 				}
@@ -89,6 +93,24 @@ func TestToolCalls(t *testing.T) {
 			require.Equal(t, c.writes, choices(answer)[0]["message"].(object)["content"], "without tools all is text")
 		})
 	}
+}
+
+// addParts adds what is new of calls in a stream.
+func addParts(t *testing.T, calls [][2]string, delta object) [][2]string {
+	t.Helper()
+	list, _ := delta["tool_calls"].([]any)
+	for _, part := range list {
+		call := part.(object)
+		function := call["function"].(object)
+		at := int(call["index"].(float64))
+		if at == len(calls) {
+			calls = append(calls, callsOf(t, object{"tool_calls": []any{call}})...)
+			continue
+		}
+		require.NotContains(t, call, "id")
+		calls[at][1] += function["arguments"].(string)
+	}
+	return calls
 }
 
 func callsOf(t *testing.T, message object) (out [][2]string) {
