@@ -31,8 +31,7 @@ func twoRuns(t testing.TB) store.Store {
 
 func compared(t testing.TB, objects store.Store, runs ...string) (*report.ComparisonPage, string) {
 	t.Helper()
-	page, err := report.GatherComparison(context.Background(),
-		analysis.New(objects), runs)
+	page, err := report.GatherComparison(context.Background(), analysis.New(objects), runs)
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, page.WriteHTML(&out))

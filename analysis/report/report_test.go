@@ -22,8 +22,7 @@ import (
 // gather makes the page of a run.
 func gather(t testing.TB, objects store.Store, run string, gen analysis.Generation) *report.Page {
 	t.Helper()
-	page, err := report.Gather(context.Background(),
-		analysis.New(objects).WithGeneration(gen), run, false)
+	page, err := report.Gather(context.Background(), analysis.New(objects).WithGeneration(gen), run, false)
 	require.NoError(t, err)
 	return page
 }
@@ -34,8 +33,7 @@ func TestFiguresOnly(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 7, Created: "2026-01-02T03:04:05Z"})
 	whole := gather(t, objects, "r", analysis.Heads)
 	require.NotEmpty(t, whole.Samples)
-	page, err := report.Gather(t.Context(),
-		analysis.New(objects), "r", true)
+	page, err := report.Gather(t.Context(), analysis.New(objects), "r", true)
 	require.NoError(t, err)
 	require.Empty(t, page.Samples)
 	require.Equal(t, whole.Sections, page.Sections)
@@ -237,8 +235,7 @@ func TestReplaysAreSetSideBySide(t *testing.T) {
 
 	replayed := gather(t, objects, "r", analysis.Numbered(1))
 	require.Contains(t, htmlOf(t, replayed), "ropewalk sql --gen 1")
-	_, err := report.Gather(context.Background(),
-		analysis.New(objects).WithGeneration(analysis.Numbered(9)), "r", false)
+	_, err := report.Gather(t.Context(), analysis.New(objects).WithGeneration(analysis.Numbered(9)), "r", false)
 	require.ErrorIs(t, err, analysis.ErrNoGeneration)
 }
 

@@ -87,8 +87,7 @@ func TestChildOfBenchmarkSteps(t *testing.T) {
 		recordtest.Unpack(t, objects, root)
 	}
 	if work != "verify" {
-		page, err := report.Gather(context.Background(),
-			analysis.New(folder.New(root)), "large", false)
+		page, err := report.Gather(context.Background(), analysis.New(folder.New(root)), "large", false)
 		require.NoError(t, err)
 		var out bytes.Buffer
 		require.NoError(t, page.WriteHTML(&out))

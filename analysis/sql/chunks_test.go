@@ -20,8 +20,7 @@ func TestTablesFilledInPieces(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "b", Steps: 2, Seed: 1, Created: "2026-01-02T03:04:05Z"})
 	const query = "select run, step, trajectory_id, reward from rewards order by all"
 	rows := func() [][]any {
-		session, err := sql.Open(context.Background(),
-			analysis.New(objects), []string{"a", "b"}, query)
+		session, err := sql.Open(context.Background(), analysis.New(objects), []string{"a", "b"}, query)
 		require.NoError(t, err)
 		out, err := session.Ask(context.Background(), query)
 		require.NoError(t, err)

@@ -26,11 +26,10 @@ func TestAGapIsTold(t *testing.T) {
 	require.Equal(t, []int{2}, gap.Steps)
 
 	var told []*analysis.GapError
-	record := analysis.New(objects).WithGaps(func(g *analysis.GapError) error {
+	result, err := sql.Query(ctx, analysis.New(objects).WithGaps(func(g *analysis.GapError) error {
 		told = append(told, g)
 		return nil
-	})
-	result, err := sql.Query(ctx, record, query)
+	}), query)
 	require.NoError(t, err)
 	require.Len(t, told, 1)
 	require.Len(t, result.Rows, 2)

@@ -34,8 +34,7 @@ func TestGenerations(t *testing.T) {
 			`{"columns":["run","g"],"rows":[["done",0],["open",0],["replayed",1]]}`, analysis.Numbered(1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := sql.Query(context.Background(),
-				analysis.New(objects).WithGeneration(c.gen), c.query)
+			got, err := sql.Query(context.Background(), analysis.New(objects).WithGeneration(c.gen), c.query)
 			require.NoError(t, err)
 			require.Equal(t, c.want, jsonOf(t, got))
 		})

@@ -31,7 +31,6 @@ func query(t *testing.T, objects store.Store, text string, runs ...string) (sql.
 
 // keeping returns a reader that keeps what it fetches in a folder.
 func keeping(t *testing.T, objects store.Store, dir string) *analysis.Record {
-	t.Helper()
 	files, err := cache.Open(dir)
 	require.NoError(t, err)
 	return analysis.New(objects).WithCache(files)
@@ -184,8 +183,8 @@ func TestRunsShareFiles(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "a", Steps: 1, Seed: 1})
 	recordtest.Train(t, objects, recordtest.Options{Run: "b", Steps: 1, Seed: 1})
 	dir := t.TempDir()
-	got, err := sql.Query(context.Background(),
-		keeping(t, objects, dir), "select run, count(*) n from rewards group by 1 order by 1")
+	got, err := sql.Query(t.Context(), keeping(t, objects, dir),
+		"select run, count(*) n from rewards group by 1 order by 1")
 	require.NoError(t, err)
 	require.Equal(t, [][]any{{"a", int64(12)}, {"b", int64(12)}}, got.Rows)
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.parquet"))
@@ -299,8 +298,7 @@ func TestTheCacheIsNotWritten(t *testing.T) {
 		require.ErrorIs(t, err, sql.ErrQuery, text)
 		require.NoFileExists(t, target, text)
 	}
-	got, err := sql.Query(context.Background(),
-		keeping(t, mem.New(), dir), "explain analyze select 1")
+	got, err := sql.Query(context.Background(), keeping(t, mem.New(), dir), "explain analyze select 1")
 	require.NoError(t, err)
 	require.NotEmpty(t, got.Rows)
 }
@@ -362,8 +360,7 @@ func TestValues(t *testing.T) {
 		"[{'x': 'nan'::double}]":                       `[{"x":"NaN"}]`,
 		"true":                                         `true`,
 	} {
-		got, err := sql.Query(context.Background(),
-			analysis.New(mem.New()), "select "+query)
+		got, err := sql.Query(context.Background(), analysis.New(mem.New()), "select "+query)
 		require.NoError(t, err, query)
 		data, err := json.Marshal(got.Rows[0][0])
 		require.NoError(t, err, query)
