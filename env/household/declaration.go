@@ -32,7 +32,7 @@ type fields struct {
 	Seen      bool   `json:"seen" quiet:"true" doc:"held-out tasks come from layouts that training shows, instead of layouts that it never shows; with games, from valid_seen instead of valid_unseen" default:"false"`
 	Put       bool   `json:"put" quiet:"true" doc:"the words of ALFWorld's first releases: put mug 1 in/on desk 1, instead of move mug 1 to desk 1" default:"false"`
 	Games     string `json:"games" quiet:"true" doc:"folder of ALFWorld's own games, an absolute path: train, and valid_seen or valid_unseen, with a game.tw-pddl for each trial. The command and every worker read it; empty = generated rooms" default:"\"\""`
-	Digest    string `json:"games_sha256" quiet:"true" doc:"SHA-256 of a line with name and SHA-256 for each game of the two splits. A run records it; a recipe that gives it refuses other games" default:"\"\""`
+	Digest    string `json:"games_sha256" quiet:"true" doc:"SHA-256 of a line with name and SHA-256 for each game in the folder. A run records it; a recipe that gives it refuses other games" default:"\"\""`
 	Count     int    `json:"games_count" quiet:"true" doc:"number of training games. A run records it" default:"0" min:"0"`
 }
 

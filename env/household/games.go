@@ -61,8 +61,8 @@ func (l *library) named(name string) (*game, error) {
 	return g, nil
 }
 
-// gameTasks are the games of the settings with their digest: the SHA-256 of a line for each file with its name and the
-// SHA-256 of its bytes.
+// gameTasks are the games of the settings with the digest of the folder: the SHA-256 of a line for each game with its
+// name and the SHA-256 of its file. All splits count, so that a policy can be evaluated on either held-out split.
 type gameTasks struct {
 	dataset.Tasks[*game]
 	digest string
@@ -78,24 +78,30 @@ func (s Settings) read() (tasks gameTasks, err error) {
 		heldOut = seenFolder
 	}
 	all := sha256.New()
-	for _, split := range []struct {
-		name  string
-		games *[]*game
-	}{{trainFolder, &tasks.Train}, {heldOut, &tasks.HeldOut}} {
-		games, err := readSplit(s.Games, split.name)
+	for _, split := range []string{trainFolder, seenFolder, unseenFolder} {
+		games, err := readSplit(s.Games, split)
+		if errors.Is(err, fs.ErrNotExist) && split != trainFolder && split != heldOut {
+			continue
+		}
 		if err != nil {
 			return tasks, err
 		}
 		for _, g := range games {
 			fmt.Fprintf(all, "%s %s\n", g.name, g.digest)
-			if len(s.Types) == 0 || slices.Contains(s.Types, g.start.Goal.Type) {
-				*split.games = append(*split.games, g)
-			}
 		}
-		if len(*split.games) == 0 {
-			return tasks, fmt.Errorf("%s holds no game of the types %s", filepath.Join(s.Games, split.name),
-				strings.Join(s.Types, ", "))
+		games = slices.DeleteFunc(games, func(g *game) bool {
+			return len(s.Types) > 0 && !slices.Contains(s.Types, g.start.Goal.Type)
+		})
+		switch split {
+		case trainFolder:
+			tasks.Train = games
+		case heldOut:
+			tasks.HeldOut = games
 		}
+	}
+	if len(tasks.Train) == 0 || len(tasks.HeldOut) == 0 {
+		return tasks, fmt.Errorf("of the types %s, %s holds %d training games and %d held-out ones",
+			strings.Join(s.Types, ", "), s.Games, len(tasks.Train), len(tasks.HeldOut))
 	}
 	tasks.digest = hex.EncodeToString(all.Sum(nil))
 	if s.Digest != "" && tasks.digest != s.Digest {
