@@ -128,7 +128,7 @@ func TestTheModelOfTheDifficulty(t *testing.T) {
 	at := 0
 	for section, want := range map[string]string{
 		"{difficulty: {model: base@9}}":                         "run base has committed no policy after step 9",
-		"{difficulty: {model: nothing}}":                        "run nothing has no policy",
+		"{difficulty: {model: nothing}}":                        "run nothing has committed no policy after step 0",
 		"{difficulty: {model: /nowhere}}":                       "data.difficulty.model: /nowhere",
 		"{difficulty: {model: a b}}":                            "RUN, RUN@STEP or an absolute path",
 		"{difficulty: {model: base, at_least: 17}}":             "has at_least 17, more than its 16 samples",

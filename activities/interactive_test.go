@@ -16,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -72,7 +73,7 @@ func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench 
 	resolved, err := recipes.Resolve(recipe, "", append([]string{"rollout.prompts=4", "rollout.samples_per_prompt=6",
 		"rollout.shard_groups=2"}, set...), nil, nil)
 	require.NoError(t, err)
-	tok, err := resolved.Recipe.BareTokenizer()
+	tok, err := planning.TokenizerOf(&resolved.Recipe)
 	require.NoError(t, err)
 	engine := &m
 	engine.tok = tok

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/prepare"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -23,7 +24,7 @@ func TestModelsTooLargeForTheStoreAreRefused(t *testing.T) {
 	field, size, err := prepare.LargestObject(b.deps, &resolved.Recipe)
 	require.NoError(t, err)
 	require.Equal(t, "policy", field)
-	shape, err := resolved.Recipe.Policy.NewShape(b.deps.Recipes.Tokens)
+	shape, err := planning.NewShape(resolved.Recipe.Policy, b.deps.Recipes.Tokens)
 	require.NoError(t, err)
 	require.Equal(t, 8*shape.Params(), size, "the optimiser's state is the largest file")
 

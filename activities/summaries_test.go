@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -68,7 +69,7 @@ func summaryBench(t *testing.T, objects store.Store) (*bench, *atomic.Int64) {
 	t.Helper()
 	resolved, err := recipes.Resolve("searchqa", "", summarising, nil, nil)
 	require.NoError(t, err)
-	tok, err := resolved.Recipe.BareTokenizer()
+	tok, err := planning.TokenizerOf(&resolved.Recipe)
 	require.NoError(t, err)
 	n := &atomic.Int64{}
 	deps := pipelinetest.Deps(t, objects, pipelinetest.Wrap{

@@ -8,6 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/episodes"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/offers"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
@@ -63,7 +64,7 @@ func (b *stepBench) over(actions []string, objects store.Store) {
 	b.t.Helper()
 	recipe, err := b.deps.Recipes.Recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
-	tok, err := recipe.BareTokenizer()
+	tok, err := planning.TokenizerOf(recipe)
 	require.NoError(b.t, err)
 	engine := &mover{tok: tok, actions: actions}
 	b.deps, err = New(stage.Options{Store: objects, Trainer: engine, Rollout: engine, Sandbox: &printer{nth: -1},

@@ -228,8 +228,8 @@ func surroundings() []method.Slot {
 		}},
 		protocols(),
 		on("rollout.history", "prompts of layout turns with the task and the latest turns alone"),
-		optimizerSlot("optimizer", "rule by which a step changes the weights"),
-		optimizerSlot("warm_start.optimizer", "rule by which cloning changes the weights"),
+		method.OptimizerSlot("optimizer", "rule by which a step changes the weights"),
+		method.OptimizerSlot("warm_start.optimizer", "rule by which cloning changes the weights"),
 		decays(),
 		on("optimizer.minibatch_rows", "mini-batches of so many rows"),
 	}

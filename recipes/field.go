@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
@@ -206,11 +205,7 @@ func section(path string, t reflect.Type) *Field {
 // parameters returns the fields that the choices of a slot declare. A recipe holds their values in the map at index.
 func parameters(path, slot string, index int) []*Field {
 	var out []*Field
-	declared := choice.Fields(optimizers())
-	if slot != "optimizer.name" {
-		declared = method.Parameters(slot)
-	}
-	for _, p := range declared {
+	for _, p := range method.Parameters(slot) {
 		c := leaf(p.Type)
 		c.Path, c.Name, c.Recorded, c.index, c.param = join(path, p.Name), p.Name, p.Name, index, true
 		if c.IsSection() {

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 
-	"github.com/ropewalk/ropewalk/rl/choice"
-	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/optimizer"
 )
 
@@ -32,36 +31,20 @@ func (o Optimizer) States() int { return len(o.declaration().States) }
 // is a digest of this form.
 func (o Optimizer) MarshalJSON() ([]byte, error) {
 	type plain Optimizer
-	text, err := json.Marshal(plain(o))
-	if err != nil {
-		return nil, err
-	}
 	all := map[string]any{}
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, err
+	// The rule's own zeros come first: a section that is absent has them.
+	for _, part := range []any{reflect.Zero(reflect.TypeOf(o.declaration().Settings)).Interface(), plain(o)} {
+		text, err := json.Marshal(part)
+		if err == nil {
+			err = json.Unmarshal(text, &all)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	if o.declaration().Name == optimizer.AdamWName {
 		delete(all, "name")
-		maps.Copy(all, choice.Values(optimizer.AdamW{})) // a section that is absent has zeros
 	}
 	maps.Copy(all, o.Params)
 	return json.Marshal(all)
-}
-
-// optimizers lists the rules as choices.
-func optimizers() (out []choice.Choice) {
-	for _, d := range optimizer.Declarations() {
-		out = append(out, choice.Choice{Name: d.Name, Doc: d.Doc, Source: d.Source, Settings: d.Settings})
-	}
-	return out
-}
-
-// optimizerSlot is the slot of the rule in a section with an optimiser.
-func optimizerSlot(section, doc string) method.Slot {
-	s := method.Slot{Name: section + ".name", Doc: doc}
-	for _, c := range optimizers() {
-		s.Choices = append(s.Choices, method.Choice{Name: c.Name, Doc: c.Doc, Source: c.Source,
-			Params: c.Params(optimizers())})
-	}
-	return s
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tinker"
-	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -268,7 +267,7 @@ type Optimizer struct {
 	WarmupSteps int     `json:"warmup_steps" default:"0" min:"0" max:"1000000" doc:"optimiser steps of linear warm-up"`
 	Decay       string  `json:"decay" default:"constant" list:"decays" doc:"how the learning rate decays after the warm-up"`
 	// Params are the settings of the rule.
-	Params choice.Params `json:"-" params:"optimizer.name"`
+	Params method.Params `json:"-" params:"optimizer.name"`
 	// ClipNorm bounds the gradient, whatever the rule.
 	ClipNorm         float64 `json:"clip_norm" default:"1" min:"0" max:"1000000" doc:"bound on the gradient's global L2 norm; 0 = off"`
 	Minibatches      int     `json:"minibatches" default:"1" min:"1" max:"65536" doc:"optimiser steps on one batch"`

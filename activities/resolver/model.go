@@ -6,6 +6,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -124,5 +125,5 @@ func (r *Recipes) Shape(recipe *recipes.Recipe) (checkpoint.Shape, error) {
 	if err != nil {
 		return checkpoint.Shape{}, err
 	}
-	return recipe.Policy.NewShape(tokens)
+	return planning.NewShape(recipe.Policy, tokens)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -177,7 +178,7 @@ func (r *Recipes) Tokenizer(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error
 	if t, ok := r.tokenizers.find(key); ok {
 		return t, nil
 	}
-	t, err := recipe.BareTokenizer()
+	t, err := planning.TokenizerOf(recipe)
 	if err == nil && recipe.Tokenizer != nil {
 		t, err = r.train(recipe, t)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/training"
@@ -276,7 +277,7 @@ func (a WarmStart) initialise(ctx context.Context, trainer *enginepool.Trainer, 
 	if err != nil {
 		return err
 	}
-	shape, err := recipe.Policy.NewShape(tokens)
+	shape, err := planning.NewShape(recipe.Policy, tokens)
 	if err != nil {
 		return err
 	}

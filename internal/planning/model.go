@@ -100,11 +100,11 @@ func ModelOf(r *recipes.Recipe) (plan.Model, error) {
 	if shape, known, err := r.Policy.Shape(); known || err != nil {
 		return plan.Of(shape), err
 	}
-	tokens, err := r.BareTokenizer()
+	tokens, err := TokenizerOf(r)
 	if err != nil {
 		return plan.Model{}, err
 	}
-	shape, err := r.Policy.NewShape(tokens)
+	shape, err := NewShape(r.Policy, tokens)
 	if err != nil {
 		return plan.Model{}, err
 	}

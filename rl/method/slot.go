@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
+	"github.com/ropewalk/ropewalk/rl/optimizer"
 	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
@@ -26,6 +27,9 @@ type Choice struct {
 
 // Param is a field that a choice reads, named from the section that the slot is in.
 type Param = choice.Param
+
+// Params are parameters by name, as a recipe sets them.
+type Params = choice.Params
 
 // On is the choice of a slot that is a switch: a section that may be absent, a flag, a number.
 const On = "on"
@@ -125,6 +129,19 @@ func declaredSlot(name, doc string, dimension Dimension, choices []choice.Choice
 	return s
 }
 
+// OptimizerSlot is the slot of the rule in a section of a recipe with an optimiser.
+func OptimizerSlot(section, doc string) Slot {
+	return declaredSlot(section+".name", doc, "", optimizers())
+}
+
+// optimizers lists the rules as choices.
+func optimizers() (out []choice.Choice) {
+	for _, d := range optimizer.Declarations() {
+		out = append(out, choice.Choice{Name: d.Name, Doc: d.Doc, Source: d.Source, Settings: d.Settings})
+	}
+	return out
+}
+
 // Parameters describes the fields that the choices of a slot, or the switches of a section, declare themselves. Recipes
 // have these fields in that section.
 func Parameters(slot string) []choice.Field {
@@ -137,6 +154,8 @@ func Parameters(slot string) []choice.Field {
 		return choice.Switches(termChoices())
 	case "loss.name":
 		return choice.Fields(lossChoices())
+	case "optimizer.name":
+		return choice.Fields(optimizers())
 	case "resample":
 		return choice.Switches(ruleChoices())
 	case "reward.name":

@@ -54,8 +54,10 @@ func startSuperseded(t *testing.T, deployment, name string) superseded {
 	s.old = h.startWorker(t, "--deployment", deployment, "--build-id", "one")
 	h.run(t, "upgrade", deployment, "one").ok(t)
 	s.recent = s.second.startWorker(t, "--deployment", deployment, "--build-id", "two")
-	eventually(t, func() bool { return strings.Contains(h.run(t, "upgrade", deployment).ok(t).out, "two") },
-		"build two to be known")
+	eventually(t, func() bool { // at first the server may not find the deployment that it has just made
+		r := h.run(t, "upgrade", deployment)
+		return r.code == 0 && strings.Contains(r.out, "two")
+	}, "build two to be known")
 
 	s.training = h.start(t, recipe(name)...)
 	prepared := schema.AtInit(name, schema.StagePrepare).ManifestKey()

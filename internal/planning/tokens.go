@@ -1,17 +1,18 @@
-package recipes
+package planning
 
 import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// BareTokenizer makes the tokenizer of the recipe's policy, without merges if the recipe has it trained.
-func (r *Recipe) BareTokenizer() (*tokenizer.Tokenizer, error) {
+// TokenizerOf makes the tokenizer of a recipe's policy, without merges if the recipe has it trained.
+func TokenizerOf(r *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 	p, err := r.Protocol()
 	if err != nil {
 		return nil, err
@@ -33,8 +34,8 @@ func (r *Recipe) BareTokenizer() (*tokenizer.Tokenizer, error) {
 	return rollout.TokenizerOf(p, of, tools.Specs(called)...)
 }
 
-// NewShape returns the shape of a new model, for the tokenizer of rollouts.
-func (p Policy) NewShape(tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
+// NewShape returns the shape of a recipe's own model, for the tokenizer of rollouts.
+func NewShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
 	end, ok := tokens.ID(tokenizer.EndOfTurn)
 	if !ok {
 		return checkpoint.Shape{}, fmt.Errorf("tokenizer has no %s", tokenizer.EndOfTurn)
