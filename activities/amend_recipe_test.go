@@ -15,10 +15,10 @@ import (
 	"github.com/ropewalk/ropewalk/activities/upkeep"
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
-	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 func TestAmendmentsFollowOneAnother(t *testing.T) {

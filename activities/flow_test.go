@@ -18,12 +18,12 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
+	"github.com/ropewalk/ropewalk/internal/testing/tracetest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
-	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 // invariant is a scripted engine whose rows may generate together in any way.

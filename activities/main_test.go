@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/tool/mcp/mcptest"
+	"github.com/ropewalk/ropewalk/internal/testing/mcptest"
 )
 
 func TestMain(m *testing.M) {

@@ -15,14 +15,14 @@ import (
 	"github.com/ropewalk/ropewalk/activities/prepare"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
+	"github.com/ropewalk/ropewalk/internal/testing/mcptest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
-	"github.com/ropewalk/ropewalk/store/faults"
-	"github.com/ropewalk/ropewalk/tool/mcp/mcptest"
 )
 
 // dialer is an engine whose policy makes the calls of a script, one list for each turn, and then answers. In a call,

@@ -9,8 +9,8 @@ import (
 	"github.com/ropewalk/ropewalk/activities/prepare"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/ropewalk/ropewalk/activities/upkeep"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
+	"github.com/ropewalk/ropewalk/internal/testing/tracetest"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 // The measured times of calls are committed before their stage: whenever a worker ends, a committed stage has them.

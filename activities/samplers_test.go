@@ -12,9 +12,9 @@ import (
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 // publishAfter commits the policy after a step and the step's head.

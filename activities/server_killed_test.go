@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/serverstest"
 	"github.com/ropewalk/ropewalk/policy/servers"
-	"github.com/ropewalk/ropewalk/policy/servers/serverstest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )

@@ -10,10 +10,10 @@ import (
 	"github.com/ropewalk/ropewalk/internal/offers"
 	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
-	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 // summed are the settings of interactive worlds with summaries.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/episodes"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

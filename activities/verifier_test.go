@@ -21,6 +21,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/verdict"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -30,7 +31,6 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
 	"github.com/ropewalk/ropewalk/store"
-	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 // early are answers that a few trajectories give at once; late is what the others answer after two turns of calls.

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 )
 
 // An API server admits every rendering of the chart, applied on the server's side with strict validation, first as a

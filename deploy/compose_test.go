@@ -18,9 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 const composeModule = "github.com/compose-spec/compose-go/v2@v2.9.0"

@@ -1,6 +1,6 @@
 // Package policy defines what runs language models for the pipeline: the contracts Sampler and Trainer, what their
 // calls take and return, and the errors that they return. The engine for a CPU is in cpu/, the conformance suites are
-// in policytest/.
+// in internal/testing/policytest.
 //
 // Glossary. A *sampler* loads published policies and generates with them. A *trainer* loads checkpoints, computes
 // per-token outputs and gradients, takes optimiser steps, and saves. An *engine* is both, over the same models: what

@@ -48,7 +48,7 @@
 //   - rl/method names one choice of each of these, checks that the choices make sense together, and
 //     says what they need; its slot table is where recipes, their schema and their documents come from.
 //   - rl/diagnose says, at every step and after the run, how training goes.
-//   - rl/internal/exact sums without rounding; rl/internal/vectors reads the test vectors.
+//   - rl/internal/exact sums without rounding; internal/testing/vectors reads the test vectors.
 //
 // What decides during a rollout is elsewhere: rollout/branch, where a chain of tool calls is worth branching (AEPO,
 // ARPO); rollout/debate; policy/scheduler, which engine runs which episode, and when (rStar2's scheduler). The vectors

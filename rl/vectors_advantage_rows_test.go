@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/advantage"
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
 )
 
 // advOutputs are the fields of a case's outputs, each to be checked once.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/advantage"
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
 )
 
 var advantageKinds = vectors.Kinds{

@@ -3,8 +3,8 @@ package rl
 import (
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/advantage"
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
 )
 
 // advDefault is *v, or fallback where the case does not say.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/loss"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/choice"
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
 	"github.com/ropewalk/ropewalk/rl/resample"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/reward"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/policy/scheduler"
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
 	"github.com/ropewalk/ropewalk/rollout/branch"
 )
 

@@ -3,7 +3,7 @@ package rl
 import (
 	"testing"
 
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 )
 
 // TestVectors holds every function against the vectors that an independent implementation made.

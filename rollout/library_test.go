@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
 	"github.com/ropewalk/ropewalk/env/searchqa"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/tool"
 	"github.com/ropewalk/ropewalk/tool/tools"

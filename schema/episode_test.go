@@ -14,7 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
 
 func episodeRows(r *rand.Rand, n int) []EpisodeRow {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/tooltest"
 	"github.com/ropewalk/ropewalk/tool"
-	"github.com/ropewalk/ropewalk/tool/tooltest"
 )
 
 // ledger is a remote tool with effects: each execution adds a line. It fails as its fields say.

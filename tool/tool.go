@@ -9,7 +9,7 @@
 //	parsed calls of a turn ─▶ Toolbox.RunEach ─▶ by tool: Tool.Run ─▶ Outcome of each call
 //	                                                 └─ Once: a Journal keeps calls that must not run twice
 //
-// Package tool/tools lists the tools that recipes can name, and tool/tooltest is the conformance suite.
+// Package tool/tools lists the tools that recipes can name, and internal/testing/tooltest is the conformance suite.
 package tool
 
 import (

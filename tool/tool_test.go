@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/tooltest"
 	"github.com/ropewalk/ropewalk/tool"
-	"github.com/ropewalk/ropewalk/tool/tooltest"
 )
 
 // every has an argument of each type.

@@ -16,11 +16,11 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/faults"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store/faults"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 

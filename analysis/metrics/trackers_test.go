@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis/metrics"
-	"github.com/ropewalk/ropewalk/analysis/recordtest"
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 )
 
 // tracked is what other programs read of the Python package's exports.

@@ -14,14 +14,14 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
-	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/analysis/sql"
+	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/folder"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/store/s3"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // BenchmarkReport50k makes the report of a run of 50,176 trajectories (98 steps of 64 groups of 8), as

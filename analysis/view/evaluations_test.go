@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/view"
+	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 )
 
 // evaluated is a run whose evaluations, one before the first step and one after the last, have recorded their episodes.

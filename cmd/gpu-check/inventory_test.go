@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 )
 
 // The part runs over a scripted driver of two devices, one of which has something against it.

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/internal/planning"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 )
 

@@ -15,11 +15,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/client"
 	"github.com/ropewalk/ropewalk/sandbox/service"
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
 func script(t *testing.T, text string) string {

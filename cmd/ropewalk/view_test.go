@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis/recordtest"
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 	"github.com/ropewalk/ropewalk/store/mem"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // viewing runs `ropewalk view` until the test ends it.

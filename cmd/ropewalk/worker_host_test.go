@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/gang"
-	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/internal/testing/authority"
 )
 
 func TestHostOfAWorker(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 )
 
 func opened(t *testing.T) env.Environment {

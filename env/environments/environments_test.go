@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
 

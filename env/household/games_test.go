@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
-	"github.com/ropewalk/ropewalk/internal/realdata"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/realdata"
 )
 
 // released returns the folder with games.zip and transcripts.jsonl.gz.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 )
 
 // A person sees one line for each class of a list; other texts stay as they are.

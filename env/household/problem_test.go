@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
 	"github.com/ropewalk/ropewalk/internal/dataset"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 )
 
 // libraryOf is a library of one game.

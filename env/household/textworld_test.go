@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 )
 
 // compared is a task for testdata/textworld_play.py, and what happens here.

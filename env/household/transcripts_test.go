@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/realdata"
+	"github.com/ropewalk/ropewalk/internal/testing/realdata"
 )
 
 // exchange is an action of a transcript and what followed.

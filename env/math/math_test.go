@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
 	"github.com/ropewalk/ropewalk/internal/dataset"
-	"github.com/ropewalk/ropewalk/internal/realdata"
 	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/realdata"
 )
 
 // settings returns the declared settings with the given files.

@@ -11,11 +11,11 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/calc"
 	"github.com/ropewalk/ropewalk/env/code"
-	"github.com/ropewalk/ropewalk/env/envtest"
 	"github.com/ropewalk/ropewalk/env/household"
 	"github.com/ropewalk/ropewalk/env/searchqa"
 	"github.com/ropewalk/ropewalk/env/shop"
 	"github.com/ropewalk/ropewalk/env/sokoban"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 )
 
 func rooms(label string, weight float64, size int) Part {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/realdata"
+	"github.com/ropewalk/ropewalk/internal/testing/realdata"
 )
 
 // airline reads tau-bench's real trajectories, if they are present.

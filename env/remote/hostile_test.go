@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
 )
 
 // scripted is a server of OpenEnv's protocol. Its episodes end after three steps, of which each pays 0.5.

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
 	"github.com/ropewalk/ropewalk/internal/python"
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
 
 // opened opens the environment python with a module of testdata, or with a module of the interpreter's own.

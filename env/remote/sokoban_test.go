@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/envtest"
 	"github.com/ropewalk/ropewalk/internal/python"
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
 
 // The package gym-sokoban, an environment of Gym's older form, plays through the adapter.

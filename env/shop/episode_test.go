@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/internal/golden"
+	"github.com/ropewalk/ropewalk/internal/testing/golden"
 )
 
 // story plays actions and writes down what was shown and done.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/golden"
+	"github.com/ropewalk/ropewalk/internal/testing/golden"
 )
 
 // The first results of some searches in the full-size shop. They are the same on every machine.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 )
 
 func TestTopology(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 )
 
 // seen keeps a watch's changes.

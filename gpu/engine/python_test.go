@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
 
 // modules are the engine's own tests that need no second process; the long form runs them all.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/authority"
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/authority"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 )
 
 // hosts returns a function that makes the settings of a host, with a certificate of one authority for all.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/inventory"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 )
 
 // report asks a host with these devices, of which none is leased.

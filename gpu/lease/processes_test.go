@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 )
 
 // holderVariable makes the test binary a process that takes a lease: the folder.

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 )
 
 func TestVisible(t *testing.T) {

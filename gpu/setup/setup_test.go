@@ -12,7 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/python"
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
 
 // pretend writes a program that answers a probe as a Python with these versions would.

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/policytest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
-	"github.com/ropewalk/ropewalk/policy/policytest"
 )
 
 // ofRanks are the tests in whose path ranks have something to agree on; how they save, resume and clip is compared with

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/tracetest"
 	"github.com/ropewalk/ropewalk/internal/trace"
-	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
 )
 
 // Rows of several shards share the engine, and each is a span of the shard that asked for it.

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/gpu/versions"
+	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 	"github.com/ropewalk/ropewalk/policy"
 )
 

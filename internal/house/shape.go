@@ -103,7 +103,9 @@ func (t *tree) rooms() []measure {
 	}
 	for p, imports := range t.imports {
 		for q := range imports {
-			edges[room(p)][room(q)] = true
+			if t.product[p] { // benchmarks and what tests share import what they measure and test
+				edges[room(p)][room(q)] = true
+			}
 		}
 	}
 	mutual, upward, tangle := tally{}, tally{}, tally{}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/hub"
-	"github.com/ropewalk/ropewalk/internal/hub/hubtest"
+	"github.com/ropewalk/ropewalk/internal/testing/hubtest"
 )
 
 func TestParse(t *testing.T) {

@@ -19,8 +19,8 @@ type Package struct {
 // Levels lists every package of the Go tree, the lowest level first. A new package is one line here, in the lowest
 // level that is above all its imports. DESIGN.md lists the levels (go test ./internal/imports -update).
 //
-// A package's tests may also import packages of the same level and packages below the package's own folder. testsReach
-// lists the others.
+// A package's tests may also import packages of the same level and packages below the package's own folder, and
+// packages of internal/testing. testsReach lists the others.
 func Levels() []Level { return levels }
 
 var levels = []Level{
@@ -30,24 +30,18 @@ var levels = []Level{
 			{".", "embeds temporal.yaml: what is needed from Temporal"},
 			{"analysis/report/chart", "draws figures as SVG"},
 			{"gpu/device", "NVIDIA devices through NVML; the only package that uses go-nvml"},
-			{"gpu/device/devicetest", "replaces NVML in tests"},
 			{"gpu/gang", "the hosts that share one model: which have joined, which are lost"},
 			{"gpu/versions", "the versions of the Python packages that the PyTorch engine works with"},
 			{"gpu/wire", "the codec of gpu/PROTOCOL.md"},
-			{"internal/authority", "issues certificates, for tests and clusters in miniature"},
 			{"internal/badinput", "marks errors that the caller of a command can correct"},
 			{"internal/cause", "strips errors of the file or address that a message names itself"},
 			{"internal/compressed", "recognises files that must be unpacked first"},
-			{"internal/dashboards", "what the dashboards of deploy/monitoring ask Prometheus"},
-			{"internal/golden", "compares output in tests with files that a person has read"},
 			{"internal/house", "measures the tree and holds the ceilings of its figures"},
 			{"internal/imports", "this list, and the rules below it"},
 			{"internal/keyed", "holds what belongs to an episode, one for each key, within a bound"},
-			{"internal/launch", "starts servers of other programs, for benchmarks and tests"},
 			{"internal/logs", "the log: structured lines with run, step, stage, shard and attempt, without secrets"},
 			{"internal/loopback", "tells a program's request on this machine from a web page's"},
 			{"internal/python", "finds the Python interpreter, and hands programs to it"},
-			{"internal/realdata", "finds data files for tests that are not part of the project"},
 			{"internal/refusal", "marks errors that a retry cannot fix: a stage refuses its input"},
 			{"internal/rescue", "turns panics into errors"},
 			{"internal/secret", "resolves references to secrets, and keeps the secrets out of texts"},
@@ -55,13 +49,11 @@ var levels = []Level{
 			{"internal/spelling", "suggests the names that a misspelt word may mean"},
 			{"internal/terminal", "writes texts of others so that they do not control a terminal"},
 			{"internal/trace", "where the time of a run's steps goes, as spans over OTLP"},
-			{"internal/transcript", "output that a test reads while another goroutine writes it"},
 			{"policy/cpu/sgemm", "matrix multiplication for AVX2"},
 			{"policy/scheduler", "decides which engine of a rollout runs which episode, and when"},
 			{"python/adapter", "the program that runs a user's own Python environments, embedded"},
 			{"rl/choice", "how a choice of the method declares itself: a loss, an estimator, a reward, a schedule"},
 			{"rl/internal/exact", "sums without rounding"},
-			{"rl/internal/vectors", "the test vectors of the algorithms"},
 			{"rl/optimizer", "the rules by which steps change parameters, and their declarations"},
 			{"rl/words", "compares answers by their words: exact match and F1"},
 			{"schema/foreign", "reads Parquet files that other programs have written"},
@@ -75,9 +67,7 @@ var levels = []Level{
 			{"gpu/engine", "the Python side of the PyTorch engine, embedded"},
 			{"internal/bench", "what the benchmark programs share"},
 			{"internal/dataset", "files of tasks: rows that are checked, split and put in a seeded order"},
-			{"internal/python/pythontest", "finds Python for tests, or skips them"},
 			{"internal/temporalconf", "reads temporal.yaml"},
-			{"internal/trace/tracetest", "a collector of spans for tests"},
 			{"policy", "engines: what samples and what trains"},
 			{"policy/engines", "declares the kinds of engines that recipes can choose"},
 			{"rl/schedule", "settings that depend on the step alone"},
@@ -96,7 +86,6 @@ var levels = []Level{
 			{"env/*", "one environment each"},
 			{"env/calc", "generated arithmetic with a Python tool"},
 			{"env/code", "Python functions that tests decide: HumanEval's form, or generated"},
-			{"env/envtest", "the conformance suite of environments"},
 			{"env/household", "a house in text: ALFWorld's tasks, commands and texts"},
 			{"env/math", "questions of mathematics from files"},
 			{"env/mix", "several environments, drawn by weight"},
@@ -107,18 +96,15 @@ var levels = []Level{
 			{"env/sokoban", "pushing boxes: generated rooms, or levels from files"},
 			{"gpu/lease", "leases devices to one holder at a time"},
 			{"gpu/setup", "finds or makes a Python for the PyTorch engine"},
-			{"internal/cluster", "servers and machines of a cluster in miniature, for tests and a benchmark"},
 			{"internal/commit", "the commit protocol over schema and store"},
 			{"internal/download", "opens remote files of tasks: on the S3 server, or on the web"},
 			{"internal/hub", "fetches published models from a hub"},
-			{"internal/hub/hubtest", "a hub for tests"},
 			{"internal/jinja", "renders the chat templates of published models"},
 			{"internal/machine", "what determines a run's rounding and speed, apart from its inputs"},
 			{"internal/openai", "asks servers that speak OpenAI's chat completions"},
 			{"internal/signing", "signs manifests, heads and notes of pruning, and reads the keys of those who check"},
 			{"internal/stack", "the local stack: real servers, supervised"},
 			{"policy/checkpoint", "reads and writes a policy's folder"},
-			{"policy/policytest", "the conformance suite of engines"},
 			{"rl/advantage", "advantage estimators"},
 			{"rl/loss", "losses and their cotangents"},
 			{"rl/reward", "rewards and the comparison of answers"},
@@ -129,14 +115,10 @@ var levels = []Level{
 			{"sandbox/session", "one session for each trajectory; rebuilds lost ones"},
 			{"sandbox/zygote", "runs calls and sessions in children of warm interpreters"},
 			{"schema/stages", "declares every stage of a run once"},
-			{"store/faults", "decorates a store with faults, for tests"},
 			{"store/folder", "reads a local server's bucket as plain files"},
 			{"store/mem", "a store in memory"},
 			{"store/s3", "a store on an S3 server; the only package that uses minio-go"},
-			{"store/storetest", "the conformance suite of stores"},
 			{"tool/mcp", "the tools of Model Context Protocol servers"},
-			{"tool/mcp/mcptest", "MCP servers for tests: honest and hostile ones"},
-			{"tool/tooltest", "the conformance suite of tools"},
 		},
 	},
 	{
@@ -149,8 +131,6 @@ var levels = []Level{
 			{"gpu/torch", "the PyTorch engine: starts it, supervises it and talks to it"},
 			{"internal/compaction", "merges a step's small shards into one file for each table"},
 			{"internal/judge", "asks a language model to judge answers"},
-			{"internal/openai/openaitest", "serves chat completions by a script, for tests"},
-			{"internal/servertest", "runs servers of other programs in tests"},
 			{"internal/setup", "compares your Temporal and store with what is needed, and creates what is missing"},
 			{"internal/step/api", "the parameters and results of activities"},
 			{"policy/*", "one engine or sampler each"},
@@ -159,13 +139,11 @@ var levels = []Level{
 			{"policy/learner", "the update loop: drives an engine with a loss"},
 			{"policy/tokenizer", "text to token ids and back"},
 			{"rl/diagnose", "statistics about a run"},
-			{"rl/loss/losstest", "random batches, and every loss with usual settings"},
 			{"rl/resample", "which trajectories enter the update, how often and with what weight"},
 			{"rollout/protocol", "prompt formats behind one contract"},
 			{"sandbox/ondemand", "starts interpreter sessions when they are needed"},
 			{"sandbox/probe", "finds out which isolation a machine offers"},
 			{"sandbox/symbolic", "compares written answers by calls to sympy"},
-			{"sandbox/zygote/zygotetest", "opens the sandbox for tests"},
 			{"store/overlay", "reads through another store; writes stay in memory"},
 			{"tool/tools", "lists the tools: python; search and browse over documents"},
 		},
@@ -182,11 +160,9 @@ var levels = []Level{
 			{"internal/step", "which stage of a step runs after which, whatever runs them"},
 			{"policy/servers", "samples with inference servers over HTTP: vLLM, SGLang, llama-server, our own"},
 			{"policy/tinker", "trains and samples at a server that speaks the Tinker API"},
-			{"policy/tinker/tinkertest", "a server that speaks the Tinker API, for tests; starts SkyRL's"},
 			{"rl", "the glossary of the algorithms, and tests across them"},
 			{"rl/method", "composes a method; recipes and docs/methods.md come from its slots"},
 			{"rollout", "the agent loop"},
-			{"rollout/protocol/protocoltest", "the conformance suite of prompt formats"},
 			{"sandbox/client", "runs calls in one or several sandbox services"},
 			{"sandbox/programs", "decides whether a program passes its tests, by calls"},
 			{"sandbox/service", "offers an executor over the network"},
@@ -197,8 +173,6 @@ var levels = []Level{
 		Packages: []Package{
 			{"analysis", "reads and verifies the record"},
 			{"analysis/inspect", "shows one file of the record"},
-			{"analysis/recordtest", "commits small runs for tests"},
-			{"policy/servers/serverstest", "starts real inference servers for tests"},
 			{"recipes", "parses, validates and resolves recipes"},
 			{"workflows", "Temporal workflows: runs, their steps, and where stages run"},
 		},
@@ -253,13 +227,19 @@ var levels = []Level{
 			{"analysis/metrics", "a run's metrics, and TensorBoard's files of them"},
 			{"analysis/report", "reports of a run, or of several, as one HTML page"},
 			{"internal/monitor", "asks the servers how runs and task queues are, for Prometheus"},
-			{"internal/pipelinetest", "runs the real pipeline in tests of other packages"},
 		},
 	},
 	{
 		Name: "pages", For: "show people what assemblies make, while they look at it",
 		Packages: []Package{
 			{"analysis/view", "runs in the browser: their figures, trajectories and problems, live"},
+		},
+	},
+	{
+		Name: "testing", For: "hold what tests share; the product imports none of them",
+		Sideways: true,
+		Packages: []Package{
+			{"internal/testing/*", "something that tests share"},
 		},
 	},
 	{
@@ -299,13 +279,6 @@ var levels = []Level{
 
 // testsReach lists the imports of higher levels by a package's tests, beyond those that Levels permits.
 var testsReach = map[string][]string{
-	// finds the Python that lists the imports of Python modules
-	"internal/imports": {"internal/python/pythontest"},
-	// tests of the stages and of the record's reader on runs of the real pipeline
-	"activities": {"internal/pipelinetest"},
-	"analysis":   {"internal/pipelinetest"},
 	// compares a step with that of a real Tinker server
-	"gpu/torch": {"policy/tinker", "policy/tinker/tinkertest"},
-	// tests on the real sandbox
-	"sandbox/session": {"sandbox/zygote/zygotetest"},
+	"gpu/torch": {"policy/tinker"},
 }

@@ -67,7 +67,8 @@ func levelFaults(all map[string]pkg, levels []Level, reach map[string][]string) 
 		}
 		for _, i := range slices.Concat(p.TestImports, p.XTestImports) {
 			to, ok := find(at, inTree(i))
-			if ok && to.level > from.level && !in(i, room) && !slices.Contains(reach[room], inTree(i)) {
+			if ok && to.level > from.level && !in(i, room) && !in(i, support) &&
+				!slices.Contains(reach[room], inTree(i)) {
 				out = append(out, "a test of "+wrongWay(room, from, inTree(i), to))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/openai/openaitest"
+	"github.com/ropewalk/ropewalk/internal/testing/openaitest"
 	"github.com/ropewalk/ropewalk/rl/reward"
 )
 

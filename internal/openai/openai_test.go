@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
-	"github.com/ropewalk/ropewalk/internal/openai/openaitest"
+	"github.com/ropewalk/ropewalk/internal/testing/openaitest"
 )
 
 const testKey = "sk-secret-of-the-test"

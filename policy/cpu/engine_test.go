@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/policytest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu/sgemm"
-	"github.com/ropewalk/ropewalk/policy/policytest"
 )
 
 // requireLibrary skips where a library is absent, or fails if the environment demands it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/internal/golden"
+	"github.com/ropewalk/ropewalk/internal/testing/golden"
 )
 
 var update = flag.Bool("update", false, "write what the core decides into the scripts of testdata")

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/policytest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
-	"github.com/ropewalk/ropewalk/policy/policytest"
 	"github.com/ropewalk/ropewalk/policy/servers"
 )
 

@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/policytest"
+	"github.com/ropewalk/ropewalk/internal/testing/serverstest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
-	"github.com/ropewalk/ropewalk/policy/policytest"
 	"github.com/ropewalk/ropewalk/policy/servers"
-	"github.com/ropewalk/ropewalk/policy/servers/serverstest"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
 

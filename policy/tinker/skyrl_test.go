@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/tinkertest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tinker"
-	"github.com/ropewalk/ropewalk/policy/tinker/tinkertest"
 )
 
 // skyrlOptions are those of an engine on a running server.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
 
 // bruteRatio is the definition: every pair of places tried for the longest block, left and right of it

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
 // The benchmarks evaluate one loss over 256 rows of 4,096 tokens, float32 in and out, statistics

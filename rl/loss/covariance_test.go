@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
 func clipCov(r loss.CovarianceRule) loss.Objective {

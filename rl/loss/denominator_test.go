@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
 // The sampler's log-probabilities are in no ratio: they decide no clip and no mask, and multiply a token's loss and

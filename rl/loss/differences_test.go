@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
 // slow is one token's loss as its paper writes it: x is the log-probability that varies, x0 the one

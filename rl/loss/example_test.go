@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
 // The loss of CONTRIBUTING.md: the importance-weighted policy gradient, with the weight bounded from above,

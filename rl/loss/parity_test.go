@@ -9,9 +9,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
 // parityBatches is how many random batches each method is compared on.

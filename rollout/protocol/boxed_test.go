@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/protocoltest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/rollout/protocol/protocoltest"
 )
 
 func FuzzBoxed(f *testing.F) { protocoltest.Fuzz(f, protocol.Boxed{}) }

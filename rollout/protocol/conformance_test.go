@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/testing/protocoltest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/rollout/protocol/protocoltest"
 )
 
 // Every protocol of the list fulfils the contract and has a unique name.

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/testing/protocoltest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/rollout/protocol/protocoltest"
 )
 
 func FuzzHermes(f *testing.F) { protocoltest.Fuzz(f, protocol.Hermes{}) }

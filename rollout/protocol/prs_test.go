@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/testing/protocoltest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/rollout/protocol/protocoltest"
 )
 
 func FuzzPRS(f *testing.F) { protocoltest.Fuzz(f, protocol.PRS) }

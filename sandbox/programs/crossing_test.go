@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
 // classes is a prompt that defines classes, which programs and tests share.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/code"
-	"github.com/ropewalk/ropewalk/env/envtest"
-	"github.com/ropewalk/ropewalk/internal/realdata"
+	"github.com/ropewalk/ropewalk/internal/testing/envtest"
+	"github.com/ropewalk/ropewalk/internal/testing/realdata"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
 // Every canonical solution of HumanEval passes, and every empty body fails.

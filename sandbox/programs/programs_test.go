@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
 var limits = sandbox.Limits{CPU: time.Second, Wall: 20 * time.Second, MemoryBytes: 128 << 20, OutputBytes: 16 << 10}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/stretchr/testify/require"
 )
 

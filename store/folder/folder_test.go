@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/folder"
 	"github.com/ropewalk/ropewalk/store/s3"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // The objects of a real server are the same when read through the server and from its folder.

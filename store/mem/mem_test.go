@@ -3,9 +3,9 @@ package mem_test
 import (
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 func TestConformance(t *testing.T) {

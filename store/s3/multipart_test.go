@@ -19,8 +19,8 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/store/s3"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // The objects of these tests have six parts; the last one is shorter.

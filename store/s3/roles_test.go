@@ -15,10 +15,10 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // roles are the accounts of deploy/roles.

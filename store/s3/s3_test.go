@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
-	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // open returns a store on a fresh bucket of the server.

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/ropewalk/ropewalk/internal/authority"
-	"github.com/ropewalk/ropewalk/internal/cluster"
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/testing/authority"
+	"github.com/ropewalk/ropewalk/internal/testing/cluster"
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 

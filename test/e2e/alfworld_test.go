@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/realdata"
+	"github.com/ropewalk/ropewalk/internal/testing/realdata"
 )
 
 // A run over ALFWorld's own games ends in the same policy whether or not its worker is killed on the way, and says

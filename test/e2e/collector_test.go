@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/testing/tracetest"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 	"github.com/ropewalk/ropewalk/internal/trace"
-	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
-	"github.com/ropewalk/ropewalk/internal/transcript"
 )
 
 // collectorVariable asks for the project's collector.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/realdata"
+	"github.com/ropewalk/ropewalk/internal/testing/realdata"
 	"github.com/ropewalk/ropewalk/schema"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/openai/openaitest"
-	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/openaitest"
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
 
 // rowsOf counts the rows of a run in a table, or in a table with a condition.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 )
 
 // Prometheus and Alertmanager, by the names that they have on PATH.

@@ -17,8 +17,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/setup"
+	"github.com/ropewalk/ropewalk/internal/testing/authority"
 )
 
 // prepared is what `ropewalk setup temporal --json` prints.

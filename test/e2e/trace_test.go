@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
+	"github.com/ropewalk/ropewalk/internal/testing/tracetest"
 )
 
 // Each step is a trace: from its workflow over the executions of its stages, on two workers, to the calls of tools and

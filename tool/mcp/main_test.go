@@ -3,7 +3,7 @@ package mcp_test
 import (
 	"testing"
 
-	"github.com/ropewalk/ropewalk/tool/mcp/mcptest"
+	"github.com/ropewalk/ropewalk/internal/testing/mcptest"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }

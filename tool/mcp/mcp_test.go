@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/mcptest"
+	"github.com/ropewalk/ropewalk/internal/testing/tooltest"
 	"github.com/ropewalk/ropewalk/tool"
 	"github.com/ropewalk/ropewalk/tool/mcp"
-	"github.com/ropewalk/ropewalk/tool/mcp/mcptest"
-	"github.com/ropewalk/ropewalk/tool/tooltest"
 )
 
 // server returns the settings of a server of mcptest.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/mcptest"
 	"github.com/ropewalk/ropewalk/tool"
 	"github.com/ropewalk/ropewalk/tool/mcp"
-	"github.com/ropewalk/ropewalk/tool/mcp/mcptest"
 )
 
 // at returns the settings of a server at an address.

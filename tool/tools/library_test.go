@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/testing/tooltest"
 	"github.com/ropewalk/ropewalk/tool"
 	"github.com/ropewalk/ropewalk/tool/tools"
-	"github.com/ropewalk/ropewalk/tool/tooltest"
 )
 
 // shelf is a library of two documents. Nothing is found for "nothing", and it breaks at "break".

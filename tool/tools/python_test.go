@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/tooltest"
+	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/session"
-	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 	"github.com/ropewalk/ropewalk/tool"
 	"github.com/ropewalk/ropewalk/tool/tools"
-	"github.com/ropewalk/ropewalk/tool/tooltest"
 )
 
 var errBroke = errors.New("zygote is gone")

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/tooltest"
 	"github.com/ropewalk/ropewalk/tool"
 	"github.com/ropewalk/ropewalk/tool/tools"
-	"github.com/ropewalk/ropewalk/tool/tooltest"
 )
 
 // calculator is the example of CONTRIBUTING.md. It adds fractions exactly.

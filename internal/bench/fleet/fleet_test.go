@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/serve"
+	"github.com/ropewalk/ropewalk/internal/testing/serverstest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/scheduler"
 	"github.com/ropewalk/ropewalk/policy/servers"
-	"github.com/ropewalk/ropewalk/policy/servers/serverstest"
 )
 
 // serveFolder is the variable that makes this program a server of the model in a folder.

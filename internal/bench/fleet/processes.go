@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench/work"
-	"github.com/ropewalk/ropewalk/internal/launch"
+	"github.com/ropewalk/ropewalk/internal/testing/launch"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"

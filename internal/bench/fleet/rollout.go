@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/launch"
+	"github.com/ropewalk/ropewalk/internal/testing/launch"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/scheduler"

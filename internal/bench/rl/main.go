@@ -13,7 +13,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 )
 
 // Case measures the losses.

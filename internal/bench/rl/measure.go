@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
 // goRepeats is the number of evaluations in one of our measurements: PyTorch takes several times as long.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/python"
-	"github.com/ropewalk/ropewalk/rl/loss/losstest"
+	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 )
 
 //go:embed peer.py

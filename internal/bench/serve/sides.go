@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench/work"
-	"github.com/ropewalk/ropewalk/internal/launch"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
+	"github.com/ropewalk/ropewalk/internal/testing/launch"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"

@@ -15,9 +15,9 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
-	"github.com/ropewalk/ropewalk/internal/cluster"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/internal/testing/cluster"
 )
 
 const namespace = "ropewalk"

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/internal/servertest"
+	"github.com/ropewalk/ropewalk/internal/testing/servertest"
 )
 
 // Python finds the Python that has SkyRL: ROPEWALK_TINKER_PYTHON, or the one that tools/worlds.sh makes. Without one
@@ -20,7 +20,7 @@ func Python(t testing.TB) string {
 // folder is that of this file.
 func folder(t testing.TB) string {
 	t.Helper()
-	return servertest.Path(t, "policy", "tinker", "tinkertest")
+	return servertest.Path(t, "internal", "testing", "tinkertest")
 }
 
 // Real is a running server of SkyRL.

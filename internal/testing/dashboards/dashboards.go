@@ -1,7 +1,7 @@
 // Package dashboards declares the dashboards of deploy/monitoring: what each panel asks Prometheus, once, for Grafana's
 // files and for the test that every panel has data.
 //
-//	All → Dashboard.JSON (go test ./internal/dashboards -update writes deploy/monitoring/dashboards)
+//	All → Dashboard.JSON (go test ./internal/testing/dashboards -update writes deploy/monitoring/dashboards)
 package dashboards
 
 import "strings"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/policytest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
-	"github.com/ropewalk/ropewalk/policy/policytest"
 )
 
 // scripted is a whole sampler that does not train. Its model is a script: the next token depends on the last one. It

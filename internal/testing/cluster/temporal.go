@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 
-	"github.com/ropewalk/ropewalk/internal/authority"
+	"github.com/ropewalk/ropewalk/internal/testing/authority"
 )
 
 // Temporal is Temporal's production server, all of its services in one process, on PostgreSQL.

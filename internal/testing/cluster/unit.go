@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 )
 
 // restartAfter is the pause before a unit that has ended is started again. The units of deploy/systemd wait longer.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/launch"
-	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/internal/testing/launch"
+	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 )
 
 // Find finds a program at the path that a variable names, or in .tools. Without one the test is skipped, or fails if

@@ -4,7 +4,7 @@ package serverstest
 import (
 	"testing"
 
-	"github.com/ropewalk/ropewalk/internal/servertest"
+	"github.com/ropewalk/ropewalk/internal/testing/servertest"
 	"github.com/ropewalk/ropewalk/policy/servers"
 )
 

@@ -87,7 +87,7 @@ func Load(t *testing.T) []Case {
 	return file.Cases
 }
 
-// find looks for testdata/vectors.json from the test's folder upwards.
+// find looks for rl/testdata/vectors.json from the test's folder upwards.
 func find(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -95,13 +95,13 @@ func find(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for {
-		path := filepath.Join(dir, "testdata", "vectors.json")
+		path := filepath.Join(dir, "rl", "testdata", "vectors.json")
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("no testdata/vectors.json in this folder or above")
+			t.Fatal("no rl/testdata/vectors.json in this folder or above")
 		}
 		dir = parent
 	}

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/internal/servertest"
+	"github.com/ropewalk/ropewalk/internal/testing/servertest"
 	"github.com/ropewalk/ropewalk/policy/servers"
 )
 

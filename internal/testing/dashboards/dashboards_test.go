@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write deploy/monitoring/dashboards again")
 
-const folder = "../../deploy/monitoring/dashboards"
+const folder = "../../../deploy/monitoring/dashboards"
 
 // Grafana's files are those of the declarations, and there are no others.
 func TestFilesAreUpToDate(t *testing.T) {
@@ -27,7 +27,7 @@ func TestFilesAreUpToDate(t *testing.T) {
 		}
 		there, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.Equal(t, string(there), string(text), "go test ./internal/dashboards -update writes %s", path)
+		require.Equal(t, string(there), string(text), "go test ./internal/testing/dashboards -update writes %s", path)
 	}
 	files, err := os.ReadDir(folder)
 	require.NoError(t, err)
