@@ -169,11 +169,11 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.goOn(ctx)
+	return r.resume(ctx)
 }
 
-// goOn takes up the state of a run of which steps are done.
-func (r *trainRun) goOn(ctx workflow.Context) error {
+// resume takes up the state of a run of which steps are done.
+func (r *trainRun) resume(ctx workflow.Context) error {
 	if r.prepared.NextStep > 1 {
 		if k := r.prepared.Plan.Staleness; k > 0 {
 			r.earlier = append([]api.PolicyRef{r.policy}, r.prepared.Earlier...)

@@ -47,7 +47,7 @@ func (r *Rows) Generate(ctx context.Context, v Version, row policy.BatchRow) (ou
 		return r.s.stream.traced(ctx, v, row)
 	}
 	err = r.s.Use(ctx, v, func(s policy.Sampler) (err error) {
-		out, err = s.Generate(ctx, together([]*asked{{row: row}}))
+		out, err = s.Generate(ctx, joinRows([]*asked{{row: row}}))
 		return err
 	})
 	return out, err
@@ -380,7 +380,7 @@ func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) {
 	}
 	var out policy.Generated
 	err := rescue.Do(func() (err error) {
-		out, err = s.Generate(ctx, together(rows))
+		out, err = s.Generate(ctx, joinRows(rows))
 		return err
 	})
 	if err == nil && (len(out.Tokens) != len(rows) || len(out.Finish) != len(rows)) {
@@ -403,8 +403,8 @@ func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) {
 	}
 }
 
-// together returns the request for rows that differ in their prefixes, streams and budgets alone.
-func together(rows []*asked) policy.GenerateRequest {
+// joinRows returns the request for rows that differ in their prefixes, streams and budgets alone.
+func joinRows(rows []*asked) policy.GenerateRequest {
 	req := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: rows[0].row.Temperature,
 		Truncation: rows[0].row.Truncation, Stop: rows[0].row.Stop, Top: rows[0].row.Top,
 		TopTokens: rows[0].row.TopTokens}

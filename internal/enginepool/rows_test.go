@@ -72,7 +72,7 @@ func TestRowsAreThoseOfGenerate(t *testing.T) {
 	ctx := t.Context()
 	want := map[uint64]policy.Generated{}
 	generate := func(p policy.Sampler, row policy.BatchRow) (policy.Generated, error) {
-		return p.Generate(ctx, together([]*asked{{row: row}}))
+		return p.Generate(ctx, joinRows([]*asked{{row: row}}))
 	}
 	const all = 600 // more than generate at once
 	of := func(i uint64) Version { return versions[i/100%2] }
@@ -170,7 +170,7 @@ func TestRowsOfAFullCache(t *testing.T) {
 	want := make([]policy.Generated, 60)
 	require.NoError(t, s.Use(t.Context(), versions[0], func(p policy.Sampler) (err error) {
 		for i := range want {
-			if want[i], err = p.Generate(t.Context(), together([]*asked{{row: randomRow(uint64(i))}})); err != nil {
+			if want[i], err = p.Generate(t.Context(), joinRows([]*asked{{row: randomRow(uint64(i))}})); err != nil {
 				return err
 			}
 		}

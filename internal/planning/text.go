@@ -61,7 +61,7 @@ func (p Plan) WriteText(to io.Writer) error {
 
 func (p Plan) writeProcesses(b *strings.Builder) {
 	fmt.Fprintf(b, "  processes\n")
-	all := together(p.Processes)
+	all := sumProcesses(p.Processes)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, x := range all {
 		number := fmt.Sprintf("%d ×", x.Count)
@@ -182,8 +182,8 @@ func duration(seconds float64) string {
 	return d.Round(time.Second).String()
 }
 
-// together joins processes that differ in their ports and commands alone.
-func together(all []Process) (out []Process) {
+// sumProcesses joins processes that differ in their ports and commands alone.
+func sumProcesses(all []Process) (out []Process) {
 	for _, x := range all {
 		if n := len(out) - 1; n >= 0 && out[n].Name == x.Name && out[n].Host == x.Host && out[n].Starts == x.Starts {
 			out[n].Count += x.Count

@@ -116,5 +116,5 @@ func heldFolder() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return layout{o.Root}.held(), nil
+	return layout{o.Root}.followed(), nil
 }

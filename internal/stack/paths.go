@@ -17,7 +17,7 @@ func (l layout) supervisorLog() string      { return l.log("supervisor") } // al
 func (l layout) credentials() string        { return l.in("s3.json") }     // keys of the local S3 server, mode 0600
 func (l layout) database() string           { return l.in("temporal.db") } // SQLite
 func (l layout) fair() string               { return l.in("temporal.fair") }
-func (l layout) held() string               { return l.in("held") } // notes of runs that commands follow; see Held
+func (l layout) followed() string           { return l.in("held") } // notes of runs that commands follow; see Held
 func (l layout) readyFile() string          { return l.in("worker.ready") }
 func (l layout) servers() string            { return l.in("servers") }
 func (l layout) state(server string) string { return filepath.Join(l.servers(), server+".json") }

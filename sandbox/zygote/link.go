@@ -132,13 +132,13 @@ func (l *link) send(r request, fds []int) error {
 		rights = unix.UnixRights(fds...)
 	}
 	// MSG_NOSIGNAL: the zygote may have ended. A packet fits into the buffer of an idle link, so this does not block.
-	return again(func() error { return unix.Sendmsg(l.fd, r.encode(l.buffer), rights, nil, unix.MSG_NOSIGNAL) })
+	return onEINTR(func() error { return unix.Sendmsg(l.fd, r.encode(l.buffer), rights, nil, unix.MSG_NOSIGNAL) })
 }
 
 // receive reads a packet that has arrived.
 func (l *link) receive() ([]byte, error) {
 	var n int
-	err := again(func() (err error) {
+	err := onEINTR(func() (err error) {
 		n, err = unix.Read(l.fd, l.buffer)
 		return err
 	})
@@ -152,7 +152,7 @@ func (l *link) receive() ([]byte, error) {
 func (l *link) receiveWith() (said string, fds []int, err error) {
 	extra := make([]byte, unix.CmsgSpace(4*4))
 	var n, extended int
-	err = again(func() (err error) {
+	err = onEINTR(func() (err error) {
 		n, extended, _, _, err = unix.Recvmsg(l.fd, l.buffer, extra, unix.MSG_CMSG_CLOEXEC)
 		return err
 	})
@@ -165,8 +165,8 @@ func (l *link) receiveWith() (said string, fds []int, err error) {
 	return string(l.buffer[:n]), rights(extra[:extended]), nil
 }
 
-// again repeats a system call until it is not interrupted by a signal.
-func again(call func() error) error {
+// onEINTR repeats a system call as long as signals interrupt it.
+func onEINTR(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
 			return err

@@ -238,7 +238,7 @@ func (z *process) greet() error {
 	watched := []unix.PollFd{{Fd: int32(z.link.fd), Events: unix.POLLIN}}
 	for {
 		var ready int
-		err := again(func() (err error) {
+		err := onEINTR(func() (err error) {
 			ready, err = unix.Poll(watched, milliseconds(startGrace))
 			return err
 		})

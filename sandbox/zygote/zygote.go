@@ -274,7 +274,7 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 			if err != nil {
 				broken[i] = fmt.Errorf("run call %d: %w", i, err)
 			}
-			if !errors.Is(err, sandbox.ErrBadCall) && ends.hopeless(err) || errors.Is(err, errNoZygote) {
+			if !errors.Is(err, sandbox.ErrBadCall) && ends.giveUp(err) || errors.Is(err, errNoZygote) {
 				cancel(errGivenUp)
 			}
 			if replaced {
@@ -324,8 +324,8 @@ type tally struct {
 	verdicts, broken int
 }
 
-// hopeless counts one call and reports whether the batch should end with an error.
-func (t *tally) hopeless(err error) bool {
+// giveUp counts one call and reports whether the batch should end with an error.
+func (t *tally) giveUp(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
