@@ -41,7 +41,7 @@ func TestBeforeTraining(t *testing.T) {
 	require.Equal(t, noSteps, drawn(data{}, beforeTraining).Empty)
 	f := drawn(data{offered: &diagnose.PropertyReport{Trajectories: 4, Groups: 2, ZeroVariance: 0.5, Success: 0.1}},
 		beforeTraining)
-	require.Equal(t, []string{"groups without variance", "50.0%", "VSPO, PRS", "≥ 60.0%", "no"}, f.Table.Rows[0])
+	require.Equal(t, []string{"groups without variance", "50.0%", "VSPO, PRS", "≥ 60%", "no"}, f.Table.Rows[0])
 	require.Equal(t, "yes", f.Table.Rows[2][4])
 	require.Equal(t, "–", f.Table.Rows[3][1], "the record has no turns")
 }

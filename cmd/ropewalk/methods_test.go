@@ -26,7 +26,7 @@ func TestMethods(t *testing.T) {
 	require.Equal(t, exitDone, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Regexp(t, `^method +loss aggregation +importance-sampling clip +dynamic filtering +`+
-		`advantage design +state +presets$`, lines[0])
+		`advantage design +presets$`, lines[0])
 	require.Regexp(t, `(?m)^drgrpo +seq-mean-token-sum-norm +ppo_clip −0.2/\+0.2 +none +grpo without std +1$`,
 		out)
 	require.Regexp(t, `(?m)^sampo +seq-mean-token-mean +gspo −0.003/\+0.004 +dynamic, 3 tries +gigpo +3$`, out)

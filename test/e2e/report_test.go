@@ -81,7 +81,7 @@ func TestInspect(t *testing.T) {
 	for _, c := range []struct{ key, want string }{
 		{one("table=turns/step=1/", ".parquet"), "logprobs.list.element"},
 		{one("table=batch/step=1/", ".arrow"), "old_logprobs"},
-		{one("manifests/step=1/reward/", "shard=0/gen=0.json"), "stage reward shard 0 generation 0"},
+		{one("manifests/step=1/reward/", "shard=0/gen=0.json"), `"stage": "reward"`},
 		{schema.HeadKey("base", "1"), "resample"},
 		{one("checkpoints/", "model.safetensors"), "model.embed_tokens.weight"},
 		{schema.CatalogueKey("base"), `"recipe": "tiny"`},

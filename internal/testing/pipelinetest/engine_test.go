@@ -175,7 +175,7 @@ func TestAddAnEngineKind(t *testing.T) {
 		engines.All = before
 		delete(enginepool.Openings, fixedKind.Name)
 	})
-	recipe, err := os.ReadFile("../../test/e2e/testdata/tiny.yaml")
+	recipe, err := os.ReadFile("../../../test/e2e/testdata/tiny.yaml")
 	require.NoError(t, err)
 	set := []string{"engine={kind: fixed}", "steps=2", "warm_start.steps=0", "warm_start.optimizer.warmup_steps=0",
 		"rollout.prompts=2", "rollout.samples_per_prompt=2", "resample={}", "evaluation.problems=3"}

@@ -115,7 +115,7 @@ func TestAddAPureStage(t *testing.T) {
 // train trains two short steps.
 func train(t *testing.T, w *stage.Worker, mode string) {
 	t.Helper()
-	recipe, err := os.ReadFile("../../test/e2e/testdata/tiny.yaml")
+	recipe, err := os.ReadFile("../../../test/e2e/testdata/tiny.yaml")
 	require.NoError(t, err)
 	_, err = pipelinetest.Run[workflows.TrainRunResult](pipelinetest.Environment(w), workflows.TrainRunName,
 		workflows.TrainRunInput{Run: mode, RecipeYAML: string(recipe), Set: []string{"steps=2", "warm_start.steps=40",
