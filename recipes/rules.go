@@ -98,7 +98,7 @@ func (c rule) broken(r *Recipe) string {
 // inBraces matches a path in a fault.
 var inBraces = regexp.MustCompile(`\{[a-z0-9_.]+\}`)
 
-// filled puts values of fields in the place of their paths.
+// filled replaces the paths of fields by their values.
 func (r *Recipe) filled(fault string) string {
 	return inBraces.ReplaceAllStringFunc(fault, func(path string) string { return r.shown(path[1 : len(path)-1]) })
 }

@@ -146,7 +146,7 @@ func (e *Episode) Sequence() (tokens, mask []int32) {
 
 func (t *Turn) mask() []int32 { return maskOf(len(t.Context)+len(t.Response), len(t.Response)) }
 
-// maskOf returns the loss mask of so many tokens, of which the policy wrote the last ones.
+// maskOf returns the loss mask of a number of tokens, of which the policy wrote the last ones.
 func maskOf(tokens, written int) []int32 {
 	mask := make([]int32, tokens)
 	for i := tokens - written; i < tokens; i++ {

@@ -213,8 +213,7 @@ func suits(in api.PrepareInput, r recipes.Recipe) error {
 	return nil
 }
 
-// Built refuses a recipe that asks for something that is not implemented yet, or leaves a needed section out; the error
-// lists everything that is missing.
+// Built refuses a recipe that leaves a needed setting or section open; the error lists everything that is missing.
 func Built(r *recipes.Recipe) error {
 	return Implemented(r.Name, append(r.Planned(), r.Unset()...))
 }

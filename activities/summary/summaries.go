@@ -115,8 +115,8 @@ func frozen(ctx context.Context, r record.Records, of api.PolicyRef) (api.Policy
 	return first, err
 }
 
-// writerOf makes what asks a model for summaries of so many tokens. A model without a chat template of its own, as
-// those that are made here, has that of ChatML.
+// writerOf makes what asks a model for summaries of at most the given number of tokens. A model without a chat template
+// of its own, such as one that is made here, has that of ChatML.
 func writerOf(m *pretrained.Model, most int) (Writer, error) {
 	w := Writer{Tokens: m.Tokens, Positions: m.Shape.Positions, Most: most, Role: policy.RoleReference}
 	if m.Template != "" {

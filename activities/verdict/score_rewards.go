@@ -116,7 +116,7 @@ func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 	}
 }
 
-// errOtherInputs: a manifest names inputs that its stage does not read.
+// ErrOtherInputs: a manifest names inputs that its stage does not read.
 var ErrOtherInputs = errors.New("the inputs are not what the stage reads")
 
 // Redo runs the stage on the inputs that the manifest of a shard names, as a check of a replay wants it.

@@ -33,8 +33,8 @@ func newRowWriter[R, F any](options []parquet.WriterOption) *rowWriter[F] {
 // kept for further files, because making one takes longer than writing a small file.
 type Writers[R, F any] struct{ kept sync.Pool }
 
-// Write returns a file of the rows, in row groups of so many bytes before encoding and compression. All files have the
-// same options.
+// Write returns a file of the rows, in row groups of at most groupBytes before encoding and compression, where a group
+// has several rows. All files have the same options.
 func (k *Writers[R, F]) Write(rows []R, groupBytes int, options func() []parquet.WriterOption) ([]byte, error) {
 	w, ok := k.kept.Get().(*rowWriter[F])
 	if !ok {
