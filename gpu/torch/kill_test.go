@@ -153,7 +153,9 @@ func TestRealKilled(t *testing.T) {
 func TestRealStuck(t *testing.T) {
 	pythontest.NeedLong(t)
 	e, log := openReal(t, func(*Options) {})
-	ctx, from := t.Context(), initialised(t, medium, 3)
+	long := medium
+	long.Positions = 30_100 // half a minute, where the stacks may take eight seconds
+	ctx, from := t.Context(), initialised(t, long, 3)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
 	p, working := e.latest(), untilBeat(t, e)
 	p.opts.stackGrace = 8 * time.Second
@@ -162,9 +164,8 @@ func TestRealStuck(t *testing.T) {
 		p.endHung(time.Second)
 	}()
 	_, err := e.Generate(ctx, policy.GenerateRequest{
-		Role: policy.RolePolicy, Prefixes: randomRows(
-			1, medium.Vocab, 10, 10, 10, 10,
-		), Streams: []uint64{1, 2, 3, 4}, MaxTokens: []int{1000, 1000, 1000, 1000}, Temperature: 1,
+		Role: policy.RolePolicy, Prefixes: randomRows(1, long.Vocab, 10), Streams: []uint64{1},
+		MaxTokens: []int{30_000}, Temperature: 1,
 	})
 	var lost *LostError
 	require.ErrorAs(t, err, &lost)
