@@ -191,13 +191,9 @@ func TestRealCancelled(t *testing.T) {
 			return err
 		},
 		"forward": func(ctx context.Context) error {
-			_, err := e.Forward(
-				ctx,
-				policy.ForwardRequest{
-					Role: policy.RolePolicy, Sequences: slices.Repeat(rows, 8), Temperature: 1,
-					Outputs: policy.OutLogProb,
-				},
-			)
+			_, err := e.Forward(ctx, policy.ForwardRequest{
+				Role: policy.RolePolicy, Sequences: slices.Repeat(rows, 8), Temperature: 1, Outputs: policy.OutLogProb,
+			})
 			return err
 		},
 	} {

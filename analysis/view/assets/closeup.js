@@ -11,6 +11,7 @@ import {turn} from "./turns.js";
 let shown = ""; // what is on the page
 let current = []; // its close-ups
 let asking = null;
+let news = 0; // how often the run has been heard of
 
 const wantsGroup = () => parameters().get("group") === "1";
 
@@ -145,6 +146,7 @@ export const show = async (p) => {
     return;
   }
   shown = key;
+  const known = news;
   asking?.abort();
   asking = new AbortController();
   root.dataset.busy = "true";
@@ -170,10 +172,12 @@ export const show = async (p) => {
   } finally {
     root.dataset.busy = "false";
   }
+  if (news > known && shown === "") show(parameters()); // the answer is older than the news
 };
 
 // heard asks again for what was not in the index yet.
 export const heard = () => {
+  news++;
   if (shown === "") show(parameters());
 };
 
