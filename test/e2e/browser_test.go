@@ -73,7 +73,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 	t.Run("see a step's stages", func(t *testing.T) {
 		p.shows(t, "/"+url.PathEscape(workflows.StepWorkflowID(run, done)), "Completed", "Parent Workflow "+run,
 			"SelectPrompts • the next step's problems", "GenerateRollouts • shard 1, turn 0", "ScoreRewards • shard 1",
-			"Resample • VSPO, then RoC", "ComputeAdvantages • the training batch", "UpdatePolicy • ",
+			"Resample • VSPO, then RoC", "ComputeAdvantages • makes the training batch", "UpdatePolicy • ",
 			"PublishPolicy • serve ")
 		p.scrollTo(t, "Event History")
 		p.picture(t, "step")
