@@ -11,7 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/data"
 	"github.com/ropewalk/ropewalk/activities/stage"
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -59,7 +59,7 @@ func TestTasksAreJudgedByTheirDifficulty(t *testing.T) {
 		}
 	}
 	require.Positive(t, kept)
-	verified, err := analysis.New(w.store).Verify(t.Context(), "r")
+	verified, err := verify.Run(t.Context(), w.store, "r")
 	require.NoError(t, err)
 	require.Empty(t, verified.Faults)
 
@@ -121,7 +121,7 @@ func TestTheModelOfTheDifficulty(t *testing.T) {
 	require.Equal(t, warm.Checkpoint.Weights, m.Checkpoint.Weights)
 	require.False(t, slices.ContainsFunc(m.Checkpoint.Files,
 		func(f schema.CheckpointFile) bool { return f.Name == "README.md" }))
-	verified, err := analysis.New(w.store).Verify(t.Context(), "f")
+	verified, err := verify.Run(t.Context(), w.store, "f")
 	require.NoError(t, err)
 	require.Empty(t, verified.Faults)
 

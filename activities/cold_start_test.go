@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -30,7 +31,7 @@ func TestColdStart(t *testing.T) {
 	require.Positive(t, c.After.Calls.Valid)
 	require.True(t, c.Unchanged())
 
-	v, err := record.Verify(t.Context(), "r")
+	v, err := verify.Run(t.Context(), record.Store(), "r")
 	require.NoError(t, err)
 	require.Empty(t, v.Faults, "%v", v.Faults)
 	checked(t, objects, "r")
@@ -60,9 +61,9 @@ func TestColdStart(t *testing.T) {
 	data, err := schema.EncodeManifest(forged)
 	require.NoError(t, err)
 	require.NoError(t, objects.Put(t.Context(), forged.ManifestKey(), data))
-	v, err = analysis.New(objects).Verify(t.Context(), "r")
+	v, err = verify.Run(t.Context(), objects, "r")
 	require.NoError(t, err)
-	require.True(t, slices.ContainsFunc(v.Faults, func(f analysis.Fault) bool {
+	require.True(t, slices.ContainsFunc(v.Faults, func(f verify.Fault) bool {
 		return f.Key == forged.ManifestKey() && strings.Contains(f.Message, "success")
 	}), v.Faults)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -85,7 +86,7 @@ func TestAnEvaluationOfItsOwnHasARecordOfItsOwn(t *testing.T) {
 	require.Equal(t, "evaluate", overview.Evaluations[0].Tag)
 	require.Equal(t, out.Summary.Rate, overview.Evaluations[0].Summary.Rate)
 	require.Equal(t, "done", overview.Run.Status)
-	report, err := record.Verify(ctx, "e")
+	report, err := verify.Run(ctx, record.Store(), "e")
 	require.NoError(t, err)
 	require.Empty(t, report.Faults)
 
@@ -162,7 +163,7 @@ func TestAnEvaluationInShards(t *testing.T) {
 	overview, err := record.Overview(ctx, "f")
 	require.NoError(t, err)
 	require.Len(t, overview.Evaluations, 1)
-	report, err := record.Verify(ctx, "f")
+	report, err := verify.Run(ctx, record.Store(), "f")
 	require.NoError(t, err)
 	require.Empty(t, report.Faults)
 
@@ -181,7 +182,7 @@ func TestAnEvaluationInShards(t *testing.T) {
 
 	// A figure that its rows do not give is a fault, and so is a lost shard.
 	require.NoError(t, b.store.Delete(ctx, at.WithShard(0).ManifestKey()))
-	report, err = record.Verify(ctx, "f")
+	report, err = verify.Run(ctx, record.Store(), "f")
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Faults)
 }
@@ -221,7 +222,7 @@ func TestAnEvaluationByDebate(t *testing.T) {
 	debates := overview.Evaluations[0].Debates
 	require.NotNil(t, debates)
 	require.Equal(t, 12, debates.Rounds[0].Debates)
-	report, err := record.Verify(ctx, "e")
+	report, err := verify.Run(ctx, record.Store(), "e")
 	require.NoError(t, err)
 	require.Empty(t, report.Faults)
 }

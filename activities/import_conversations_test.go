@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -79,7 +80,7 @@ func TestConversationsGoThroughTheStages(t *testing.T) {
 	require.Equal(t, map[schema.Table]int{schema.Prompts: 4, schema.Turns: 28, schema.Imported: 14,
 		schema.ToolCalls: 14, schema.Trajectories: 14, schema.Rewards: 14, schema.Selection: 14, schema.Batch: 6},
 		rowsOfHead(t, b, "talk"), "no two shards of a table hold the same rows")
-	found, err := analysis.New(b.store).Verify(ctx, "talk")
+	found, err := verify.Run(ctx, b.store, "talk")
 	require.NoError(t, err)
 	require.Empty(t, found.Faults)
 	trials, err := view.Trials(ctx, 1)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -55,7 +55,7 @@ func TestAResumedRunRecordsLostTimesAndMergesShards(t *testing.T) {
 			require.Equal(t, manifestAt(t, whole, schema.At("r", 2, schema.StageEnd)), end)
 			evaluated := schema.At("r", 2, schema.StageEvaluate).ManifestKey()
 			require.Equal(t, evaluated, end.Inputs[len(end.Inputs)-1].Key, "the end names the last evaluation")
-			v, err := analysis.New(ended).Verify(t.Context(), "r")
+			v, err := verify.Run(t.Context(), ended, "r")
 			require.NoError(t, err)
 			require.Empty(t, v.Faults)
 		})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -154,7 +154,7 @@ func TestMethodsTrain(t *testing.T) {
 			if name == "aware" {
 				asked := stepRows[schema.TokenOutputsRow](t, objects, name, 1, schema.StageLogprobs)
 				require.Len(t, asked, rows-masked, "no model is asked about what is masked")
-				out, err := analysis.New(objects).Verify(t.Context(), name)
+				out, err := verify.Run(t.Context(), objects, name)
 				require.NoError(t, err)
 				require.Empty(t, out.Faults)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/compare"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -50,7 +51,7 @@ func TestPartsOfAMix(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, out.Summary.N)
 	require.Empty(t, out.Summary.ByPart)
-	verified, err := analysis.New(b.store).Verify(ctx, "e")
+	verified, err := verify.Run(ctx, b.store, "e")
 	require.NoError(t, err)
 	require.Empty(t, verified.Faults)
 }

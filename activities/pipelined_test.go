@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -144,7 +144,7 @@ func TestAPipelinedRunThroughServers(t *testing.T) {
 		require.Equal(t, made[step-1] != made[step-2], differ)
 		require.Empty(t, stepRows[schema.BehaviourRow](t, b.store, "alone", step, schema.StageLogprobs))
 	}
-	out, err := analysis.New(b.store).Verify(t.Context(), "served")
+	out, err := verify.Run(t.Context(), b.store, "served")
 	require.NoError(t, err)
 	require.Empty(t, out.Faults)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/download"
@@ -94,7 +94,7 @@ func TestDataIsPrepared(t *testing.T) {
 	m, _, _, err = w.record.Lookup(t.Context(), schema.AtInit("s", schema.StageData))
 	require.NoError(t, err)
 	require.Equal(t, []string{"r", "1"}, []string{m.Note["hard_run"], m.Note["hard_steps"]})
-	verified, err := analysis.New(w.store).Verify(t.Context(), "s")
+	verified, err := verify.Run(t.Context(), w.store, "s")
 	require.NoError(t, err)
 	require.Empty(t, verified.Faults, "its inputs are in another run")
 	solved := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -52,7 +52,7 @@ func TestProtocolsTrain(t *testing.T) {
 			require.Positive(t, answered, "no trajectory has an answer after a call that succeeded")
 			require.Positive(t, right, "no answer is right")
 			require.Positive(t, updated)
-			v, err := analysis.New(objects).Verify(t.Context(), "r")
+			v, err := verify.Run(t.Context(), objects, "r")
 			require.NoError(t, err)
 			require.Empty(t, v.Faults, "%v", v.Faults)
 			checked(t, objects, "r")

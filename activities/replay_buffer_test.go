@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -44,7 +45,7 @@ func TestReplayBufferInTraining(t *testing.T) {
 	require.NotEmpty(t, consumed, "the buffer fills within four steps")
 	require.Less(t, len(consumed), 4)
 	t.Run("verify", func(t *testing.T) {
-		out, err := analysis.New(objects).Verify(t.Context(), "r")
+		out, err := verify.Run(t.Context(), objects, "r")
 		require.NoError(t, err)
 		require.Empty(t, out.Faults)
 	})
@@ -95,7 +96,7 @@ func learntJointly(t *testing.T, b *bench, full int) {
 	overview, err := analysis.New(b.store).Overview(t.Context(), "joint")
 	require.NoError(t, err)
 	require.Equal(t, 2, overview.Steps[full-1].Updates)
-	out, err := analysis.New(b.store).Verify(t.Context(), "joint")
+	out, err := verify.Run(t.Context(), b.store, "joint")
 	require.NoError(t, err)
 	require.Empty(t, out.Faults)
 }
@@ -199,7 +200,7 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 		}
 		_, ref := bufferManifest(t, objects, "r", consumed)
 		require.Contains(t, ref.Key, "gen=0", "no head moves")
-		out, err := analysis.New(objects).Verify(t.Context(), "r")
+		out, err := verify.Run(t.Context(), objects, "r")
 		require.NoError(t, err)
 		require.Empty(t, out.Faults)
 	})
@@ -217,7 +218,7 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 		require.True(t, out.Stages[0].Same)
 		require.False(t, out.Stages[1].Same)
 		require.Equal(t, 2, out.Stages[1].Shards, "nothing is learnt from")
-		verified, err := analysis.New(objects).Verify(t.Context(), "r")
+		verified, err := verify.Run(t.Context(), objects, "r")
 		require.NoError(t, err)
 		require.Empty(t, verified.Faults)
 	})

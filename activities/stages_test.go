@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -109,7 +109,7 @@ func TestAStageChangesTheRun(t *testing.T) {
 func requireSound(t *testing.T, objects store.Store, run string) {
 	t.Helper()
 	t.Run("verify", func(t *testing.T) {
-		out, err := analysis.New(objects).Verify(t.Context(), run)
+		out, err := verify.Run(t.Context(), objects, run)
 		require.NoError(t, err)
 		require.Empty(t, out.Faults)
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/activities/replay"
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/testing/faults"
@@ -150,7 +150,7 @@ func TestSummariesOfPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, checked, 2)
 	require.Equal(t, before, n.Load(), "nothing is generated")
-	verified, err := analysis.New(staged.store).Verify(ctx, "r")
+	verified, err := verify.Run(ctx, staged.store, "r")
 	require.NoError(t, err)
 	require.Empty(t, verified.Faults)
 }

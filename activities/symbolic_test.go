@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
@@ -137,7 +137,7 @@ func stageRows[R schema.Row](t *testing.T, b *bench, stage string) []R {
 
 func noFaults(t *testing.T, b *bench) {
 	t.Helper()
-	found, err := analysis.New(b.store).Verify(t.Context(), "r")
+	found, err := verify.Run(t.Context(), b.store, "r")
 	require.NoError(t, err)
 	require.Empty(t, found.Faults)
 }
@@ -251,7 +251,7 @@ func TestVerifyFindsLostGradings(t *testing.T) {
 	graded, err := b.record.Read(t.Context(), head.Stages[schema.StageGrade][0])
 	require.NoError(t, err)
 	require.NoError(t, b.store.Delete(t.Context(), graded.Parts[0].Key))
-	found, err := analysis.New(b.store).Verify(t.Context(), "r")
+	found, err := verify.Run(t.Context(), b.store, "r")
 	require.NoError(t, err)
 	require.NotEmpty(t, found.Faults)
 	require.Equal(t, graded.Parts[0].Key, found.Faults[0].Key)

@@ -1,6 +1,8 @@
 package analysis
 
-import "github.com/ropewalk/ropewalk/schema"
+import (
+	"github.com/ropewalk/ropewalk/schema"
+)
 
 // MeanAdvantage returns the mean over the loss tokens of batch rows, weights included; ok is false for rows without
 // loss tokens. Tokens that share one advantage give exactly that advantage.

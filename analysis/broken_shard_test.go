@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
 	"github.com/ropewalk/ropewalk/policy"
@@ -84,7 +85,7 @@ func TestTheRealPipelineWithBrokenTrajectories(t *testing.T) {
 	})
 	require.True(t, s.struck)
 	record := analysis.New(objects)
-	v, err := record.Verify(ctx, "r")
+	v, err := verify.Run(ctx, record.Store(), "r")
 	require.NoError(t, err)
 	require.Empty(t, v.Faults)
 	require.Equal(t, 3, v.Heads)

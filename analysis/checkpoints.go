@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -36,7 +37,7 @@ func (v *Visible) Checkpoints(ctx context.Context) ([]StepCheckpoint, error) {
 	for _, e := range evaluations {
 		success[max(e.Step, 0)] = &e.Summary.Success
 	}
-	err = each(ctx, fetches, len(found), func(ctx context.Context, i int) error {
+	err = rescue.Each(ctx, fetches, len(found), func(ctx context.Context, i int) error {
 		c := &found[i]
 		c.Success = success[c.Step]
 		_, err := v.record.objects.Get(ctx, c.Prefix+schema.PrunedFile)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -108,7 +109,7 @@ func (v *Visible) shardsWithoutHead(ctx context.Context, table schema.Table) ([]
 // eachStep returns what copyOrShards returns for each of several steps.
 func (v *Visible) eachStep(ctx context.Context, table schema.Table, steps [][]schema.Ref) ([]Shard, error) {
 	found := make([][]Shard, len(steps))
-	err := each(ctx, fetches, len(steps), func(ctx context.Context, i int) (err error) {
+	err := rescue.Each(ctx, fetches, len(steps), func(ctx context.Context, i int) (err error) {
 		found[i], err = v.copyOrShards(ctx, table, steps[i])
 		return err
 	})

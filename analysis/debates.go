@@ -30,8 +30,8 @@ type DebateRound struct {
 	Decided   int     `json:"decided"` // debates that ended here with a majority
 }
 
-// debating is what a recipe says about debates.
-type debating struct {
+// Debating is what a recipe says about debates.
+type Debating struct {
 	Seed        uint64 `json:"seed"`
 	Environment struct {
 		Name string `json:"name"`
@@ -45,7 +45,7 @@ type debating struct {
 }
 
 // same is the text that equal candidates have in common.
-func (d debating) same(candidate string) string {
+func (d Debating) same(candidate string) string {
 	if of, _ := environments.Named(d.Environment.Name); of.Golds {
 		return words.Normalize(candidate)
 	}
@@ -60,7 +60,7 @@ type heldDebate struct {
 }
 
 // collect groups the rows of debates, in canonical order, by debate and round.
-func (d debating) collect(rows []schema.EvaluationDebateRow) (out []*heldDebate, err error) {
+func (d Debating) collect(rows []schema.EvaluationDebateRow) (out []*heldDebate, err error) {
 	schema.Sort(rows)
 	for _, r := range rows {
 		last := len(out) - 1
@@ -96,7 +96,7 @@ func (h *heldDebate) String() string {
 }
 
 // replay decides a recorded debate again and compares the outcome with the record's.
-func (d debating) replay(h *heldDebate) error {
+func (d Debating) replay(h *heldDebate) error {
 	step, group, err := schema.ParseGroupID(h.at.GroupID)
 	if err != nil {
 		return err
@@ -120,8 +120,8 @@ func (d debating) replay(h *heldDebate) error {
 	return nil
 }
 
-// replayAll decides all debates again. It returns how they went.
-func (d debating) replayAll(rows []schema.EvaluationDebateRow) (*Debates, error) {
+// Replay decides all debates again. It returns how they went.
+func (d Debating) Replay(rows []schema.EvaluationDebateRow) (*Debates, error) {
 	if d.Evaluation.Debate == nil {
 		return nil, fmt.Errorf("the recipe has no evaluation.debate")
 	}
@@ -158,7 +158,7 @@ func (v *Visible) debates(ctx context.Context, m schema.Manifest) (*Debates, err
 	if len(m.ShardsOf(schema.EvaluationDebates)) == 0 {
 		return nil, nil
 	}
-	var d debating
+	var d Debating
 	if err := v.Recipe(ctx, &d); err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (v *Visible) debates(ctx context.Context, m schema.Manifest) (*Debates, err
 	if err != nil {
 		return nil, err
 	}
-	out, err := d.replayAll(rows)
+	out, err := d.Replay(rows)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the debates of %s: %w", commit.ErrDamaged, m.ManifestKey(), err)
 	}

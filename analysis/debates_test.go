@@ -29,9 +29,9 @@ func proposals(sample int, chosen [2]int, drawn bool, rounds ...string) (rows []
 	return rows
 }
 
-func debatesOf(t *testing.T) debating {
+func debatesOf(t *testing.T) Debating {
 	t.Helper()
-	var d debating
+	var d Debating
 	require.NoError(t, json.Unmarshal([]byte(`{"seed": 5, "environment": {"name": "search_qa"},
 		"evaluation": {"debate": {"agents": 3, "rounds": 1}}}`), &d))
 	return d
@@ -43,7 +43,7 @@ func TestDebatesAreDecidedAgain(t *testing.T) {
 	rows := append(proposals(0, [2]int{0, 0}, false, "Owl the b"),
 		proposals(1, [2]int{1, last}, true, "a b c", "x y z")...)
 	rows[1].Candidate = "the owl" // the same words as "Owl"
-	got, err := d.replayAll(rows)
+	got, err := d.Replay(rows)
 	require.NoError(t, err)
 	require.Equal(t, &Debates{Agents: 3, Drawn: 1, Rounds: []DebateRound{
 		{Debates: 2, Agreement: (2.0/3 + 1.0/3) / 2, Decided: 1}, {Debates: 1, Agreement: 1.0 / 3}}}, got)
@@ -63,10 +63,10 @@ func TestChangedDebatesAreFaults(t *testing.T) {
 		"has 2 proposals, want 3":               proposals(0, [2]int{0, 0}, false, "a a"),
 		"comes before others":                   proposals(0, [2]int{0, 0}, false, "a a b")[1:],
 	} {
-		_, err := d.replayAll(rows)
+		_, err := d.Replay(rows)
 		require.ErrorContains(t, err, text)
 	}
 	d.Evaluation.Debate = nil
-	_, err := d.replayAll(proposals(0, [2]int{0, 0}, false, "a a b"))
+	_, err := d.Replay(proposals(0, [2]int{0, 0}, false, "a a b"))
 	require.ErrorContains(t, err, "the recipe has no evaluation.debate")
 }

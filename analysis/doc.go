@@ -1,21 +1,19 @@
-// Package analysis reads the record: what a run did, how well, how fast, and whether the record is complete and sound.
+// Package analysis reads the record: what a run did, how well and how fast.
 // It reads committed manifests and shards through store and never writes.
 //
 // Glossary. The *visible* part of a run is what its heads name: a step's tables can be read once the step has a head,
 // in the generations that its update consumed. The stage manifests before the first step, evaluations and timings need
 // no head; schema/stages/visible.json lists where each table is read. A *merged copy* (internal/compaction) is read in
 // place of the shards that it copies. Everything else is not read: steps in progress, replays (unless asked for), and
-// *orphans*, the shards of superseded attempts. A *fault* is a promise of the record that does not
-// hold; a *check* looks for one kind of fault (see Checks). The *window* of a run is the time from its first selection
+// *orphans*, the shards of superseded attempts. The *window* of a run is the time from its first selection
 // of prompts to its last publication; *RL seconds* are the window without its evaluations, and *orchestration* is the
 // part of them in which no activity runs.
 //
 //	Record ── Visible → Shards → rows      what a run holds
 //	       ├─ Runs, Overview, Step         what commands print
-//	       ├─ Figures                      how much and how fast
-//	       └─ Verify → checks → faults     whether the record is sound
+//	       └─ Figures                      how much and how fast
 //
-// Subpackages: report writes the HTML page, sql queries the visible shards with DuckDB, diff compares two generations
+// Subpackages: verify says whether the record is complete and sound, report writes the HTML page, sql queries the visible shards with DuckDB, diff compares two generations
 // of a step, export writes trajectories and checkpoints for other programs, metrics computes what TensorBoard, W&B and
 // MLflow show, inspect shows one file, cache keeps fetched objects on the
 // local disk, recordtest makes small runs for tests.

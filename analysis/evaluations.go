@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -67,7 +68,7 @@ func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, e
 		return nil, err
 	}
 	out := make([]Evaluation, len(manifests))
-	err = each(ctx, fetches, len(manifests), func(ctx context.Context, i int) error {
+	err = rescue.Each(ctx, fetches, len(manifests), func(ctx context.Context, i int) error {
 		m := manifests[i]
 		var stated api.Evaluated
 		if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &stated); err != nil {
@@ -145,4 +146,11 @@ func (v *Visible) Protocol(ctx context.Context) (string, error) {
 // Recipe decodes fields of the recipe that the run began with.
 func (v *Visible) Recipe(ctx context.Context, fields any) error {
 	return v.record.recipe(ctx, v.prepare, fields)
+}
+
+// identity is what the resolved recipe says about the run.
+type identity struct {
+	Name  string `json:"name"`
+	Seed  uint64 `json:"seed"`
+	Steps int    `json:"steps"`
 }

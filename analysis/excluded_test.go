@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -26,7 +27,7 @@ func excluding(t *testing.T) *mem.Store {
 }
 
 func TestVerifyUnderstandsExclusions(t *testing.T) {
-	v := verify(t, excluding(t))
+	v := verified(t, excluding(t))
 	require.Empty(t, v.Faults)
 	require.Equal(t, 2, v.Heads)
 }
@@ -51,8 +52,8 @@ func TestVerifyMissesTrajectories(t *testing.T) {
 			require.NoError(t, err)
 			put(t, objects, key, data)
 			var texts []string
-			for _, f := range verify(t, objects).Faults {
-				if f.Kind == analysis.FaultRows {
+			for _, f := range verified(t, objects).Faults {
+				if f.Kind == verify.FaultRows {
 					require.Equal(t, key, f.Key)
 					texts = append(texts, f.Message)
 				}

@@ -58,7 +58,7 @@ func TestAGapIsAnError(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []analysis.GapError{c.gap}, told)
 			require.Equal(t, c.left, v.Steps())
-			require.Contains(t, kinds(verify(t, objects)), "missing "+schema.HeadKey("r", c.deleted[0]))
+			require.Contains(t, kinds(verified(t, objects)), "missing "+schema.HeadKey("r", c.deleted[0]))
 		})
 	}
 }

@@ -174,7 +174,7 @@ func (v *Visible) checkGeneration() error {
 	if slices.Contains(there, n) {
 		return nil
 	}
-	return fmt.Errorf("%w: generation %d of run %s; it has %s", ErrNoGeneration, n, v.run, generationWords(there))
+	return LacksGeneration(v.run, n, there)
 }
 
 func generationsOf(places []schema.Place) []int {
@@ -183,6 +183,11 @@ func generationsOf(places []schema.Place) []int {
 		found[p.Gen] = true
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// LacksGeneration is the error about a generation that a run lacks; have lists those that it has.
+func LacksGeneration(run string, gen int, have []int) error {
+	return fmt.Errorf("%w: generation %d of run %s; it has %s", ErrNoGeneration, gen, run, generationWords(have))
 }
 
 func generationWords(gens []int) string {

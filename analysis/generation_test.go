@@ -121,7 +121,7 @@ func TestTheOverviewSetsReplaysApart(t *testing.T) {
 
 func TestVerifyChecksReplays(t *testing.T) {
 	objects := replayedRun(t)
-	v := verify(t, objects)
+	v := verified(t, objects)
 	require.Empty(t, v.Faults)
 	require.Equal(t, []int{0, 1, 2}, v.Generations)
 	ctx := context.Background()
@@ -129,7 +129,7 @@ func TestVerifyChecksReplays(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, listed)
 	require.NoError(t, objects.Delete(ctx, listed[0].Key))
-	v = verify(t, objects)
+	v = verified(t, objects)
 	require.Equal(t, []string{"missing " + listed[0].Key}, kinds(v))
 	for gen, faults := range map[int]int{0: 0, 1: 0, 2: 1} {
 		of, err := v.Of(gen)

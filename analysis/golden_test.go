@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/golden"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -77,7 +78,7 @@ func TestTheGoldenRecordIsRead(t *testing.T) {
 		pack(t)
 	}
 	objects := unpacked(t)
-	report, err := analysis.New(objects).Verify(t.Context(), "golden")
+	report, err := verify.Run(t.Context(), objects, "golden")
 	require.NoError(t, err)
 	require.Empty(t, report.Faults)
 	followsSchemas(t, objects, golden.Schema(t, filepath.Join("..", "schema", "manifest.schema.json")),

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -117,11 +118,11 @@ func laterMajor(t *testing.T) *mem.Store {
 func TestARecordOfALaterMinorVersionIsRead(t *testing.T) {
 	objects := laterMinor(t)
 	require.Equal(t, rowsRead(t, unpacked(t)), rowsRead(t, objects))
-	report, err := analysis.New(objects).Verify(t.Context(), "golden")
+	report, err := verify.Run(t.Context(), objects, "golden")
 	require.NoError(t, err)
 	require.Empty(t, report.Faults)
 	require.NoError(t, objects.Put(t.Context(), dreamKey(1), []byte("others")))
-	report, err = analysis.New(objects).Verify(t.Context(), "golden")
+	report, err = verify.Run(t.Context(), objects, "golden")
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Faults, "digests are checked for unknown tables too")
 }

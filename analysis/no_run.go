@@ -51,8 +51,8 @@ func NoRun(name, why string, names []string) *NoRunError {
 	return &NoRunError{Why: why, Near: near[max(0, len(near)-namesSuggested):]}
 }
 
-// noRun returns the error about a name that the store has no run of.
-func (r *Record) noRun(ctx context.Context, name, why string) error {
+// NoRun returns the error about a name that the store has no run of.
+func (r *Record) NoRun(ctx context.Context, name, why string) error {
 	var names []string
 	for _, prefix := range []string{schema.CataloguePrefix, schema.RequestsPrefix} {
 		listed, err := r.names(ctx, prefix)

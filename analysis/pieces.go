@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/schema/stages"
 )
@@ -106,7 +107,7 @@ func (v *Visible) EvaluationRows(ctx context.Context) ([]EvaluationRows, error) 
 		return nil, err
 	}
 	out := make([]EvaluationRows, len(manifests))
-	err = each(ctx, fetches, len(manifests), func(ctx context.Context, i int) (err error) {
+	err = rescue.Each(ctx, fetches, len(manifests), func(ctx context.Context, i int) (err error) {
 		out[i].Step = placed(manifests[i])
 		out[i].Rows, err = rowsIn[schema.EvaluationRow](ctx, v.record, manifests[i])
 		return err

@@ -63,16 +63,6 @@ func (r *Record) Originals() *Record {
 // fetches is how many small objects are fetched at once, since each takes a round trip to the store.
 const fetches = 16
 
-// each calls f for 0…n−1, at most limit at a time, and returns the first error.
-func each(ctx context.Context, limit, n int, f func(ctx context.Context, i int) error) error {
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(limit)
-	for i := range n {
-		g.Go(func() error { return f(ctx, i) })
-	}
-	return g.Wait()
-}
-
 // blob returns the bytes under a key, checked against their digest.
 func (r *Record) blob(ctx context.Context, key, digest, ext string) ([]byte, error) {
 	if r.cache != nil {
@@ -132,7 +122,7 @@ func (r *Record) manifests(ctx context.Context, refs []schema.Ref) ([]schema.Man
 
 func (r *Record) readAll(ctx context.Context, refs []schema.Ref) ([]schema.Manifest, error) {
 	out := make([]schema.Manifest, len(refs))
-	err := each(ctx, fetches, len(refs), func(ctx context.Context, i int) (err error) {
+	err := rescue.Each(ctx, fetches, len(refs), func(ctx context.Context, i int) (err error) {
 		out[i], err = r.manifest(ctx, refs[i])
 		return err
 	})
@@ -142,7 +132,7 @@ func (r *Record) readAll(ctx context.Context, refs []schema.Ref) ([]schema.Manif
 // lookups returns the manifests at places, and the refs to them; zero values where nothing is committed.
 func (r *Record) lookups(ctx context.Context, places []schema.Place) ([]schema.Manifest, []schema.Ref, error) {
 	found, refs := make([]schema.Manifest, len(places)), make([]schema.Ref, len(places))
-	err := each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
+	err := rescue.Each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
 		found[i], refs[i], _, err = r.writer.Lookup(ctx, places[i])
 		return err
 	})

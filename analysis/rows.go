@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -35,7 +36,7 @@ func (v *Visible) File(ctx context.Context, s Shard) (path string, ok bool, err 
 // decoded decodes shards; the rows are in the order of the shards, one slice each.
 func decoded[R any](ctx context.Context, r *Record, shards []Shard, decode func([]byte) ([]R, error)) ([][]R, error) {
 	out := make([][]R, len(shards))
-	err := each(ctx, shardsAtOnce, len(shards), func(ctx context.Context, i int) error {
+	err := rescue.Each(ctx, shardsAtOnce, len(shards), func(ctx context.Context, i int) error {
 		data, err := r.shard(ctx, shards[i])
 		if err != nil {
 			return err

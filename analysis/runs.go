@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/evaluation"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -82,7 +83,7 @@ func (r *Record) Runs(ctx context.Context) ([]Run, error) {
 		return nil, err
 	}
 	runs := make([]Run, len(names))
-	if err := each(ctx, fetches, len(names), func(ctx context.Context, i int) (err error) {
+	if err := rescue.Each(ctx, fetches, len(names), func(ctx context.Context, i int) (err error) {
 		runs[i], err = r.Run(ctx, names[i])
 		return err
 	}); err != nil {
@@ -140,7 +141,7 @@ func (r *Record) Request(ctx context.Context, run string) (q schema.Request, fou
 func (r *Record) Run(ctx context.Context, name string) (Run, error) {
 	run, found, err := readJSON[Run](ctx, r, schema.CatalogueKey(name))
 	if err == nil && !found {
-		err = r.noRun(ctx, name, fmt.Sprintf("%s has no entry in the catalogue of %s", name, r.objects))
+		err = r.NoRun(ctx, name, fmt.Sprintf("%s has no entry in the catalogue of %s", name, r.objects))
 	}
 	if err != nil {
 		return Run{}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -48,7 +49,7 @@ func TestTheRealPipeline(t *testing.T) {
 	result := trainForReal(t, objects, pipelinetest.Wrap{})
 	record := analysis.New(objects)
 
-	v, err := record.Verify(ctx, "r")
+	v, err := verify.Run(ctx, record.Store(), "r")
 	require.NoError(t, err)
 	require.Empty(t, v.Faults)
 	require.Equal(t, 3, v.Heads)
@@ -100,9 +101,9 @@ func checkBeforeTraining(t *testing.T, objects *mem.Store) {
 
 	forged := copyOf(t, objects)
 	key := forge(t, forged, selection, func(m *schema.Manifest) { m.Stats["before_success"] += 0.125 })
-	v, err := analysis.New(forged).Verify(t.Context(), "r")
+	v, err := verify.Run(t.Context(), forged, "r")
 	require.NoError(t, err)
-	require.True(t, slices.ContainsFunc(v.Faults, func(f analysis.Fault) bool {
+	require.True(t, slices.ContainsFunc(v.Faults, func(f verify.Fault) bool {
 		return f.Key == key && strings.Contains(f.Message, "before_success")
 	}), v.Faults)
 

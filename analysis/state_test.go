@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -29,7 +30,7 @@ func TestAStoppedRunIsFinished(t *testing.T) {
 	overview, err := analysis.New(objects).Overview(t.Context(), "r")
 	require.NoError(t, err)
 	require.Equal(t, "final", overview.Evaluations[1].Tag)
-	faults, err := analysis.New(objects).Verify(t.Context(), "r")
+	faults, err := verify.Run(t.Context(), objects, "r")
 	require.NoError(t, err)
 	require.Empty(t, faults.Faults)
 }

@@ -1,6 +1,8 @@
 package analysis
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // StepFigure declares one number of a step, which readers name, print and compare by it.
 type StepFigure struct {

@@ -79,11 +79,11 @@ func TestVerifyTakesAReplayUnderItsOwnRecipe(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
 	claim, selection := replayed(t, objects, 1)
-	v := verify(t, objects)
+	v := verified(t, objects)
 	require.Empty(t, v.Faults)
 	require.Zero(t, v.Orphans)
 
 	// Without the claim, nothing says why the selection was made under another recipe.
 	require.NoError(t, objects.Delete(context.Background(), claim.Key))
-	require.Equal(t, []string{"missing " + claim.Key, "lineage " + selection.Key}, kinds(verify(t, objects)))
+	require.Equal(t, []string{"missing " + claim.Key, "lineage " + selection.Key}, kinds(verified(t, objects)))
 }

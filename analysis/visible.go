@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -42,7 +43,7 @@ func (r *Record) Prepared(ctx context.Context, run string) (schema.Manifest, err
 	}
 	prepare, _, found, err := r.writer.Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
 	if err == nil && !found {
-		err = r.noRun(ctx, run, fmt.Sprintf("%s has committed nothing in %s", run, r.objects))
+		err = r.NoRun(ctx, run, fmt.Sprintf("%s has committed nothing in %s", run, r.objects))
 	}
 	return prepare, err
 }
@@ -73,7 +74,7 @@ func (v *Visible) readHeads(ctx context.Context) error {
 		return fmt.Errorf("list heads of run %s: %w", v.run, err)
 	}
 	heads := make([]schema.Head, len(listed))
-	if err := each(ctx, fetches, len(listed), func(ctx context.Context, i int) error {
+	if err := rescue.Each(ctx, fetches, len(listed), func(ctx context.Context, i int) error {
 		_, step, err := schema.ParseHeadKey(listed[i].Key)
 		if err != nil {
 			return err
@@ -151,7 +152,7 @@ func (v *Visible) Shards(ctx context.Context, table schema.Table) ([]Shard, erro
 // table they are of: a table is read behind one stage, but another stage may write rows of it too.
 func (v *Visible) MadeBy(ctx context.Context, stage string) ([]Shard, error) {
 	found := make([][]Shard, len(v.heads))
-	err := each(ctx, fetches, len(v.heads), func(ctx context.Context, i int) error {
+	err := rescue.Each(ctx, fetches, len(v.heads), func(ctx context.Context, i int) error {
 		manifests, err := v.record.manifests(ctx, v.chosen(v.heads[i], stage))
 		for _, m := range manifests {
 			for _, s := range m.Shards {

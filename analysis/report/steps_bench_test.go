@@ -15,6 +15,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/report"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/store/folder"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -94,7 +95,7 @@ func TestChildOfBenchmarkSteps(t *testing.T) {
 		require.Contains(t, out.String(), "large")
 	}
 	if work != "report" {
-		found, err := analysis.New(folder.New(root)).Verify(context.Background(), "large")
+		found, err := verify.Run(context.Background(), folder.New(root), "large")
 		require.NoError(t, err)
 		require.Empty(t, found.Faults)
 	}

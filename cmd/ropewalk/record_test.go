@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/terminal"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -83,18 +84,18 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 func TestFaultsArePrintedWithAdvice(t *testing.T) {
 	var out bytes.Buffer
 	p := terminal.NewPrinter(&out)
-	printFaults(p, analysis.Verification{
+	printFaults(p, verify.Report{
 		Run: "r", Manifests: 3, Shards: 2, Rows: 10, Bytes: 999, Heads: 1, Checkpoints: 1, Pruned: 2, Orphans: 4,
-		Faults: []analysis.Fault{
-			{Key: "a", Kind: analysis.FaultMissing, Message: "is not there, and b names it"},
-			{Key: "c", Kind: analysis.FaultMissing, Message: "is not there, and d names it"},
+		Faults: []verify.Fault{
+			{Key: "a", Kind: verify.FaultMissing, Message: "is not there, and b names it"},
+			{Key: "c", Kind: verify.FaultMissing, Message: "is not there, and d names it"},
 		},
 	})
 	require.NoError(t, p.Close())
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 4)
 	require.Equal(t, "missing: a is not there, and b names it", lines[0])
-	require.Equal(t, "what to do (missing): "+analysis.FaultMissing.Advice(), lines[2])
+	require.Equal(t, "what to do (missing): "+verify.FaultMissing.Advice(), lines[2])
 	require.Equal(t, "run r: 2 faults; 1 steps done, 3 manifests, 2 shards, 10 rows, 1 checkpoints (2 more pruned), "+
 		"999 bytes; 4 orphans, never read", lines[3])
 }

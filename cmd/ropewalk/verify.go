@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/internal/terminal"
@@ -55,7 +56,7 @@ func verifyRun(ctx context.Context, con *console, run string, gen analysis.Gener
 		return err
 	}
 	defer s.Close()
-	found, err := analysis.New(s.Store).VerifySigned(ctx, run, keys, unfinished)
+	found, err := verify.Signed(ctx, s.Store, run, keys, unfinished)
 	if err != nil {
 		return runs.Missing(err)
 	}
@@ -74,15 +75,15 @@ func verifyRun(ctx context.Context, con *console, run string, gen analysis.Gener
 // checksHelp lists the checks, one a line.
 func checksHelp() string {
 	var b strings.Builder
-	for _, c := range analysis.Checks() {
+	for _, c := range verify.Checks() {
 		fmt.Fprintf(&b, "  %-14s  %s\n", c.Name, c.About)
 	}
 	return b.String()
 }
 
 // printFaults lists the faults, what to do about each kind, and a summary.
-func printFaults(p *terminal.Printer, v analysis.Verification) {
-	advised := map[analysis.FaultKind]bool{}
+func printFaults(p *terminal.Printer, v verify.Report) {
+	advised := map[verify.FaultKind]bool{}
 	for _, f := range v.Faults {
 		p.Line("%s: %s %s", f.Kind, f.Key, f.Message)
 	}

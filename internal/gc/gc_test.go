@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/compaction"
 	"github.com/ropewalk/ropewalk/internal/gc"
@@ -147,7 +147,7 @@ func TestCollectsSettledOrphans(t *testing.T) {
 		require.Contains(t, w.keys(), key)
 	}
 	require.Len(t, w.keys(), len(before)+len(open)+2)
-	verified, err := analysis.New(w).Verify(t.Context(), "r")
+	verified, err := verify.Run(t.Context(), w, "r")
 	require.NoError(t, err)
 	require.Empty(t, verified.Faults)
 

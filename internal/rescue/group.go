@@ -20,6 +20,16 @@ func WithContext(ctx context.Context) (Group, context.Context) {
 // Go calls f in a goroutine, as errgroup.Group.Go does.
 func (g Group) Go(f func() error) { g.Group.Go(func() error { return Do(f) }) }
 
+// Each calls f for 0…n−1, at most limit at a time, and returns the first error.
+func Each(ctx context.Context, limit, n int, f func(ctx context.Context, i int) error) error {
+	g, ctx := WithContext(ctx)
+	g.SetLimit(limit)
+	for i := range n {
+		g.Go(func() error { return f(ctx, i) })
+	}
+	return g.Wait()
+}
+
 // WaitGroup is a sync.WaitGroup whose functions may panic: Wait then panics in their place, in a goroutine that can be
 // recovered.
 type WaitGroup struct {

@@ -1,4 +1,4 @@
-package analysis
+package verify
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -21,8 +23,8 @@ type evidence struct {
 	manifests map[string]committed   // by key; those of warm starts included
 	stages    map[string][]committed // the run's stage manifests by step, in the order of their keys
 	heads     map[int]schema.Head
-	recipe    *identity // nil where it cannot be read
-	debating  *debating // what the recipe says about debates; nil likewise
+	recipe    *identity          // nil where it cannot be read
+	debating  *analysis.Debating // what the recipe says about debates; nil likewise
 	shards    shardFacts
 }
 
@@ -39,7 +41,7 @@ type shardFacts struct {
 
 func newEvidence(objects store.Store, run string, listed []store.Object) *evidence {
 	return &evidence{
-		findings: findings{objects: objects, out: Verification{Run: run}, named: map[string]bool{}},
+		findings: findings{objects: objects, out: Report{Run: run}, named: map[string]bool{}},
 		run:      run, listed: listed, manifests: map[string]committed{}, heads: map[int]schema.Head{},
 		shards: shardFacts{
 			audited: map[string]bool{}, updates: map[string]policies{}, excluded: map[string]int{},
@@ -49,6 +51,16 @@ func newEvidence(objects store.Store, run string, listed []store.Object) *eviden
 		},
 	}
 }
+
+// fetches is how many small objects are fetched at once, since each takes a round trip to the store; shardsAtOnce is how
+// many shards and files are decoded at once, each being held in memory.
+const (
+	fetches      = 16
+	shardsAtOnce = 4
+)
+
+// stepOf returns a step's number; ok is false for what precedes the first step.
+func stepOf(step string) (int, bool) { return schema.Place{Step: step}.StepNumber() }
 
 // policies holds the digests of the policies before and after an update, from its rows.
 type policies struct{ before, after string }
@@ -65,7 +77,7 @@ type committed struct {
 
 // readManifests reads every manifest and head that lies under the run's prefix.
 func readManifests(ctx context.Context, v *evidence) error {
-	return each(ctx, fetches, len(v.listed), func(ctx context.Context, i int) error {
+	return rescue.Each(ctx, fetches, len(v.listed), func(ctx context.Context, i int) error {
 		key := v.listed[i].Key
 		switch {
 		case strings.HasPrefix(key, schema.ManifestsPrefix(v.run)):
@@ -144,7 +156,7 @@ func readForeign(ctx context.Context, v *evidence) error {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(wanted))
-	if err := each(ctx, fetches, len(keys), func(ctx context.Context, i int) error {
+	if err := rescue.Each(ctx, fetches, len(keys), func(ctx context.Context, i int) error {
 		return readManifest(ctx, v, keys[i], wanted[keys[i]])
 	}); err != nil {
 		return err
@@ -178,7 +190,7 @@ func readIdentity(ctx context.Context, v *evidence) error {
 		if schema.Digest(data) == s.Digest && json.Unmarshal(data, &id) == nil {
 			v.recipe = &id
 		}
-		var d debating
+		var d analysis.Debating
 		if v.recipe != nil && json.Unmarshal(data, &d) == nil {
 			v.debating = &d
 		}

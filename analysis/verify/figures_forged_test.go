@@ -1,4 +1,4 @@
-package analysis_test
+package verify_test
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func TestVerifyFindsForgedFigures(t *testing.T) {
 	sound := mem.New()
 	r := recordtest.Train(t, sound, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 	r.Replay(1, 1)
-	require.Empty(t, verify(t, sound).Faults)
+	require.Empty(t, verified(t, sound).Faults)
 	for name, harm := range map[string]func(*testing.T, *mem.Store) string{
 		"statistic success":  stat("success"),
 		"statistic greedy":   stat("greedy"),
@@ -110,7 +110,7 @@ func TestVerifyFindsForgedFigures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := copyOf(t, sound)
 			key := harm(t, objects)
-			require.Contains(t, kinds(verify(t, objects)), "figures "+key)
+			require.Contains(t, kinds(verified(t, objects)), "figures "+key)
 		})
 	}
 }
@@ -163,7 +163,7 @@ func TestTheNextStepVouchesForAnEvaluation(t *testing.T) {
 			s.Tokens = tokens
 		})
 	})
-	require.Equal(t, []string{"lineage " + key}, kinds(verify(t, objects)))
+	require.Equal(t, []string{"lineage " + key}, kinds(verified(t, objects)))
 }
 
 // Measured times that were exchanged with their shard, digest and manifest are found by the later ones that name them.
@@ -182,11 +182,11 @@ func TestVerifyFindsExchangedTimes(t *testing.T) {
 		})
 	}
 	exchange(schema.At("r", 3, "timings_step"))
-	require.Empty(t, kinds(verify(t, objects)))
+	require.Empty(t, kinds(verified(t, objects)))
 	want := []string{
 		"lineage " + exchange(schema.At("r", 1, "timings_step")),
 		"lineage " + exchange(schema.At("r", 2, "timings_calls").WithTurn(0).WithShard(1)),
 		"lineage " + exchange(schema.AtInit("r", "timings_run")),
 	}
-	require.ElementsMatch(t, want, kinds(verify(t, objects)))
+	require.ElementsMatch(t, want, kinds(verified(t, objects)))
 }

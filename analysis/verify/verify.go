@@ -1,4 +1,8 @@
-package analysis
+// Package verify says whether the record of a run is complete and sound.
+//
+// Glossary. A *fault* is a promise of the record that does not hold; a *check* looks for one kind of fault (see Checks).
+// The *evidence* is what the checks have read so far: each uses what those before it have read.
+package verify
 
 import (
 	"context"
@@ -6,11 +10,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 )
 
-// Check is one promise of the record that Verify checks.
+// Check is one promise of the record that Run checks.
 type Check struct {
 	Name  string
 	About string // one line: what holds of a sound record
@@ -46,7 +52,7 @@ var checks = []Check{
 	{"replay buffers", "every replay buffer continues the buffer of the step before", eachHead(checkContinued)},
 }
 
-// Checks lists what Verify checks.
+// Checks lists what Run checks.
 func Checks() []Check { return slices.Clone(checks) }
 
 // quick makes a check of one that needs nothing of the store.
@@ -66,35 +72,36 @@ func eachHead(check func(v *evidence, step int, h schema.Head)) func(context.Con
 	})
 }
 
-// Verify reads everything that a run has committed, whatever its generation and whether or not its
+// Run reads everything that a run has committed, whatever its generation and whether or not its
 // step is done, and runs all checks. An error means that the store could not be asked.
-func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
-	return r.VerifySigned(ctx, run, nil, true)
+func Run(ctx context.Context, objects store.Store, run string) (Report, error) {
+	return Signed(ctx, objects, run, nil, true)
 }
 
-// VerifySigned is Verify, and checks that each of the run's manifests, heads and notes of pruning has a signature by
+// Signed is Run, and checks that each of the run's manifests, heads and notes of pruning has a signature by
 // one of the keys; nil keys demand none. With keys the run must be complete, unless unfinished allows that it is not:
 // no signature says whether something came after the last one.
-func (r *Record) VerifySigned(ctx context.Context, run string, keys signing.Keys, unfinished bool) (Verification,
+func Signed(ctx context.Context, objects store.Store, run string, keys signing.Keys, unfinished bool) (Report,
 	error) {
 	if err := schema.CheckRunID(run); err != nil {
-		return Verification{}, fmt.Errorf("%w: %w", ErrNoRun, err)
+		return Report{}, fmt.Errorf("%w: %w", analysis.ErrNoRun, err)
 	}
-	listed, err := r.objects.List(ctx, schema.RunPrefix(run))
+	listed, err := objects.List(ctx, schema.RunPrefix(run))
 	if err != nil {
-		return Verification{}, fmt.Errorf("list run %s: %w", run, err)
+		return Report{}, fmt.Errorf("list run %s: %w", run, err)
 	}
 	if len(listed) == 0 {
-		return Verification{}, r.noRun(ctx, run, fmt.Sprintf("%s has committed nothing in %s", run, r.objects))
+		return Report{}, analysis.New(objects).NoRun(ctx, run,
+			fmt.Sprintf("%s has committed nothing in %s", run, objects))
 	}
-	v := newEvidence(r.objects, run, listed)
+	v := newEvidence(objects, run, listed)
 	for _, c := range checks {
 		if err := c.run(ctx, v); err != nil {
-			return Verification{}, err
+			return Report{}, err
 		}
 	}
 	if err := checkSignatures(ctx, v, keys); err != nil {
-		return Verification{}, err
+		return Report{}, err
 	}
 	if keys != nil && !unfinished {
 		checkEnd(v)
@@ -126,11 +133,11 @@ func (v *evidence) countOrphans() {
 
 // generations lists the generations of the run's manifests.
 func (v *evidence) generations() []int {
-	var places []schema.Place
+	found := map[int]bool{}
 	for _, m := range v.ordered() {
 		if m.Warm == "" {
-			places = append(places, m.Place)
+			found[m.Gen] = true
 		}
 	}
-	return generationsOf(places)
+	return slices.Sorted(maps.Keys(found))
 }

@@ -1,4 +1,4 @@
-package analysis_test
+package verify_test
 
 import (
 	"crypto/ed25519"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -62,7 +62,7 @@ func TestVerifySignatures(t *testing.T) {
 	other, others := signer(t)
 	signed := func(keys signing.Keys) []string {
 		t.Helper()
-		v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys, false)
+		v, err := verify.Signed(t.Context(), objects, "r", keys, false)
 		require.NoError(t, err)
 		return kinds(v)
 	}
@@ -70,7 +70,7 @@ func TestVerifySignatures(t *testing.T) {
 	documents := sign(t, objects, other)
 	require.Greater(t, len(documents), 10)
 	require.Len(t, signed(keys), len(documents), "signed by another key")
-	before := verify(t, objects)
+	before := verified(t, objects)
 	require.Zero(t, before.Orphans, "a signature is no orphan")
 	sign(t, objects, mine)
 	require.Empty(t, signed(keys))
@@ -104,7 +104,7 @@ func TestVerifySignatures(t *testing.T) {
 	second, theirs := other.Sign(document, get(t, objects, document))
 	put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
 	put(t, objects, second, append([]byte{theirs[0] ^ 1}, theirs[1:]...))
-	v, err := analysis.New(objects).VerifySigned(t.Context(), "r", both, false)
+	v, err := verify.Signed(t.Context(), objects, "r", both, false)
 	require.NoError(t, err)
 	require.Len(t, v.Faults, 1)
 	require.Equal(t, document, v.Faults[0].Key)
@@ -122,7 +122,7 @@ func TestVerifyDemandsSignedNotesOfPruning(t *testing.T) {
 	sign(t, objects, mine)
 	found := func() []string {
 		t.Helper()
-		v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys, false)
+		v, err := verify.Signed(t.Context(), objects, "r", keys, false)
 		require.NoError(t, err)
 		return kinds(v)
 	}
@@ -133,7 +133,7 @@ func TestVerifyDemandsSignedNotesOfPruning(t *testing.T) {
 	put(t, objects, weights, append([]byte("x"), before[1:]...))
 	require.ElementsMatch(t, []string{"damaged " + weights, "signature " + note}, found(),
 		"nor may other weights be next to a note")
-	require.Contains(t, kinds(verify(t, objects)), "damaged "+weights)
+	require.Contains(t, kinds(verified(t, objects)), "damaged "+weights)
 	put(t, objects, weights, before)
 	require.Equal(t, []string{"signature " + note}, found(), "pruning may not have deleted a file yet")
 
@@ -180,10 +180,10 @@ func TestVerifyDemandsTheEndOfASignedRun(t *testing.T) {
 					require.NoError(t, objects.Delete(t.Context(), o.Key))
 				}
 			}
-			v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys, false)
+			v, err := verify.Signed(t.Context(), objects, "r", keys, false)
 			require.NoError(t, err)
 			require.Equal(t, append([]string{}, c.want...), kinds(v))
-			v, err = analysis.New(objects).VerifySigned(t.Context(), "r", keys, true)
+			v, err = verify.Signed(t.Context(), objects, "r", keys, true)
 			require.NoError(t, err)
 			require.Empty(t, v.Faults)
 		})

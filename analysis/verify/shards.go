@@ -1,9 +1,10 @@
-package analysis
+package verify
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -20,7 +21,7 @@ func checkShards(ctx context.Context, v *evidence) error {
 			}
 		}
 	}
-	return each(ctx, shardsAtOnce, len(shards), func(ctx context.Context, i int) error {
+	return rescue.Each(ctx, shardsAtOnce, len(shards), func(ctx context.Context, i int) error {
 		return checkShard(ctx, v, shards[i], owners[i])
 	})
 }
@@ -105,7 +106,7 @@ func remember(v *evidence, s schema.ShardInfo, data []byte) error {
 		if err != nil || v.debating == nil {
 			return err
 		}
-		if _, faulty := v.debating.replayAll(rows); faulty != nil {
+		if _, faulty := v.debating.Replay(rows); faulty != nil {
 			v.fault(FaultFigures, s.Key, "%v", faulty)
 		}
 	}

@@ -1,4 +1,4 @@
-package analysis
+package verify
 
 import (
 	"context"
@@ -14,7 +14,7 @@ type findings struct {
 	objects store.Store
 
 	mu    sync.Mutex
-	out   Verification
+	out   Report
 	named map[string]bool // keys that something names
 }
 

@@ -1,4 +1,4 @@
-package analysis_test
+package verify_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -17,15 +18,15 @@ import (
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
-func verify(t *testing.T, objects store.Store) analysis.Verification {
+func verified(t *testing.T, objects store.Store) verify.Report {
 	t.Helper()
-	v, err := analysis.New(objects).Verify(context.Background(), "r")
+	v, err := verify.Run(context.Background(), objects, "r")
 	require.NoError(t, err)
 	return v
 }
 
 // kinds are the faults as "kind key", in order.
-func kinds(v analysis.Verification) []string {
+func kinds(v verify.Report) []string {
 	out := []string{}
 	for _, f := range v.Faults {
 		out = append(out, string(f.Kind)+" "+f.Key)
@@ -74,7 +75,7 @@ func first(t *testing.T, objects store.Store, prefix string) string {
 func TestVerifyAWholeRun(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
-	v := verify(t, objects)
+	v := verified(t, objects)
 	require.Empty(t, v.Faults)
 	// init: prepare, warm start, evaluate, timings; the warm start outside the run. A step: 3 single stages before and
 	// after the sharded stages, 5 sharded stages with 2 shards each, 2 timings of calls, timings. After the last:
@@ -93,7 +94,7 @@ func TestVerifyAWholeRun(t *testing.T) {
 func TestVerifyAStepInProgress(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Planned: 9, Seed: 1, Open: true})
-	v := verify(t, objects)
+	v := verified(t, objects)
 	require.Empty(t, v.Faults)
 	require.Equal(t, 1, v.Heads)
 }
@@ -230,7 +231,7 @@ func TestVerifyNamesTheFault(t *testing.T) {
 			objects := mem.New()
 			r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 			want := c.harm(t, objects, r)
-			v := verify(t, objects)
+			v := verified(t, objects)
 			require.Equal(t, want, kinds(v))
 			for _, f := range v.Faults {
 				require.NotEmpty(t, f.Message)
@@ -258,13 +259,13 @@ func TestVerifyHoldsStagesAgainstTheHead(t *testing.T) {
 	replayed.Shards = append(replayed.Shards, info)
 	_, ref, _, err := writer.Commit(ctx, replayed)
 	require.NoError(t, err)
-	require.Equal(t, []string{"lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)),
+	require.Equal(t, []string{"lineage " + ref.Key, "rows " + ref.Key}, kinds(verified(t, objects)),
 		"a replay is held against the head too")
 
 	pointHead(t, objects, ref)
 	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
 	require.Equal(t, []string{"lineage " + advantage, "lineage " + ref.Key, "rows " + ref.Key},
-		kinds(verify(t, objects)))
+		kinds(verified(t, objects)))
 }
 
 // Token outputs are those of the trajectories that the head's selection keeps, and the batch is made from them.
@@ -272,7 +273,7 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	ctx := context.Background()
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Outputs: true})
-	require.Empty(t, kinds(verify(t, objects)))
+	require.Empty(t, kinds(verified(t, objects)))
 	writer := commit.New(objects)
 	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageLogprobs))
 	require.NoError(t, err)
@@ -287,7 +288,7 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	require.NoError(t, err)
 	pointHead(t, objects, ref)
 	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
-	faults := kinds(verify(t, objects))
+	faults := kinds(verified(t, objects))
 	require.Contains(t, faults, "lineage "+advantage)
 	require.Contains(t, faults, "lineage "+ref.Key)
 	require.Contains(t, faults, "rows "+ref.Key)
@@ -298,7 +299,7 @@ func TestVerifyHoldsRewardsAgainstTheGradings(t *testing.T) {
 	ctx := context.Background()
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Gradings: true})
-	require.Empty(t, kinds(verify(t, objects)))
+	require.Empty(t, kinds(verified(t, objects)))
 	writer := commit.New(objects)
 	old, _, _, err := writer.Lookup(ctx, schema.At("r", 1, schema.StageReward))
 	require.NoError(t, err)
@@ -320,11 +321,11 @@ func TestVerifyHoldsRewardsAgainstTheGradings(t *testing.T) {
 	}
 	_, ref, _, err := writer.Commit(ctx, without)
 	require.NoError(t, err)
-	for _, f := range kinds(verify(t, objects)) {
+	for _, f := range kinds(verified(t, objects)) {
 		require.NotEqual(t, "lineage "+ref.Key, f)
 	}
 	pointHead(t, objects, ref)
-	require.Contains(t, kinds(verify(t, objects)), "lineage "+ref.Key)
+	require.Contains(t, kinds(verified(t, objects)), "lineage "+ref.Key)
 }
 
 // A replay buffer goes on from that of the step before, and the update follows from it.
@@ -332,7 +333,7 @@ func TestVerifyFollowsTheReplayBuffer(t *testing.T) {
 	ctx := context.Background()
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, Buffer: true})
-	require.Empty(t, kinds(verify(t, objects)))
+	require.Empty(t, kinds(verified(t, objects)))
 	writer := commit.New(objects)
 	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageBuffer))
 	require.NoError(t, err)
@@ -346,7 +347,7 @@ func TestVerifyFollowsTheReplayBuffer(t *testing.T) {
 		"lineage " + ref.Key,
 		"lineage " + schema.At("r", 2, schema.StageUpdate).ManifestKey(),
 		"lineage " + schema.At("r", 3, schema.StageBuffer).ManifestKey(),
-	}, kinds(verify(t, objects)))
+	}, kinds(verified(t, objects)))
 }
 
 // An update that starts from another policy than the step before left is a broken lineage.
@@ -371,7 +372,7 @@ func TestVerifyFollowsThePolicy(t *testing.T) {
 	_, ref, _, err := writer.Commit(ctx, again)
 	require.NoError(t, err)
 	pointHead(t, objects, ref, schema.StagePublish)
-	require.Equal(t, []string{"lineage " + ref.Key, "lineage " + info.Key}, kinds(verify(t, objects)))
+	require.Equal(t, []string{"lineage " + ref.Key, "lineage " + info.Key}, kinds(verified(t, objects)))
 }
 
 func TestVerifyPassesOverOrphansAndPruned(t *testing.T) {
@@ -380,7 +381,7 @@ func TestVerifyPassesOverOrphansAndPruned(t *testing.T) {
 	r.Prune(1)
 	put(t, objects, "runs/run=r/table=rewards/step=1/gen=0/00000-0123456789abcdef.parquet",
 		[]byte("left by a lost attempt"))
-	v := verify(t, objects)
+	v := verified(t, objects)
 	require.Empty(t, v.Faults)
 	require.Equal(t, 1, v.Orphans)
 	require.Equal(t, 1, v.Pruned)
@@ -389,7 +390,7 @@ func TestVerifyPassesOverOrphansAndPruned(t *testing.T) {
 
 func TestVerifyUnknownRun(t *testing.T) {
 	for _, run := range []string{"nothing", "not a name/.."} {
-		_, err := analysis.New(mem.New()).Verify(context.Background(), run)
+		_, err := verify.Run(context.Background(), mem.New(), run)
 		require.ErrorIs(t, err, analysis.ErrNoRun)
 	}
 }
@@ -411,14 +412,14 @@ func (u unreachable) Get(ctx context.Context, key string) ([]byte, error) {
 func TestVerifyTellsTheStoreFromTheRecord(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
-	_, err := analysis.New(unreachable{objects, store.ErrUnreachable, "table=rewards"}).Verify(context.Background(),
+	_, err := verify.Run(context.Background(), unreachable{objects, store.ErrUnreachable, "table=rewards"},
 		"r")
 	require.ErrorIs(t, err, store.ErrUnreachable)
-	v, err := analysis.New(unreachable{objects, errors.New("bad sector"),
-		"table=selection"}).Verify(context.Background(), "r")
+	v, err := verify.Run(context.Background(), unreachable{objects, errors.New("bad sector"),
+		"table=selection"}, "r")
 	require.NoError(t, err)
 	require.Len(t, v.Faults, 1)
-	require.Equal(t, analysis.FaultDamaged, v.Faults[0].Kind)
+	require.Equal(t, verify.FaultDamaged, v.Faults[0].Kind)
 	require.Contains(t, v.Faults[0].Message, "bad sector")
 }
 
@@ -435,7 +436,7 @@ func (s rangesOnly) Get(ctx context.Context, key string) ([]byte, error) {
 func TestVerifyReadsCheckpointsInParts(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
-	v := verify(t, rangesOnly{objects})
+	v := verified(t, rangesOnly{objects})
 	require.Empty(t, v.Faults)
 	require.Positive(t, v.Checkpoints)
 }
@@ -445,27 +446,27 @@ func TestVerifyASharedBase(t *testing.T) {
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, SharedBase: true})
 	r.Prune(1)
-	v := verify(t, objects)
+	v := verified(t, objects)
 	require.Empty(t, kinds(v))
 	require.Zero(t, v.Orphans)
 	require.Equal(t, 3, v.Checkpoints, "the warm start's and two updates'")
 	key := r.Updates[0].Checkpoint.Prefix + "model.safetensors"
 	require.Equal(t, key, r.Updates[3].Checkpoint.Key(r.Updates[3].Checkpoint.Files[1]))
 	put(t, objects, key, []byte("other weights"))
-	require.Equal(t, []string{"damaged " + key}, kinds(verify(t, objects)))
+	require.Equal(t, []string{"damaged " + key}, kinds(verified(t, objects)))
 	require.NoError(t, objects.Delete(t.Context(), key))
-	require.Equal(t, []string{"missing " + key}, kinds(verify(t, objects)))
+	require.Equal(t, []string{"missing " + key}, kinds(verified(t, objects)))
 }
 
 // A step whose measured times were never committed is counted, and is no fault.
 func TestVerifyCountsStepsWithoutTimes(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Planned: 3, Seed: 1})
-	whole, err := analysis.New(objects).Verify(t.Context(), "r")
+	whole, err := verify.Run(t.Context(), objects, "r")
 	require.NoError(t, err)
 	require.Zero(t, whole.Untimed)
 	require.NoError(t, objects.Delete(t.Context(), schema.At("r", 2, "timings_step").ManifestKey()))
-	without, err := analysis.New(objects).Verify(t.Context(), "r")
+	without, err := verify.Run(t.Context(), objects, "r")
 	require.NoError(t, err)
 	require.Equal(t, 1, without.Untimed)
 	require.Empty(t, without.Faults)

@@ -1,4 +1,4 @@
-package analysis_test
+package verify_test
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestVerifyMissesTheLastEvaluation(t *testing.T) {
 			objects := mem.New()
 			o.Run, o.Seed = "r", 1
 			recordtest.Train(t, objects, o)
-			require.Empty(t, verify(t, objects).Faults)
+			require.Empty(t, verified(t, objects).Faults)
 			key := schema.At("r", 2, schema.StageEvaluate).ManifestKey()
 			switch name {
 			case "of the warm start":
@@ -33,7 +33,7 @@ func TestVerifyMissesTheLastEvaluation(t *testing.T) {
 				require.NoError(t, objects.Delete(t.Context(), schema.At("r", 2, schema.StageEnd).ManifestKey()))
 			}
 			require.NoError(t, objects.Delete(t.Context(), key))
-			require.Equal(t, []string{"missing " + key}, kinds(verify(t, objects)))
+			require.Equal(t, []string{"missing " + key}, kinds(verified(t, objects)))
 		})
 	}
 }

@@ -1,11 +1,15 @@
-package analysis
+package verify
 
 import (
 	"context"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
+
+// tables says where each table is read.
+var tables = stages.Visible()
 
 // checkCopies checks that each compaction copies manifests that its step's head names, and that its merged copies hold
 // the rows of their shards.
@@ -48,8 +52,8 @@ func checkCopy(ctx context.Context, v *evidence, m committed, s schema.ShardInfo
 // copied returns the shards of a table that a compaction copies; ok is false if a fault says why it cannot be told.
 func (v *evidence) copied(m committed, table schema.Table) (shards []schema.ShardInfo, ok bool) {
 	step, _ := m.StepNumber()
-	_, inHeads := tablesRead.InHeads[table]
-	for _, ref := range tablesRead.Holding(table, m.Inputs) {
+	_, inHeads := tables.InHeads[table]
+	for _, ref := range tables.Holding(table, m.Inputs) {
 		p, err := schema.ParseManifestKey(ref.Key)
 		if err != nil || p.Step != m.Step || inHeads && !slices.Contains(v.heads[step].Stages[p.Stage], ref) {
 			v.fault(FaultLineage, m.ManifestKey(), "copies table %s of %s, which the head of its step does not name",

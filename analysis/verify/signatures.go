@@ -1,4 +1,4 @@
-package analysis
+package verify
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -24,7 +25,7 @@ func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error 
 	if keys == nil {
 		return nil
 	}
-	return each(ctx, fetches, len(v.listed), func(ctx context.Context, i int) error {
+	return rescue.Each(ctx, fetches, len(v.listed), func(ctx context.Context, i int) error {
 		key := v.listed[i].Key
 		if schema.SignaturesPrefix(key) == "" { // such documents are not signed
 			return nil

@@ -1,10 +1,10 @@
-package analysis
+package verify
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -52,8 +52,8 @@ type Fault struct {
 	Message string    `json:"message"`
 }
 
-// Verification is what Verify found. A record without faults can be read and resumed.
-type Verification struct {
+// Report is what Run found. A record without faults can be read and resumed.
+type Report struct {
 	Run         string `json:"run"`
 	Generations []int  `json:"generations"` // of the manifests
 	Manifests   int    `json:"manifests"`
@@ -70,10 +70,9 @@ type Verification struct {
 }
 
 // Of keeps the faults of one generation, and those of objects without a generation: heads, checkpoints and others.
-func (v Verification) Of(gen int) (Verification, error) {
+func (v Report) Of(gen int) (Report, error) {
 	if !slices.Contains(v.Generations, gen) {
-		return v, fmt.Errorf("%w: generation %d of run %s; it has %s", ErrNoGeneration, gen, v.Run,
-			generationWords(v.Generations))
+		return v, analysis.LacksGeneration(v.Run, gen, v.Generations)
 	}
 	v.Faults = slices.DeleteFunc(slices.Clone(v.Faults), func(f Fault) bool {
 		of, has := generationOf(f.Key)

@@ -1,4 +1,4 @@
-package analysis
+package verify
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -94,7 +95,7 @@ func (v *checkpointCheck) prunedNote(ctx context.Context, owner string, c schema
 
 func (v *checkpointCheck) checkFiles(ctx context.Context, owner string, c schema.Checkpoint) error {
 	intact, lines := make([]bool, len(c.Files)), make([][]string, len(c.Files))
-	err := each(ctx, shardsAtOnce, len(c.Files), func(ctx context.Context, i int) error {
+	err := rescue.Each(ctx, shardsAtOnce, len(c.Files), func(ctx context.Context, i int) error {
 		f := c.Files[i]
 		f.At = c.Key(f)
 		sound, known := v.verdictOn(f)
