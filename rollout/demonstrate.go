@@ -104,28 +104,24 @@ type Script struct {
 func (l *Loop) Demonstrations(ctx context.Context, box tool.Toolbox, s Script, from, n int,
 	progress func(done, total int)) ([]Demonstration, error) {
 	out := make([]Demonstration, n)
-	group, ctx := rescue.WithContext(ctx)
-	group.SetLimit(demonstrationWorkers)
 	report := progressCounter(n, progress)
-	for i := range out {
-		group.Go(func() error {
-			return broken(rescue.Do(func() (err error) {
-				rng := seed.Rand("demonstration", l.runSeed, uint64(from+i))
-				if s.Teacher == nil {
-					out[i], err = l.playExpert(ctx, rng, s, from+i)
-				} else if task, drawn := s.Teacher.Draw(rng, s.Lesson); drawn != nil {
-					err = drawn
-				} else {
-					out[i], err = l.demonstrate(ctx, box, rng, task, s, from+i)
-				}
-				if err == nil {
-					report(1)
-				}
-				return err
-			}))
-		})
-	}
-	return out, group.Wait()
+	err := rescue.Each(ctx, demonstrationWorkers, n, func(ctx context.Context, i int) error {
+		return broken(rescue.Do(func() (err error) {
+			rng := seed.Rand("demonstration", l.runSeed, uint64(from+i))
+			if s.Teacher == nil {
+				out[i], err = l.playExpert(ctx, rng, s, from+i)
+			} else if task, drawn := s.Teacher.Draw(rng, s.Lesson); drawn != nil {
+				err = drawn
+			} else {
+				out[i], err = l.demonstrate(ctx, box, rng, task, s, from+i)
+			}
+			if err == nil {
+				report(1)
+			}
+			return err
+		}))
+	})
+	return out, err
 }
 
 func demonstrationIdentity(index int) Identity {

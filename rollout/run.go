@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -16,14 +17,11 @@ import (
 // as one.
 func (l *Loop) RunEpisodes(ctx context.Context, sampler policy.Sampler, tools Tools, version string,
 	episodes []*Episode, progress func(done, total int)) error {
-	group, ctx := rescue.WithContext(ctx)
-	group.SetLimit(parallelBatches)
 	report := progressCounter(len(episodes), progress)
-	for start := 0; start < len(episodes); start += tools.batch {
-		batch := episodes[start:min(start+tools.batch, len(episodes))]
-		group.Go(func() error { return l.runBatch(ctx, sampler, tools, version, batch, report) })
-	}
-	return group.Wait()
+	batches := slices.Collect(slices.Chunk(episodes, tools.batch))
+	return rescue.Each(ctx, parallelBatches, len(batches), func(ctx context.Context, i int) error {
+		return l.runBatch(ctx, sampler, tools, version, batches[i], report)
+	})
 }
 
 // progressCounter returns a function that adds finished episodes to the count and reports it.

@@ -61,15 +61,11 @@ const shardsAtOnce = 8
 // rolledOut finds what shards have committed from their prompts to their rewards, stage by stage and turn by turn.
 func (a CommitStages) rolledOut(ctx context.Context, rewards []schema.Ref) ([]api.StageParts, error) {
 	chains := make([][]schema.Ref, len(rewards))
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(shardsAtOnce)
-	for i, ref := range rewards {
-		g.Go(func() (err error) {
-			chains[i], err = a.behindReward(ctx, ref)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := rescue.Each(ctx, shardsAtOnce, len(rewards), func(ctx context.Context, i int) (err error) {
+		chains[i], err = a.behindReward(ctx, rewards[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	var out []api.StageParts

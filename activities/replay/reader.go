@@ -40,22 +40,18 @@ func (r Reader) CheckRun(ctx context.Context, run string, report func(done, tota
 	out := make([]api.Checked, len(plan.Steps))
 	var mu sync.Mutex
 	done := 0
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(checksAtOnce)
-	for i, step := range plan.Steps {
-		g.Go(func() (err error) {
-			if out[i], err = checkStep(ctx, r.worker, api.CheckInput{Run: run, Step: step},
-				&stage.Progress{}); err != nil {
-				return failure.Classify(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			report(done, len(plan.Steps))
-			return nil
-		})
-	}
-	return plan, out, g.Wait()
+	err = rescue.Each(ctx, checksAtOnce, len(plan.Steps), func(ctx context.Context, i int) (err error) {
+		if out[i], err = checkStep(ctx, r.worker, api.CheckInput{Run: run, Step: plan.Steps[i]},
+			&stage.Progress{}); err != nil {
+			return failure.Classify(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		report(done, len(plan.Steps))
+		return nil
+	})
+	return plan, out, err
 }
 
 // CheckReplay refuses a replay that the workflow ReplayStage would refuse because of what the caller asks for. It

@@ -104,18 +104,14 @@ func (a RecordTimings) earlier(ctx context.Context, in api.RecordTimingsInput) (
 		return nil, err
 	}
 	found := make([]*schema.Ref, len(places))
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(readsAtOnce)
-	for i, place := range places {
-		g.Go(func() error {
-			_, ref, ok, err := a.Record.Lookup(ctx, place)
-			if ok {
-				found[i] = &ref
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err = rescue.Each(ctx, readsAtOnce, len(places), func(ctx context.Context, i int) error {
+		_, ref, ok, err := a.Record.Lookup(ctx, places[i])
+		if ok {
+			found[i] = &ref
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	var out []schema.Ref

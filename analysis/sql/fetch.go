@@ -39,16 +39,12 @@ func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c 
 // bring brings shards to this machine.
 func bring(ctx context.Context, run *analysis.Visible, shards []analysis.Shard, c *cache.Cache) ([]placed, error) {
 	out := make([]placed, len(shards))
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(fetches)
-	for i, s := range shards {
-		out[i].Shard = s
-		g.Go(func() (err error) {
-			out[i].file, err = local(ctx, run, s, c)
-			return err
-		})
-	}
-	return out, g.Wait()
+	err := rescue.Each(ctx, fetches, len(shards), func(ctx context.Context, i int) (err error) {
+		out[i].Shard = shards[i]
+		out[i].file, err = local(ctx, run, shards[i], c)
+		return err
+	})
+	return out, err
 }
 
 // local returns the path of a shard's file, fetched if it is neither here nor in the cache yet.

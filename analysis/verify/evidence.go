@@ -52,8 +52,8 @@ func newEvidence(objects store.Store, run string, listed []store.Object) *eviden
 	}
 }
 
-// fetches is how many small objects are fetched at once, since each takes a round trip to the store; shardsAtOnce is how
-// many shards and files are decoded at once, each being held in memory.
+// fetches is how many small objects are fetched at once, since each takes a round trip to the store; shardsAtOnce is
+// how many shards and files are decoded at once, each being held in memory.
 const (
 	fetches      = 16
 	shardsAtOnce = 4

@@ -1,7 +1,7 @@
 // Package verify says whether the record of a run is complete and sound.
 //
-// Glossary. A *fault* is a promise of the record that does not hold; a *check* looks for one kind of fault (see Checks).
-// The *evidence* is what the checks have read so far: each uses what those before it have read.
+// Glossary. A *fault* is a promise of the record that does not hold; a *check* looks for one kind of fault (see
+// Checks). The *evidence* is what the checks have read so far: each uses what those before it have read.
 package verify
 
 import (

@@ -127,25 +127,21 @@ func readSplit(folder, split string) ([]*game, error) {
 		return nil, err
 	}
 	games := make([]*game, len(paths))
-	group, _ := rescue.WithContext(context.Background())
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, path := range paths {
-		group.Go(func() error {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			name, err := filepath.Rel(folder, filepath.Dir(path))
-			if err == nil {
-				games[i], err = readGame(filepath.ToSlash(name), text)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = rescue.Each(context.Background(), runtime.GOMAXPROCS(0), len(paths), func(_ context.Context, i int) error {
+		text, err := os.ReadFile(paths[i])
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, filepath.Dir(paths[i]))
+		if err == nil {
+			games[i], err = readGame(filepath.ToSlash(name), text)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", paths[i], err)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	games = slices.DeleteFunc(games, func(g *game) bool { return g == nil })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -12,7 +13,7 @@ import (
 // were put: the shards may be another attempt's, and a store may have lied.
 func (w *Writer) audit(ctx context.Context, m schema.Manifest) error {
 	w = w.auditor()
-	err := w.each(ctx, len(m.Shards), func(ctx context.Context, i int) error {
+	err := rescue.Each(ctx, concurrent, len(m.Shards), func(ctx context.Context, i int) error {
 		s := m.Shards[i]
 		data, err := w.ReadShard(ctx, s)
 		if err != nil {
@@ -40,7 +41,7 @@ func (w *Writer) audit(ctx context.Context, m schema.Manifest) error {
 
 // auditCheckpoint reads a checkpoint back. If it was not made here, the manifest of its warm start lists it already.
 func (w *Writer) auditCheckpoint(ctx context.Context, c *schema.Checkpoint, made bool) error {
-	return w.each(ctx, len(c.Files), func(ctx context.Context, i int) error {
+	return rescue.Each(ctx, concurrent, len(c.Files), func(ctx context.Context, i int) error {
 		f := c.Files[i]
 		if f.At != "" {
 			return w.auditShared(ctx, f)

@@ -21,7 +21,6 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
-
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -215,7 +214,7 @@ func (w *Writer) CommitHead(ctx context.Context, h schema.Head) (committed schem
 	for _, stage := range h.Stages {
 		refs = append(refs, stage...)
 	}
-	if err := w.each(ctx, len(refs), func(ctx context.Context, i int) error {
+	if err := rescue.Each(ctx, concurrent, len(refs), func(ctx context.Context, i int) error {
 		_, err := w.auditor().Read(ctx, refs[i])
 		return err
 	}); err != nil {
@@ -238,14 +237,4 @@ func decodeHead(key string, data []byte) (schema.Head, schema.Ref, error) {
 		return schema.Head{}, schema.Ref{}, damaged(key, fmt.Errorf("it is that of run %s step %s", h.Run, h.Step))
 	}
 	return h, schema.Ref{Key: key, Digest: schema.Digest(data)}, nil
-}
-
-// each calls f for 0…n−1, a few calls at a time, and returns the first error.
-func (w *Writer) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(concurrent)
-	for i := range n {
-		g.Go(func() error { return f(ctx, i) })
-	}
-	return g.Wait()
 }

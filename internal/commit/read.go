@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -69,7 +70,7 @@ func (w *Writer) ReadBlob(ctx context.Context, key, digest string) ([]byte, erro
 // Parts returns the shard manifests that a stage manifest lists, in the order of their shards.
 func (w *Writer) Parts(ctx context.Context, m schema.Manifest) ([]schema.Manifest, error) {
 	parts := make([]schema.Manifest, len(m.Parts))
-	err := w.each(ctx, len(parts), func(ctx context.Context, i int) (err error) {
+	err := rescue.Each(ctx, concurrent, len(parts), func(ctx context.Context, i int) (err error) {
 		parts[i], err = w.Read(ctx, m.Parts[i])
 		return err
 	})
@@ -113,7 +114,7 @@ func Rows[R schema.Row](ctx context.Context, w *Writer, manifests ...schema.Mani
 		return nil, err
 	}
 	pieces := make([][]R, len(shards))
-	err = w.each(ctx, len(shards), func(ctx context.Context, i int) error {
+	err = rescue.Each(ctx, concurrent, len(shards), func(ctx context.Context, i int) error {
 		data, err := w.ReadShard(ctx, shards[i])
 		if err != nil {
 			return err

@@ -214,17 +214,13 @@ func (d *deletion) order(ctx context.Context, warmStarts bool) ([][]store.Object
 }
 
 func (d *deletion) delete(ctx context.Context, group []store.Object) error {
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(fetches)
-	for _, o := range group {
-		g.Go(func() error {
-			if err := d.objects.Delete(ctx, o.Key); err != nil && !errors.Is(err, store.ErrNotFound) {
-				return fmt.Errorf("delete run %s: %w", d.run, err)
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := rescue.Each(ctx, fetches, len(group), func(ctx context.Context, i int) error {
+		if err := d.objects.Delete(ctx, group[i].Key); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("delete run %s: %w", d.run, err)
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("%w; the same command goes on", err)
 	}
 	return nil

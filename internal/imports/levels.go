@@ -171,7 +171,7 @@ var levels = []Level{
 	{
 		Name: "runs", For: "describe a whole run: its recipe, and its record",
 		Packages: []Package{
-			{"analysis", "reads and verifies the record"},
+			{"analysis", "reads the record"},
 			{"analysis/inspect", "shows one file of the record"},
 			{"recipes", "parses, validates and resolves recipes"},
 			{"workflows", "Temporal workflows: runs, their steps, and where stages run"},
@@ -214,6 +214,7 @@ var levels = []Level{
 			{"analysis/diff", "compares two generations of a step"},
 			{"analysis/export", "writes trajectories and checkpoints for other programs"},
 			{"analysis/sql", "SQL over committed shards, by DuckDB"},
+			{"analysis/verify", "says whether the record of a run is complete and sound"},
 			{"internal/bench/history", "reads the histories of measured runs on a Temporal server"},
 			{"internal/gc", "deletes data that no manifest names and that none can come to name"},
 			{"internal/importing", "the files of other systems that `import` takes"},

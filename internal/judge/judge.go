@@ -9,9 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ropewalk/ropewalk/internal/rescue"
-
 	"github.com/ropewalk/ropewalk/internal/openai"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -83,23 +82,20 @@ func (j *Judge) Ask(ctx context.Context, queries []reward.Query, done func(n int
 		}
 	}
 	out := make([]Answer, len(queries))
-	g, ctx := rescue.WithContext(ctx)
-	g.SetLimit(j.settings.Concurrency)
 	var lock sync.Mutex
 	answered := 0
-	for _, i := range distinct {
-		g.Go(func() (err error) {
-			if out[i], err = j.answered(ctx, prompts[i]); err != nil {
-				return err
-			}
-			lock.Lock()
-			defer lock.Unlock()
-			answered++
-			done(answered)
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := rescue.Each(ctx, j.settings.Concurrency, len(distinct), func(ctx context.Context, n int) (err error) {
+		i := distinct[n]
+		if out[i], err = j.answered(ctx, prompts[i]); err != nil {
+			return err
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		answered++
+		done(answered)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	for i, p := range prompts {

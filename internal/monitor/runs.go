@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/rescue"
 	commonpb "go.temporal.io/api/common/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -51,13 +51,12 @@ func (m *Monitor) lookAtRuns(ctx context.Context, s *snapshot) error {
 		return cmp.Compare(rank(a), rank(b))
 	})
 	s.runs = all[:min(len(all), m.o.MostRuns)]
-	g, asking := rescue.WithContext(ctx)
-	g.SetLimit(asked)
 	seen := make([]string, len(s.runs))
-	for i := range s.runs {
-		g.Go(func() error { seen[i] = m.ask(asking, &s.runs[i]); return nil })
-	}
-	if err := g.Wait(); err != nil {
+	err = rescue.Each(ctx, asked, len(s.runs), func(ctx context.Context, i int) error {
+		seen[i] = m.ask(ctx, &s.runs[i])
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	m.move(s, seen)

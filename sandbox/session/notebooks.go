@@ -22,18 +22,13 @@ func (p *Pool) RunNotebooks(ctx context.Context, books []Notebook, atOnce int,
 	progress func(done int)) ([][]sandbox.Outcome, error) {
 	outcomes := make([][]sandbox.Outcome, len(books))
 	var done atomic.Int64
-	group, _ := rescue.WithContext(ctx)
-	group.SetLimit(max(atOnce, 1))
-	for i, b := range books {
-		group.Go(func() error {
-			outcomes[i] = p.outcomes(ctx, b)
-			if n := int(done.Add(1)); progress != nil {
-				progress(n)
-			}
-			return nil
-		})
-	}
-	err := group.Wait() // a breakage is an outcome
+	err := rescue.Each(ctx, max(atOnce, 1), len(books), func(_ context.Context, i int) error {
+		outcomes[i] = p.outcomes(ctx, books[i]) // a breakage is an outcome
+		if n := int(done.Add(1)); progress != nil {
+			progress(n)
+		}
+		return nil
+	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
