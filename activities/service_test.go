@@ -12,7 +12,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/client"
-	"github.com/ropewalk/ropewalk/sandbox/once"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -39,7 +38,7 @@ func behindService(t *testing.T, executor sandbox.Executor, preset sandbox.Prese
 }
 
 func TestToolCallsRunInAService(t *testing.T) {
-	b, _ := callingBench(t, once.New(behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, nil)))
+	b, _ := callingBench(t, sandbox.NewOnce(behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, nil)))
 	tools, assembled := b.shard()
 	require.Equal(t, 2*benchSamples, tools.Calls)
 	require.Zero(t, tools.Failed+tools.Excluded)
@@ -56,7 +55,7 @@ func TestToolCallsRunInAService(t *testing.T) {
 func TestACallThatBreaksInAServiceExcludesItsTrajectory(t *testing.T) {
 	preset := sandbox.DefaultPreset
 	preset.Name, preset.Backoff = "quick", time.Millisecond
-	b, _ := callingBench(t, once.New(behindService(t, &alone{}, preset, nil)))
+	b, _ := callingBench(t, sandbox.NewOnce(behindService(t, &alone{}, preset, nil)))
 	tools, _ := b.shard()
 	require.Equal(t, 1, tools.Excluded)
 	excluded := 0

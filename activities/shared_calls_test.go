@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/once"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -35,7 +34,7 @@ func (p paired) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result
 
 // Identical calls run once. The rows of the others have no duration, so that no mean over calls counts a duration of 0.
 func TestCallsThatSharedAnExecutionHaveNoDuration(t *testing.T) {
-	b, _ := callingBench(t, paired{once.New(&timed{printer{nth: -1}})})
+	b, _ := callingBench(t, paired{sandbox.NewOnce(&timed{printer{nth: -1}})})
 	tools, _ := b.shard()
 	_, ref, found, err := b.deps.Record.Lookup(t.Context(),
 		schema.At("r", 1, "timings_calls").WithTurn(0).WithShard(0))

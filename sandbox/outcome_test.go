@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/once"
 )
 
 var errBreak = errors.New("the zygote is gone")
@@ -118,7 +117,7 @@ func TestRunEachObeysItsContext(t *testing.T) {
 func TestSharedCallsBreakTogether(t *testing.T) {
 	under := &fragile{breaks: map[string]int{"b": 1 << 30}}
 	calls := []sandbox.Call{{Code: "a"}, {Code: "b"}, {Code: "a"}, {Code: "b"}}
-	outcomes, err := sandbox.RunEach(t.Context(), once.New(under), calls)
+	outcomes, err := sandbox.RunEach(t.Context(), sandbox.NewOnce(under), calls)
 	require.NoError(t, err)
 	for i, o := range outcomes {
 		require.Equal(t, i%2 == 1, o.Broken != nil, "call %d", i)

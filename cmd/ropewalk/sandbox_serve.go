@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/ondemand"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
@@ -120,7 +119,7 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 		return err
 	}
 	defer executor.Close()
-	sessions := ondemand.New(zygotes, executor)
+	sessions := zygote.NewLateSessions(zygotes, executor)
 	defer sessions.Close()
 	log, err := serveLog(con, o, file.secrets())
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/servers"
-	"github.com/ropewalk/ropewalk/sandbox/once"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -225,7 +225,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		Fetch:  download.Opener{Bucket: o.openBucket}.Open,
 		Bucket: o.openBucket, Models: modelFolder(),
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),
-		Sandbox: once.New(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
+		Sandbox: sandbox.NewOnce(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
 		Sessions: box.sessions, MostSessions: o.sessions,
 		Stages: counts.Stages(), Engines: counts.Engines(), Tracer: tracer,
 		Superseded: o.deployment.superseded(c), Confirms: local,

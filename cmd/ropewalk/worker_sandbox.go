@@ -8,7 +8,6 @@ import (
 	"runtime"
 
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/ondemand"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
@@ -56,7 +55,7 @@ func (o workerOptions) openSandbox(ctx context.Context, scratch string) (workerS
 		return workerSandbox{}, err
 	}
 	makeRoom(executor.Workers())
-	late := ondemand.New(options, executor)
+	late := zygote.NewLateSessions(options, executor)
 	return workerSandbox{executor: executor, sessions: late, tier: sandbox.Tier(executor.Isolation()),
 		closers: []io.Closer{late, executor}}, nil
 }

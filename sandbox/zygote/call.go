@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/syscalls"
 )
 
 const (
@@ -44,7 +45,7 @@ type running struct {
 func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits, task *task) (sandbox.Result,
 	error) {
 	p.calls++
-	p.kills.begin()
+	p.kills.Begin()
 	before := countBefore(p.joined.of("memory"))
 	began := time.Now()
 	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1,
@@ -74,7 +75,7 @@ func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox
 	o := outcome{reply: answer, cause: r.cause, stdout: r.seen[0], stderr: r.seen[1]}
 	if o.unexplained() {
 		o.memory = o.wait.Signaled() && o.wait.Signal() == unix.SIGKILL && p.ranOut(before)
-		o.own = p.kills.requested(signalsOf(o.endSignal())) || !p.tellsKills()
+		o.own = p.kills.Requested(syscalls.SignalsOf(o.endSignal())) || !p.tellsKills()
 	}
 	switch {
 	case r.cause == causeStopped && answer.wait.Signaled():

@@ -44,9 +44,9 @@
 // # What a verdict rests on
 //
 // A verdict rests on the wait status, which the zygote reads, and on what the parent did (wall limit, output limit). A
-// signal that neither the parent, nor the code, nor the kernel has sent came from outside, and is breakage (kills.go).
-// Time in which the call was stopped from outside does not count towards its wall limit (stops.go). A kill
-// for lack of memory is a verdict if the call used up the memory of its own control group (memory.go).
+// signal that neither the parent, nor the code, nor the kernel has sent came from outside, and is breakage
+// (sandbox/syscalls). Time in which the call was stopped from outside does not count towards its wall limit (stops.go).
+// A kill for lack of memory is a verdict if the call used up the memory of its own control group (memory.go).
 //
 // On the board, a child describes its failure (by the exception's type and number) and the value of the last
 // expression. Hostile code can write there too. The record is bounded, and the parent uses it only where it agrees with

@@ -14,9 +14,11 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	interpreter "github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/sandbox"
-	"golang.org/x/sys/unix"
+	"github.com/ropewalk/ropewalk/sandbox/syscalls"
 )
 
 //go:embed confine.py
@@ -86,13 +88,13 @@ type process struct {
 	log      *tail
 	version  string // of the interpreter
 	calls    uint64
-	scratch  [16 << 10]byte // buffer for reading streams
-	wakeup   *wakeup        // wakes the call's goroutine; nil for a fork server
-	kills    *kills         // signals that its call sends; nil if the kernel cannot report them
-	bounds   []controller   // bounds of its control groups
-	joined   groups         // its control groups
-	last     outOfMemory    // the counts of its memory group at its end; read after exited
-	unusable bool           // it has ended, or has to be ended: it must not run more calls
+	scratch  [16 << 10]byte  // buffer for reading streams
+	wakeup   *wakeup         // wakes the call's goroutine; nil for a fork server
+	kills    *syscalls.Kills // signals that its call sends; nil if the kernel cannot report them
+	bounds   []controller    // bounds of its control groups
+	joined   groups          // its control groups
+	last     outOfMemory     // the counts of its memory group at its end; read after exited
+	unusable bool            // it has ended, or has to be ended: it must not run more calls
 	exited   chan struct{}
 	once     sync.Once
 }
@@ -184,11 +186,12 @@ var interpreterEnvironment = []string{"PYTHONHASHSEED=0", "PYTHONUTF8=1", "LC_AL
 
 // settings returns the settings of a zygote with a work folder and a package set.
 func (p plan) settings(folder string, set PackageSet) settings {
-	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(p.tier), CallFilter: callFilter(),
-		Seccomp: unix.SYS_SECCOMP, Statx: unix.SYS_STATX, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
+	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: syscalls.ZygoteFilter(p.tier),
+		CallFilter: syscalls.CallFilter(),
+		Seccomp:    unix.SYS_SECCOMP, Statx: unix.SYS_STATX, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
 		Path: p.python.Path, Visible: p.python.Path, Warm: set.Warm}
 	if p.tier == sandbox.TierFull {
-		s.CallFilter, s.KillFilter, s.Processes = "", killFilter(), mostProcesses
+		s.CallFilter, s.KillFilter, s.Processes = "", syscalls.KillFilter(), mostProcesses
 	}
 	if p.tier == sandbox.TierRlimits && !filterWorks() {
 		s.Filter, s.CallFilter = "", ""
@@ -251,7 +254,7 @@ func (z *process) greet() error {
 			said, fds, err = z.link.receiveWith()
 		}
 		if err == nil && said == "kills" && len(fds) == 1 && z.kills == nil {
-			if z.kills, err = listenKills(fds[0], z.command.Process.Pid); err != nil {
+			if z.kills, err = syscalls.Listen(fds[0], z.command.Process.Pid); err != nil {
 				return err
 			}
 			continue
@@ -342,7 +345,7 @@ func (z *process) stop() {
 			z.wakeup.close()
 		}
 		z.kill()
-		z.kills.close()
+		z.kills.Close()
 		select {
 		case <-z.exited:
 		case <-time.After(stopGrace):

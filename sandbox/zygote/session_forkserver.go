@@ -13,8 +13,10 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/syscalls"
 )
 
 //go:embed session.py
@@ -69,7 +71,7 @@ func (p plan) startForkServer(folder string, set PackageSet, running *atomic.Int
 	}
 	told := forkServerSettings{settings: p.settings(folder, set), Clone: unix.SYS_CLONE}
 	if told.Filter != "" {
-		told.Filter, told.SessionFilter = forkServerFilter(p.tier), sessionFilter(p.tier)
+		told.Filter, told.SessionFilter = syscalls.ForkServerFilter(p.tier), syscalls.SessionFilter(p.tier)
 	}
 	script := strings.Join([]string{confineSource, childSource, folderSource, serveSource, cellsSource, sessionSource,
 		serveSessions}, "\n")

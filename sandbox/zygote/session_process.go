@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/syscalls"
 )
 
 // session is the parent's half of one session.
@@ -39,10 +41,10 @@ type session struct {
 	over   error // error for the next cell; nil while the session takes cells
 	closed bool
 	watch  watch
-	kills  *kills      // signals that the session's code sends; nil if the kernel cannot report them
-	pid    int         // of the interpreter
-	memory string      // folder of its control group; "" if it has none
-	before outOfMemory // counts of that group before the first cell
+	kills  *syscalls.Kills // signals that the session's code sends; nil if the kernel cannot report them
+	pid    int             // of the interpreter
+	memory string          // folder of its control group; "" if it has none
+	before outOfMemory     // counts of that group before the first cell
 }
 
 var _ sandbox.Session = (*session)(nil)
@@ -58,7 +60,7 @@ func (s *session) receive(word note, fds []int) {
 		unix.Close(fds[1])
 		if len(fds) == 3 {
 			var fault error
-			s.kills, fault = listenKills(fds[2], 0)
+			s.kills, fault = syscalls.Listen(fds[2], 0)
 			err = errors.Join(err, fault)
 		}
 		if err == nil {
@@ -102,7 +104,7 @@ func (s *session) ranOut() bool {
 }
 
 // mayHaveSent reports whether the code may have sent itself one of the signals. It needs the lock.
-func (s *session) mayHaveSent(some signalSet) bool {
+func (s *session) mayHaveSent(some syscalls.Signals) bool {
 	told := true // the filter refuses all signals
 	switch s.server.plan.tier {
 	case sandbox.TierFull:
@@ -110,7 +112,7 @@ func (s *session) mayHaveSent(some signalSet) bool {
 	case sandbox.TierRlimits:
 		told = filterWorks()
 	}
-	return !told || s.kills.requested(some)
+	return !told || s.kills.Requested(some)
 }
 
 // ownSignal reports whether the code may have caused the signal that ended the interpreter; if that end was not
@@ -120,11 +122,11 @@ func (s *session) ownSignal() bool {
 	if s.ended != nil && s.ended.wait.Signaled() {
 		sent = s.ended.wait.Signal()
 	}
-	return s.mayHaveSent(signalsOf(sent)) || s.ended != nil && s.ended.kind == noteLimit
+	return s.mayHaveSent(syscalls.SignalsOf(sent)) || s.ended != nil && s.ended.kind == noteLimit
 }
 
 // isStopped reports whether something outside has stopped a process of the session. It needs the lock.
-func (s *session) isStopped() bool { return !s.mayHaveSent(stopping) && anyStopped(s.pid) }
+func (s *session) isStopped() bool { return !s.mayHaveSent(syscalls.Stopping) && anyStopped(s.pid) }
 
 // kill ends the session. Only the first cause counts.
 func (s *session) kill(why cause) {
@@ -232,7 +234,7 @@ func (s *session) closeFiles() {
 		unix.Close(s.init)
 		s.init = -1
 	}
-	s.kills.close()
+	s.kills.Close()
 	if s.memory != "" {
 		groups{{"memory", s.memory}}.remove()
 		s.memory = ""

@@ -1,8 +1,10 @@
 package zygote
 
 import (
-	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/syscalls"
 )
 
 // Causes that only cells have.
@@ -81,7 +83,7 @@ func (e ending) verdict() (sandbox.Result, bool) {
 // fromOutside reports whether an interpreter was ended by a signal that comes from outside of the sandbox unless the
 // code has caused it. The kernel's own signals count as the code's: a session cannot run a cell again.
 func fromOutside(wait *unix.WaitStatus) bool {
-	return wait != nil && wait.Signaled() && !kernelSignals.has(wait.Signal())
+	return wait != nil && wait.Signaled() && !syscalls.FromKernel.Has(wait.Signal())
 }
 
 // answerVerdict returns the verdict on a cell that answered.

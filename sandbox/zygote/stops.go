@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ropewalk/ropewalk/sandbox/syscalls"
 )
 
 // Time in which a call could not run does not count towards its wall limit: time in which one of its processes was
 // stopped by something outside (a person, a debugger, a frozen control group), and time in which this process, and
 // with it probably the machine, did not run. Stops that the code has asked for count; the filter that reports signals
-// tells them apart (kills.go).
+// tells them apart (sandbox/syscalls).
 
 const (
 	// standstill is how late a look must be to show that this process did not run. A busy machine is not that late.
@@ -46,7 +48,7 @@ func (r *running) isStopped() bool {
 			return true
 		}
 	}
-	if !z.tellsKills() || z.kills.requested(stopping) {
+	if !z.tellsKills() || z.kills.Requested(syscalls.Stopping) {
 		return false
 	}
 	pids, err := childrenOf(z.command.Process.Pid)

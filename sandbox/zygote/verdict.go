@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/syscalls"
 )
 
 // Kinds of a child's record.
@@ -62,7 +64,7 @@ func (o outcome) unexplained() bool {
 // fromOutside reports whether the signal came from outside of the sandbox. Then the call is not to blame and has no
 // verdict.
 func (o outcome) fromOutside() bool {
-	return o.unexplained() && o.wait.Signaled() && !kernelSignals.has(o.wait.Signal())
+	return o.unexplained() && o.wait.Signaled() && !syscalls.FromKernel.Has(o.wait.Signal())
 }
 
 // doubtful reports whether the signal may have come from outside. Code can raise a KeyboardInterrupt too.

@@ -1,4 +1,4 @@
-package once
+package sandbox_test
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func TestIdenticalCallsRunOnce(t *testing.T) {
 	a, b := sandbox.Call{Code: "a"}, sandbox.Call{Code: "b"}
 	other := sandbox.Call{Code: "a", Stdin: "x"}
 	limited := sandbox.Call{Code: "a", Limits: sandbox.Limits{CPU: time.Second}}
-	results, err := New(under).Run(context.Background(), []sandbox.Call{a, b, a, other, b, limited})
+	results, err := sandbox.NewOnce(under).Run(context.Background(), []sandbox.Call{a, b, a, other, b, limited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +58,14 @@ func TestIdenticalCallsRunOnce(t *testing.T) {
 
 func TestBreakageIsPassedOn(t *testing.T) {
 	under := &echo{fail: errors.New("broken")}
-	if _, err := New(under).Run(context.Background(), []sandbox.Call{{Code: "a"}}); !errors.Is(err, under.fail) {
+	if _, err := sandbox.NewOnce(under).Run(context.Background(), []sandbox.Call{{Code: "a"}}); !errors.Is(err, under.fail) {
 		t.Fatalf("got %v, want the breakage", err)
 	}
 }
 
 func TestCloseClosesTheNextExecutor(t *testing.T) {
 	under := &echo{}
-	if err := New(under).Close(); err != nil || !under.closed {
+	if err := sandbox.NewOnce(under).Close(); err != nil || !under.closed {
 		t.Fatalf("close: %v, closed %v", err, under.closed)
 	}
 }

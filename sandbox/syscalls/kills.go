@@ -1,4 +1,9 @@
-package zygote
+// Package syscalls holds the filters of the system calls that code in the sandbox may make (seccomp), and tells which
+// signals it sends.
+//
+// Glossary. A *filter* is a program of the kernel's packet filter, as hexadecimal text: the interpreters load it. A
+// *policy* says what it does about each call: allow, refuse with an error, or end the process.
+package syscalls
 
 import (
 	"encoding/binary"
@@ -16,12 +21,12 @@ import (
 // sandbox (the machine's OOM killer, a person). A signal from outside is breakage; the other two are verdicts. So the
 // sandbox tracks every way in which code can cause a signal to itself:
 //
-//   - system calls that send one are reported by a filter (kills) and then carried out;
+//   - system calls that send one are reported by a filter (Kills) and then carried out;
 //   - POSIX timers, which can send one later, fail, and a child's exit signal can only be SIGCHLD;
 //   - a CPU limit that the code has lowered is read from the process before it is reaped (serve.py, session.py);
-//   - memory is reported by the control group (memory.go).
+//   - memory is reported by the control group (memory.go of sandbox/zygote).
 //
-// What is left are the signals that the kernel itself sends for what code does (kernelSignals). Nothing tells them from
+// What is left are the signals that the kernel itself sends for what code does (FromKernel). Nothing tells them from
 // the same signal sent from outside. A call that ends by one is run again, and the second end counts: signals from
 // outside seldom hit a call twice, and code that ends itself this way gains one more run but not breakage.
 //
@@ -34,32 +39,32 @@ var killCalls = []struct{ number, signal uint32 }{
 	{unix.SYS_RT_SIGQUEUEINFO, 1}, {unix.SYS_RT_TGSIGQUEUEINFO, 2},
 }
 
-// signalSet has one bit for each signal.
-type signalSet uint64
+// Signals has one bit for each signal.
+type Signals uint64
 
-func signalsOf(all ...unix.Signal) (s signalSet) {
+func SignalsOf(all ...unix.Signal) (s Signals) {
 	for _, one := range all {
 		s |= 1 << (one - 1)
 	}
 	return s
 }
 
-func (s signalSet) has(one unix.Signal) bool { return s&signalsOf(one) != 0 }
+func (s Signals) Has(one unix.Signal) bool { return s&SignalsOf(one) != 0 }
 
 var (
-	// kernelSignals are the signals that the kernel sends a process for what its code does: faults, refused system
+	// FromKernel are the signals that the kernel sends a process for what its code does: faults, refused system
 	// calls, timers, closed pipes, files beyond their limit.
-	kernelSignals = signalsOf(unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGSYS,
+	FromKernel = SignalsOf(unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGSYS,
 		unix.SIGALRM, unix.SIGVTALRM, unix.SIGPROF, unix.SIGPIPE, unix.SIGXFSZ)
-	// stopping are the signals that stop a process.
-	stopping = signalsOf(unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	// Stopping are the signals that stop a process.
+	Stopping = SignalsOf(unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	// harmless are the numbers that neither end nor stop a process unless it handles them; 0 only asks for it.
 	harmless = []unix.Signal{0, unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH}
 )
 
-// killFilter is a program, as hexadecimal text, that notifies the parent before a system call sends a signal that can
+// KillFilter is a program, as hexadecimal text, that notifies the parent before a system call sends a signal that can
 // end or stop a process. It allows everything else; refusing is the task of the other filter.
-func killFilter() string {
+func KillFilter() string {
 	program := []instruction{statement(load, 4), jump(ifEqual, auditArch, 1, 0), statement(ret, unix.SECCOMP_RET_ALLOW),
 		statement(load, 0)}
 	for _, c := range killCalls {
@@ -84,11 +89,11 @@ func encode(program []instruction) (bytes []byte) {
 	return bytes
 }
 
-// kills receives notifications of the signals that code is about to send. A nil one receives none.
-type kills struct {
+// Kills receives notifications of the signals that code is about to send. A nil one receives none.
+type Kills struct {
 	file    *os.File      // the filter's listener
 	sweeper int           // the process whose kills are the sandbox's own; 0 if there is none
-	asked   atomic.Uint64 // a signalSet
+	asked   atomic.Uint64 // a Signals
 	count   atomic.Int64
 }
 
@@ -98,13 +103,13 @@ const (
 	laterKill = time.Millisecond
 )
 
-// listenKills listens until close, or until every process under the filter has ended. It takes ownership of fd.
-func listenKills(fd, sweeper int) (*kills, error) {
+// Listen listens until Close, or until every process under the filter has ended. It takes ownership of fd.
+func Listen(fd, sweeper int) (*Kills, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("listen for kills: %w", err)
 	}
-	k := &kills{file: os.NewFile(uintptr(fd), "kills"), sweeper: sweeper}
+	k := &Kills{file: os.NewFile(uintptr(fd), "kills"), sweeper: sweeper}
 	raw, err := k.file.SyscallConn()
 	if err != nil {
 		k.file.Close()
@@ -132,17 +137,17 @@ type notificationReply struct {
 }
 
 // signal returns the set of the one signal that the process is about to send.
-func (n notification) signal() signalSet {
+func (n notification) signal() Signals {
 	for _, c := range killCalls {
 		if number := n.arguments[c.signal] & wholeWord; c.number == uint32(n.number) && number >= 1 && number <= 64 {
-			return signalsOf(unix.Signal(number))
+			return SignalsOf(unix.Signal(number))
 		}
 	}
 	return 0
 }
 
 // answer records the requested signals and lets them continue. It reports whether no more can come.
-func (k *kills) answer(fd int) bool {
+func (k *Kills) answer(fd int) bool {
 	for {
 		watched := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(watched, 0)
@@ -177,20 +182,20 @@ func notify(fd int, request uintptr, argument unsafe.Pointer) error {
 	return nil
 }
 
-// begin resets the record for the next call.
-func (k *kills) begin() {
+// Begin resets the record for the next call.
+func (k *Kills) Begin() {
 	if k != nil {
 		k.asked.Store(0)
 		k.count.Store(0)
 	}
 }
 
-// requested reports whether code has asked for one of the signals since begin.
-func (k *kills) requested(some signalSet) bool {
-	return k != nil && signalSet(k.asked.Load())&some != 0
+// Requested reports whether code has asked for one of the signals since Begin.
+func (k *Kills) Requested(some Signals) bool {
+	return k != nil && Signals(k.asked.Load())&some != 0
 }
 
-func (k *kills) close() {
+func (k *Kills) Close() {
 	if k != nil {
 		k.file.Close()
 	}

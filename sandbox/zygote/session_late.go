@@ -1,5 +1,4 @@
-// Package ondemand starts a sandbox's interpreter sessions when the first one is asked for.
-package ondemand
+package zygote
 
 import (
 	"context"
@@ -7,27 +6,26 @@ import (
 	"sync"
 
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// Sessions starts the process that makes sessions when the first session is asked for: most sandboxes never need it.
+// LateSessions starts the process that makes sessions when the first session is asked for: most sandboxes never need it.
 // Sessions are isolated as calls are.
-type Sessions struct {
-	options zygote.Options
+type LateSessions struct {
+	options Options
 
 	mu     sync.Mutex
-	opened *zygote.Sessions
+	opened *Sessions
 }
 
-// New makes sessions for a sandbox whose executor was opened with these options.
-func New(o zygote.Options, calls *zygote.Executor) *Sessions {
+// NewLateSessions makes sessions for a sandbox whose executor was opened with these options.
+func NewLateSessions(o Options, calls *Executor) *LateSessions {
 	o.Preload, o.Tier = nil, sandbox.Tier(calls.Isolation())
 	o.Python, _ = calls.Python()
-	return &Sessions{options: o}
+	return &LateSessions{options: o}
 }
 
 // OpenSession implements sandbox.Sessions. What cannot be started is tried again for the next session.
-func (l *Sessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+func (l *LateSessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
 	opened, err := l.sessions()
 	if err != nil {
 		return nil, err
@@ -35,13 +33,13 @@ func (l *Sessions) OpenSession(ctx context.Context, packages string, limits sand
 	return opened.OpenSession(ctx, packages, limits)
 }
 
-func (l *Sessions) sessions() (*zygote.Sessions, error) {
+func (l *LateSessions) sessions() (*Sessions, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opened != nil {
 		return l.opened, nil
 	}
-	opened, err := zygote.OpenSessions(l.options)
+	opened, err := OpenSessions(l.options)
 	if err != nil {
 		return nil, fmt.Errorf("%w: calls run in tier %s here, and no session does: %w", sandbox.ErrTier,
 			l.options.Tier, err)
@@ -51,7 +49,7 @@ func (l *Sessions) sessions() (*zygote.Sessions, error) {
 }
 
 // Close closes what was started.
-func (l *Sessions) Close() error {
+func (l *LateSessions) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opened == nil {

@@ -1,10 +1,11 @@
-package zygote
+package syscalls
 
 import (
 	"maps"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 // allowed are the system calls of ordinary programs: files, memory, time, threads, their own processes, pipes. Each
@@ -180,9 +181,9 @@ func lacksUrgent(argument uint32) []condition {
 // whether the CPU limit has ended it.
 func readsLimits() [][]condition { return [][]condition{{equals(0, 0)}, isNull(2)} }
 
-// zygoteFilter is loaded once, before the first fork; calls inherit it. In the tier "full" it is the only filter.
+// ZygoteFilter is loaded once, before the first fork; calls inherit it. In the tier "full" it is the only filter.
 // There the zygote mounts a new work folder when it has to; mounting needs a capability that calls have given up.
-func zygoteFilter(tier sandbox.Tier) string {
+func ZygoteFilter(tier sandbox.Tier) string {
 	p := basePolicy()
 	p.only(unix.SYS_PRLIMIT64, readsLimits()...)
 	if tier == sandbox.TierFull {
@@ -194,10 +195,10 @@ func zygoteFilter(tier sandbox.Tier) string {
 	return assemble(p)
 }
 
-// callFilter is loaded by each child if the tier has no process namespace. It refuses new processes (threads are
+// CallFilter is loaded by each child if the tier has no process namespace. It refuses new processes (threads are
 // allowed) and signals, so that killing the child ends the whole call and the call cannot reach the zygote. Without a
 // mount namespace it also refuses changes to files' metadata.
-func callFilter() string {
+func CallFilter() string {
 	p := maps.Clone(basePolicy())
 	p.refuse(unix.EPERM, signals...)
 	p.refuse(unix.EPERM, forks...)

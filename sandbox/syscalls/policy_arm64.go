@@ -1,6 +1,8 @@
-package zygote
+package syscalls
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+)
 
 const auditArch = unix.AUDIT_ARCH_AARCH64
 

@@ -1,13 +1,14 @@
-package zygote
+package syscalls
 
 import (
-	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// forkServerFilter is loaded by fork servers. They create namespaces and mounts, or rulesets, for their sessions, and
+// ForkServerFilter is loaded by fork servers. They create namespaces and mounts, or rulesets, for their sessions, and
 // send the sessions' descriptors to the parent. Sessions load their own filter in addition.
-func forkServerFilter(tier sandbox.Tier) string {
+func ForkServerFilter(tier sandbox.Tier) string {
 	p := basePolicy()
 	p.allow(unix.SYS_SECCOMP)
 	p.only(unix.SYS_SENDMSG, lacksUrgent(2))
@@ -22,10 +23,10 @@ func forkServerFilter(tier sandbox.Tier) string {
 	return assemble(p)
 }
 
-// sessionFilter is loaded by each session's interpreter.
-func sessionFilter(tier sandbox.Tier) string {
+// SessionFilter is loaded by each session's interpreter.
+func SessionFilter(tier sandbox.Tier) string {
 	if tier == sandbox.TierFull {
 		return assemble(basePolicy())
 	}
-	return callFilter()
+	return CallFilter()
 }

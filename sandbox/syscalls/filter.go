@@ -1,4 +1,4 @@
-package zygote
+package syscalls
 
 import (
 	"encoding/hex"
