@@ -12,7 +12,7 @@ import (
 // Data filters the training tasks before the first step. The run commits which tasks are kept, and why others are
 // dropped (table tasks).
 type Data struct {
-	IntegerAnswers bool           `json:"integer_answers" default:"false" doc:"keep only tasks whose gold answer is a whole number (rStar2 §5.1); not for programs"`
+	IntegerAnswers bool           `json:"integer_answers" default:"false" doc:"keep only tasks whose gold answer is a whole number (rStar2 §4.2); not for programs"`
 	Deduplicate    bool           `json:"deduplicate" default:"false" doc:"keep the first of the tasks whose texts are equal in lower case, without punctuation and white space"`
 	Decontaminate  *Decontaminate `json:"decontaminate" doc:"drop tasks that share words with evaluation sets (rStar2 §5.1); null or absent = none"`
 	Hard           *Hard          `json:"hard" doc:"drop tasks that another run solves; null or absent = none"`

@@ -12,11 +12,11 @@ var (
 	Plain = declare("math", "questions and answers from files", "", "boxed",
 		slices.Concat(rewards, []string{"arlarena"}))
 	DAPO = declare("dapo_math", "questions and answers from files, such as DAPO-Math-17K, with a code interpreter",
-		"SPEAR §4.1", "hermes", rewards)
+		"SPEAR §5.1", "hermes", rewards)
 	TIR = declare("tir_math", "questions and answers from files, with Python blocks in the text, as SimpleTIR and "+
-		"ARLArena run it", "ARLArena §3", "tir", slices.Concat([]string{"arlarena"}, rewards))
+		"ARLArena run it", "ARLArena §3.2", "tir", slices.Concat([]string{"arlarena"}, rewards))
 	RStar2 = declare("rstar2_math", "questions and answers from files, with rStar2-Agent's tool protocol",
-		"rStar2 §4.1", "rstar2", rewards)
+		"rStar2 §4.2", "rstar2", rewards)
 )
 
 // rewards are the rewards that compare an answer with a gold.

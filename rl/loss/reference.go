@@ -3,7 +3,7 @@ package loss
 import "github.com/ropewalk/ropewalk/rl/choice"
 
 var referenceTerm = Term{Choice: choice.Choice{
-	Name: "reference", Doc: "the reference follows the policy", Source: "rStar2 §4.2 (between stages)",
+	Name: "reference", Doc: "the reference follows the policy", Source: "rStar2 §4.3 (between stages)",
 	Field:    "the reference policy where it is not the one that training started from; null or absent = that one",
 	Settings: ReferenceSettings{},
 }}

@@ -43,7 +43,7 @@ func stepSlots() []Slot {
 				{
 					Name:   "joint",
 					Doc:    "each optimiser step is on both: the sum of the two losses, each with its own denominators",
-					Source: "SPEAR eq 13",
+					Source: "SPEAR eq 11",
 				},
 			},
 		},

@@ -16,7 +16,7 @@ func rewardSlots() []Slot {
 			Name: "reward.judge", Doc: "who compares a long answer with the reference",
 			Choices: []Choice{
 				{Name: "exact", Doc: "the normalised texts are equal", Source: "SQuAD"},
-				{Name: JudgeServer, Doc: "a language model's Match or Mismatch (section judge)", Source: "PRS §3.2"},
+				{Name: JudgeServer, Doc: "a language model's Match or Mismatch (section judge)", Source: "PRS eq 14"},
 			},
 		},
 		switchSlot("reward.overlong", "a penalty that grows towards the limit of tokens", "DAPO eq 13", ""),

@@ -18,7 +18,7 @@ var rejectEqual = Rule{
 
 // RejectEqual drops groups whose rewards are all equal: their advantages are all 0.
 //
-// Source: rStar2-Agent section 2.2.2 (which rejects such groups before RoC), DAPO. No departures.
+// Source: rStar2-Agent section 2.2.3 (which rejects such groups before RoC), DAPO. No departures.
 type RejectEqual struct{}
 
 // Link returns the rule itself.

@@ -11,7 +11,7 @@ import (
 )
 
 var roc = Rule{Brief: func(s any) string { return fmt.Sprintf("RoC %d", s.(RoC).Keep) }, Choice: choice.Choice{
-	Name: "roc", Doc: "cleaner positives and some negatives of each group", Source: "rStar2 §2.2, GRPO-RoC",
+	Name: "roc", Doc: "cleaner positives and some negatives of each group", Source: "rStar2 §2.2.3, GRPO-RoC",
 	Field:     "Resample-on-Correct: keep cleaner positives and some negatives of each group; null or absent = off",
 	Dimension: choice.DynamicFiltering,
 	Settings:  RoC{Counts: CountsPaper, Choice: ChooseWeighted, MinPositive: 2, MinNegative: 2},
@@ -44,7 +44,7 @@ const PenaltyEpsilon = 1e-6
 //
 //	negatives: ⌊|neg|·Keep/total⌋, uniform;  positives: the rest, weight 1/(p_err + p_format + ε)
 //
-// Source: rStar2-Agent section 2.2.2 and its release, whose counts and choice are options. Departures: the paper writes
+// Source: rStar2-Agent section 2.2.3 and its release, whose counts and choice are options. Departures: the paper writes
 // ⌊|neg|/2⌋, which is the same where the group is twice Keep. A group of exactly Keep trajectories is kept whole and a
 // smaller one is dropped.
 type RoC struct {

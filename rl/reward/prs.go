@@ -25,7 +25,7 @@ import (
 // logistic function. The gates of the general form read the stages before σ, so that reaching a stage always
 // adds something.
 //
-// Source: PRS + VSPO, equations 8, 9, 13, 14 and the general form. Departures: the cases of equation 14
+// Source: PRS + VSPO, equations 8, 9, 13, 14 and 15 (the general form). Departures: the cases of equation 14
 // overlap, and the most specific one applies. In a trajectory without tool calls all of them count as correct, so
 // an answer alone gives 1. Calls must run as well as parse, as the text says (ParsedOnly gives the equation's
 // reading).
@@ -49,7 +49,7 @@ var prsLong = Declaration{
 var prsGeneral = Declaration{
 	Choice: choice.Choice{
 		Name: "prs_general", Doc: "process, judge and answer as gated stages behind a logistic",
-		Source:   "PRS eqs 15–16",
+		Source:   "PRS eq 15",
 		Settings: prsGeneralReward{ProcessGate: 1, JudgeGate: 1}, Reads: choice.Reading("judge"),
 	},
 	ReadsTurns: true,

@@ -17,7 +17,7 @@ import (
 //	R_format  = 0.1 iff every turn is well wrapped, else 0
 //	μ(t)      = ½(cos(πt/T_decay) + 1) for t ≤ T_decay, else 0, t = the global training step
 //
-// Source: SPEAR, equations 17–19 and its decay of the tool-call reward. Departures: none in the
+// Source: SPEAR, equations 17–21. Departures: none in the
 // variant of the paper; the others are the forms of its release:
 //
 //	spear_math        ±1 + μ·min(1, 0.1n); no format term
@@ -30,7 +30,7 @@ import (
 
 var spear = Declaration{
 	Choice: choice.Choice{
-		Name: "spear", Doc: "±1 + μ·min(1, 0.1·calls) + 0.1 if every turn is well wrapped", Source: "SPEAR eqs 14–17",
+		Name: "spear", Doc: "±1 + μ·min(1, 0.1·calls) + 0.1 if every turn is well wrapped", Source: "SPEAR eqs 17–20",
 		Settings: spearReward{ToolStep: toolRewardPerTurn, FormatBonus: formatReward},
 		Reads:    choice.Reading("overlong", "symbolic"),
 	},

@@ -1,6 +1,6 @@
 package schedule
 
-// SPEAR's curriculum (section 4.2; A.2, Table 8): self-imitation is warmed up by
+// SPEAR's curriculum (equations 12 and 21; Table 8): self-imitation is warmed up by
 // γ(t) = ½(1 − cos(πt/T_warm)) while the tool reward is decayed by μ(t) = ½(cos(πt/T_decay) + 1),
 // where t is the global training step. Departures: the released agent scripts define T_warm = 100 for ALFWorld
 // without passing it on, so that 200 applies there. The paper's value is used here. The paper writes γ as 1 and μ as 0
@@ -14,11 +14,11 @@ import (
 
 var (
 	gammaHorizon = choice.Choice{
-		Name: "gamma_horizon", Doc: "the replay loss's weight rises", Source: "SPEAR eq 13", Settings: Gamma{},
+		Name: "gamma_horizon", Doc: "the replay loss's weight rises", Source: "SPEAR eq 12", Settings: Gamma{},
 		Field: "T_warm: steps over which the replay loss's weight rises, γ = ½(1 − cos(πt/T)); 0 = it is always 1",
 	}
 	muHorizon = choice.Choice{
-		Name: "mu_horizon", Doc: "the tool term's weight falls", Source: "SPEAR eq 15", Settings: Mu{},
+		Name: "mu_horizon", Doc: "the tool term's weight falls", Source: "SPEAR eq 21", Settings: Mu{},
 		Field: "T_decay: steps over which the tool term's weight falls, μ = ½(1 + cos(πt/T)); 0 = it is always 1",
 	}
 )

@@ -13,7 +13,7 @@ import (
 )
 
 var stages = choice.Choice{
-	Name: "stages", Doc: "settings change at some steps", Source: "rStar2 §4.2",
+	Name: "stages", Doc: "settings change at some steps", Source: "rStar2 §4.3",
 	Field: "what changes at some steps, in order; absent = nothing", Settings: Stages{},
 	Rules: []choice.Rule{{
 		Param: "stages", Doc: "from_step rises from stage to stage",

@@ -7,7 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 )
 
-// RStar2 is rStar2-Agent's protocol of calls of a Python tool (001 §3.3 and its release). frames.go holds its fixed
+// RStar2 is rStar2-Agent's protocol of calls of a Python tool (section 2.1 and its release). frames.go holds its fixed
 // text, and parse.go its parser. The prompt holds only the problem, because a policy that this program makes learns the
 // rest by cloning.
 //
@@ -20,7 +20,7 @@ var rstar2Marks = tagMarks(append(slices.Clone(wrapping), "tool_response", "thin
 func (RStar2) Spec() Spec {
 	return Spec{
 		Name: "rstar2", Doc: "reasoning, JSON calls of a Python tool and a boxed answer, in tags",
-		Source:    "rStar2-Agent §3.3 and its released code",
+		Source:    "rStar2-Agent §2.1 and its released code",
 		Form:      "all of its text is in <reason>, <tool_call> and <answer>",
 		EndOfTurn: EndOfTurn, Tags: wrapping, Reasoning: "reason", Opening: reasonOpen, Answer: AnswerBoxInTags,
 		Tools: true, Marks: rstar2Marks, RawPrograms: true,
