@@ -232,6 +232,7 @@ func surroundings() []method.Slot {
 		method.OptimizerSlot("warm_start.optimizer", "rule by which cloning changes the weights"),
 		decays(),
 		on("optimizer.minibatch_rows", "mini-batches of so many rows"),
+		on("optimizer.minibatch_prompts", "mini-batches of the rows of so many prompts"),
 	}
 }
 

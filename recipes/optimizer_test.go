@@ -24,10 +24,10 @@ func TestOptimizerInTheKeyOfAWarmStart(t *testing.T) {
 		want string
 	}{
 		{o, `{"lr": 0.003, "warmup_steps": 10, "decay": "cosine", "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-8,
-			"weight_decay": 0, "clip_norm": 1, "minibatches": 1, "minibatch_rows": 0, "epochs": 1,
+			"weight_decay": 0, "clip_norm": 1, "minibatches": 1, "minibatch_rows": 0, "minibatch_prompts": 0, "epochs": 1,
 			"microbatch_tokens": 4096, "share_prefixes": false}`},
 		{Optimizer{}, `{"lr": 0, "warmup_steps": 0, "decay": "", "beta1": 0, "beta2": 0, "epsilon": 0, "weight_decay": 0,
-			"clip_norm": 0, "minibatches": 0, "minibatch_rows": 0, "epochs": 0, "microbatch_tokens": 0,
+			"clip_norm": 0, "minibatches": 0, "minibatch_rows": 0, "minibatch_prompts": 0, "epochs": 0, "microbatch_tokens": 0,
 			"share_prefixes": false}`},
 	} {
 		text, err := json.Marshal(c.of)

@@ -81,7 +81,7 @@ func TestPresetsOfTheStalenessStudy(t *testing.T) {
 			r := resolved(t, fmt.Sprintf("presets/staleness-%s-%s", degree, task)).Recipe
 			require.Equal(t, prompts[i], r.Rollout.Prompts)
 			require.Equal(t, base.Optimizer, r.Optimizer)
-			require.Positive(t, r.Optimizer.MinibatchRows)
+			require.Positive(t, r.MinibatchRows())
 			require.Zero(t, r.Staleness())
 			r.Rollout.Prompts, r.Name, r.Description = base.Rollout.Prompts, base.Name, base.Description
 			require.Equal(t, base, r, "nothing else differs")

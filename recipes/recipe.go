@@ -73,7 +73,7 @@ type (
 	Resample = method.Resample
 	// RoC holds the settings of resample-on-correct.
 	RoC = resample.RoC
-	// VSPO holds the settings of variance-based resampling.
+	// VSPO holds the settings of value-based sampling.
 	VSPO = resample.VSPO
 	// Filters is method.Filters.
 	Filters = method.Filters
@@ -272,6 +272,7 @@ type Optimizer struct {
 	ClipNorm         float64 `json:"clip_norm" default:"1" min:"0" max:"1000000" doc:"bound on the gradient's global L2 norm; 0 = off"`
 	Minibatches      int     `json:"minibatches" default:"1" min:"1" max:"65536" doc:"optimiser steps on one batch"`
 	MinibatchRows    int     `json:"minibatch_rows" default:"0" min:"0" max:"16777216" quiet:"true" doc:"rows of one optimiser step, in the place of minibatches; 0 = minibatches says"`
+	MinibatchPrompts int     `json:"minibatch_prompts" default:"0" min:"0" max:"65536" quiet:"true" doc:"prompts of one optimiser step, each with the rows that are kept of it: rollout.samples_per_prompt, or resample.roc.keep; in the place of minibatches and minibatch_rows, as verl counts; 0 = they say"`
 	Epochs           int     `json:"epochs" default:"1" min:"1" max:"1000" doc:"passes over one batch"`
 	MicrobatchTokens int     `json:"microbatch_tokens" default:"4096" min:"1" max:"16777216" doc:"tokens of one forward and backward pass; bounds memory, changes no result but rounding"`
 	SharePrefixes    bool    `json:"share_prefixes" default:"false" quiet:"true" doc:"an update computes a prompt once for the rows of a forward pass that begin with it, on the CPU engine; changes no result but rounding"`

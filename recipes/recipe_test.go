@@ -310,6 +310,14 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 		change: []string{"lr: 0.001", "lr: 0.001, minibatches: 2, minibatch_rows: 64"},
 		want: `f:15: optimizer.minibatch_rows: must be 0 with optimizer.minibatches 2: the batch is cut by the ` +
 			`number of mini-batches or by their rows`},
+	{name: "mini-batches by rows and by prompts",
+		change: []string{"lr: 0.001", "lr: 0.001, minibatch_rows: 64, minibatch_prompts: 8"},
+		want: `f:15: optimizer.minibatch_prompts: must be 0 with optimizer.minibatches 1 and minibatch_rows 64: the ` +
+			`batch is cut by the number of mini-batches, by their rows or by their prompts`},
+	{name: "turns by prompts", change: []string{"lr: 0.001", "lr: 0.001, minibatch_prompts: 8", "loss:",
+		"layout: turns\nloss:"},
+		want: `f:16: optimizer.minibatch_prompts: must be 0 in layout turns, where a prompt has as many rows as turns; ` +
+			`use minibatch_rows`},
 	{name: "cloning by rows", change: []string{"{lr: 0.002}", "{lr: 0.002, minibatch_rows: 8}"},
 		want: `f:5: warm_start.optimizer.minibatch_rows: must be 0, got 8: each cloning step draws its own batch`},
 	{name: "a stage after the end", change: []string{"loss:", "schedule: {stages: [{from_step: 11}]}\nloss:"},

@@ -150,6 +150,11 @@ func kept(r *Recipe) int {
 	return r.Rollout.SamplesPerPrompt
 }
 
+// MinibatchRows is the greatest number of rows of one optimiser step; 0 if optimizer.minibatches divides the batch.
+func (r *Recipe) MinibatchRows() int {
+	return cmp.Or(r.Optimizer.MinibatchPrompts*kept(r), r.Optimizer.MinibatchRows)
+}
+
 // short renders a sum without the rounding noise of its last digits.
 func short(x float64) string { return fmt.Sprintf("%.9g", x) }
 

@@ -76,6 +76,7 @@ var taskRules = []rule{
 	{at: "warm_start.teacher", only: Calc, check: teacherFits, doc: "probabilities add up to at most 1"},
 	{at: "warm_start.optimizer.minibatches", only: "demonstrated", is: "1", why: ownBatch},
 	{at: "warm_start.optimizer.minibatch_rows", only: "demonstrated", is: "0", why: ownBatch},
+	{at: "warm_start.optimizer.minibatch_prompts", only: "demonstrated", is: "0", why: ownBatch},
 	{at: "warm_start.optimizer.epochs", only: "demonstrated", is: "1", why: ownBatch},
 	{at: "warm_start.optimizer.warmup_steps", only: "demonstrated", atMost: "warm_start.steps"},
 }

@@ -38,39 +38,6 @@ func TestPresetsResolve(t *testing.T) {
 	}
 }
 
-// Presets hold the settings from the papers' tables.
-func TestPresetsHoldTheTables(t *testing.T) {
-	webshop := resolved(t, "presets/gspo-webshop").Recipe
-	require.Equal(t, 0.03, webshop.Loss.Params["clip_low"])
-	require.Equal(t, 0.04, webshop.Loss.Params["clip_high"])
-	require.Equal(t, 128, webshop.Optimizer.MinibatchRows)
-	sampo := resolved(t, "presets/sampo-webshop").Recipe
-	require.Equal(t, 0.003, sampo.Loss.Params["clip_low"])
-	require.Equal(t, 5, sampo.Resample.Dynamic().ColdStart)
-	require.Equal(t, 250, sampo.Steps)
-	require.Equal(t, "k3", string(sampo.Loss.KL().Estimator))
-	math := resolved(t, "presets/dapo-tir-math").Recipe
-	require.Equal(t, 2, math.Resample.Dynamic().Tries)
-	require.Equal(t, 0.28, math.Loss.Params["clip_high"])
-	require.Nil(t, math.Loss.KL())
-	require.Equal(t, "trajectory", math.Layout)
-	spear := resolved(t, "presets/spear-dapo-math").Recipe
-	require.Equal(t, 40.0, spear.Replay.CovHigh)
-	require.Equal(t, Schedule{Params: choice.Params{"gamma_horizon": 300, "mu_horizon": 200}}, *spear.Schedule)
-	require.Equal(t, 10.0, spear.Loss.Params["dual_clip"])
-	require.Equal(t, false, spear.Advantage.Params["std"])
-	drbot := resolved(t, "presets/drbot-alfworld").Recipe
-	require.Nil(t, drbot.Replay)
-	require.Equal(t, 0.0, drbot.Reward.Params["tool_step"])
-	rstar := resolved(t, "presets/rstar2").Recipe
-	require.Equal(t, []schedule.Stage{
-		{FromStep: 301, MaxTokens: 14336, Problems: "same", Samples: 8},
-		{FromStep: 386, Problems: "unsolved", Samples: 8, ResetOptimizer: true, RefreshReference: true},
-	}, rstar.Schedule.Stages())
-	require.Equal(t, 16, rstar.Resample.RoC().Keep)
-	require.Equal(t, 1e-7, resolved(t, "presets/vspo").Recipe.Optimizer.LR)
-}
-
 // A smoke recipe plays in the preset's world, or runs calc where that has no small form, on the CPU engine with the
 // preset's method. It leaves nothing open. The form on calc is the same method too.
 func TestSmokeRecipes(t *testing.T) {

@@ -27,7 +27,7 @@ func Update(recipe *recipes.Recipe, step int, coefficient float64) (learner.Conf
 		return learner.Config{}, err
 	}
 	return learner.Config{
-		Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.Optimizer.MinibatchRows,
+		Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.MinibatchRows(),
 		Epochs:           recipe.Optimizer.Epochs,
 		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens, SharePrefixes: recipe.Optimizer.SharePrefixes,
 		Objective:   o,

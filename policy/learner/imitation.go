@@ -10,7 +10,7 @@ import (
 
 // Imitation is SPEAR's self-imitation (section 4.1): learning from rows of the replay buffer under a separate objective
 // (loss.SelfImitation). In the released code, the optimiser steps on these rows come after the steps on the batch and
-// are split by the same rule. In the joint form of the paper (eq. 13),
+// are split by the same rule. In the joint form of the paper (eq. 11),
 //
 //	J = J_GRPO(batch) + γ·J_SIL(replay)
 //
