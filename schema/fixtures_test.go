@@ -333,6 +333,9 @@ func replayRows(r *rand.Rand, n int) []ReplayRow {
 		rows[i] = ReplayRow{GroupID: group, TrajectoryID: trajectory, Collected: 3, Reward: r.NormFloat64(),
 			Advantage: 0.1 + r.Float64(),
 			TokenIDs:  tokens(r, count), LossMask: make([]int32, count), OldLogProbs: make([]float32, count)}
+		if i%2 == 0 {
+			rows[i].Turn = new(int32(i))
+		}
 		for j := range count {
 			if rows[i].LossMask[j] = r.Int32N(2); rows[i].LossMask[j] == 1 {
 				rows[i].OldLogProbs[j] = -float32(r.ExpFloat64())

@@ -55,18 +55,20 @@ func (r TokenOutputsRow) Position() Position {
 }
 
 // Position implements Row.
-func (r ReplayRow) Position() Position { return InTrajectory(r.GroupID, r.TrajectoryID) }
+func (r ReplayRow) Position() Position { return turnPosition(r.GroupID, r.TrajectoryID, r.Turn) }
 
 // Position implements Row.
 func (r BaselineRow) Position() Position { return InTrajectory(r.GroupID, "") }
 
 // Position puts a whole trajectory where its first turn would be.
-func (r BatchRow) Position() Position {
-	turn := int32(0)
-	if r.Turn != nil {
-		turn = *r.Turn
+func (r BatchRow) Position() Position { return turnPosition(r.GroupID, r.TrajectoryID, r.Turn) }
+
+func turnPosition(group, trajectory string, turn *int32) Position {
+	number := int32(0)
+	if turn != nil {
+		number = *turn
 	}
-	return InTrajectory(r.GroupID, r.TrajectoryID, turn)
+	return InTrajectory(group, trajectory, number)
 }
 
 // Position implements Row.
@@ -114,8 +116,8 @@ func (t Table) repeats() bool { return t == Timings }
 //
 //	prompts, baselines                         group
 //	trajectories, gradings, rewards,
-//	selection, token_outputs, replay           group, trajectory
-//	turns                                      group, trajectory, turn
+//	selection, token_outputs                   group, trajectory
+//	turns, replay                              group, trajectory, turn
 //	tool_calls                                 group, trajectory, turn, call
 //	updates                                    optimizer_step, minibatch
 //	evaluations                                tag, problem, greedy, sample

@@ -84,7 +84,7 @@ type tokenOutputs[N element] struct {
 
 // BatchRow is one trajectory of the training batch (Arrow IPC, table batch). In layout turns it is one turn of a
 // trajectory: what the policy saw before the turn, and its response; the loss mask covers only the response. In the
-// table replay_batch it is a trajectory from the replay buffer that is learnt from again: its advantages are
+// table replay_batch it is a row from the replay buffer that is learnt from again: its advantages are
 // recalibrated, and its count and weight are 1.
 type BatchRow struct {
 	GroupID           string    `doc:"the trajectory's group"`
@@ -102,17 +102,18 @@ type BatchRow struct {
 	Returns           []float32 `since:"3" doc:"the critic's targets, 0 outside the loss mask; null if there is no critic"`
 }
 
-// ReplayRow is one trajectory that the replay buffer holds after a step (table replay), as it was when it was
-// collected. The lists cover its tokens, one turn after the other.
+// ReplayRow is one row of a batch that the replay buffer holds after a step (table replay), as it was when it was
+// collected: a trajectory or, in layout turns, one turn of it.
 type ReplayRow struct {
 	GroupID      string    `parquet:"group_id,dict" doc:"the trajectory's group"`
-	TrajectoryID string    `parquet:"trajectory_id" doc:"the trajectory in the buffer"`
+	TrajectoryID string    `parquet:"trajectory_id" doc:"the trajectory in the buffer, or whose turn is"`
 	Collected    int32     `parquet:"collected" doc:"the step that sampled it"`
-	Reward       float64   `parquet:"reward,split" doc:"its reward"`
+	Reward       float64   `parquet:"reward,split" doc:"the trajectory's reward"`
 	Advantage    float64   `parquet:"advantage,split" doc:"mean of its advantages in the batch over the loss tokens; always > 0"`
-	TokenIDs     []int32   `parquet:"token_ids,list" parquet-element:",dict" doc:"its tokens, one turn after the other"`
-	LossMask     []int32   `parquet:"loss_mask,list" parquet-element:",dict" doc:"1 for tokens that the policy produced, else 0"`
+	TokenIDs     []int32   `parquet:"token_ids,list" parquet-element:",dict" doc:"the tokens of the row, as in the batch"`
+	LossMask     []int32   `parquet:"loss_mask,list" parquet-element:",dict" doc:"1 for tokens that are learnt from, else 0"`
 	OldLogProbs  []float32 `parquet:"old_logprobs,list" parquet-element:",split" unit:"nats" doc:"log-probabilities when it was collected: the denominators of the ratio, now and later"`
+	Turn         *int32    `parquet:"turn,optional" since:"9" doc:"number of the turn that the row holds; null if it holds a whole trajectory"`
 }
 
 // BaselineRow is the mean reward of one group (table baselines). The table is the queue of the latest baselines after a

@@ -259,13 +259,14 @@ func (r ReplayRow) Validate() error {
 	c.finite("reward", r.Reward)
 	c.finite("advantage", r.Advantage)
 	if r.Advantage <= 0 {
-		c.fail("advantage", "must be > 0 for a trajectory that was kept, got %g", r.Advantage)
+		c.fail("advantage", "must be > 0 for a row that was kept, got %g", r.Advantage)
 	}
 	c.tokens(r.TokenIDs)
 	c.length("loss_mask", len(r.LossMask), n)
 	c.mask(r.LossMask, 0)
 	c.length("old_logprobs", len(r.OldLogProbs), n)
 	c.outputs("old_logprobs", r.OldLogProbs, -math.MaxFloat32, logProbSlack)
+	c.countOrNull("turn", r.Turn)
 	return c.err
 }
 

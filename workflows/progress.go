@@ -75,12 +75,12 @@ func (l MeasuredLine) String() string {
 
 // BufferLine holds the figures of the replay buffer for one step.
 type BufferLine struct {
-	Size         int     `json:"size"`   // trajectories in the buffer
-	Stored       int     `json:"stored"` // trajectories added in this step
+	Size         int     `json:"size"`   // rows in the buffer
+	Stored       int     `json:"stored"` // rows added in this step
 	Consumed     bool    `json:"consumed,omitempty"`
-	Imitated     int     `json:"imitated,omitempty"` // trajectories in the replay batch
+	Imitated     int     `json:"imitated,omitempty"` // rows in the replay batch
 	P50          float64 `json:"p50"`
-	Recalibrated float64 `json:"recalibrated,omitempty"` // mean Ã of the imitated trajectories
+	Recalibrated float64 `json:"recalibrated,omitempty"` // mean Ã of the imitated rows
 	Gamma        float64 `json:"gamma"`
 }
 

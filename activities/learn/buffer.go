@@ -3,12 +3,10 @@ package learn
 import (
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/resample"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -25,20 +23,25 @@ func ReplayRules(r *recipes.Replay) resample.Replay {
 type Buffer struct {
 	state    resample.Buffer
 	rows     []resample.ReplayRow
-	history  rollout.History             // batch.History of the recipe
-	held     map[string]schema.ReplayRow // the tokens, by trajectory
+	held     map[heldRow]schema.ReplayRow // the tokens
 	replayed resample.Replayed
 	batch    []schema.BatchRow
 }
 
-// OpenBuffer returns the buffer that the previous step left; nil rows make an empty buffer. The history is that of the
-// policy's prompts (batch.History).
-func OpenBuffer(history rollout.History, rows []schema.ReplayRow, baselines []schema.BaselineRow) *Buffer {
-	b := &Buffer{history: history, held: map[string]schema.ReplayRow{}}
+// heldRow names a row of the batch: a trajectory, or one turn of it in layout turns.
+type heldRow struct {
+	trajectory string
+	turn       int // 0 for a trajectory
+}
+
+// OpenBuffer returns the buffer that the previous step left; nil rows make an empty buffer.
+func OpenBuffer(rows []schema.ReplayRow, baselines []schema.BaselineRow) *Buffer {
+	b := &Buffer{held: map[heldRow]schema.ReplayRow{}}
 	for _, r := range rows {
-		b.held[r.TrajectoryID] = r
+		turn := turnOf(r.Turn)
+		b.held[heldRow{r.TrajectoryID, turn}] = r
 		b.state.Entries = append(b.state.Entries, resample.Entry{
-			Step: int(r.Collected), GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
+			Step: int(r.Collected), GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Turn: turn, Reward: r.Reward,
 			Advantage: r.Advantage,
 		})
 	}
@@ -49,9 +52,17 @@ func OpenBuffer(history rollout.History, rows []schema.ReplayRow, baselines []sc
 	return b
 }
 
+// turnOf is the turn of a row; 0 for a trajectory.
+func turnOf(turn *int32) int {
+	if turn == nil {
+		return 0
+	}
+	return int(*turn)
+}
+
 // Advance takes the state through a step with these rewards and this training batch.
 func (b *Buffer) Advance(rules resample.Replay, step int, rewards []schema.RewardRow, rows []schema.BatchRow) error {
-	if err := b.join(step, rewards, rows); err != nil {
+	if err := b.take(step, rewards, rows); err != nil {
 		return err
 	}
 	var err error
@@ -62,43 +73,52 @@ func (b *Buffer) Advance(rules resample.Replay, step int, rewards []schema.Rewar
 		if v.Fate != resample.Imitated {
 			continue
 		}
-		held, ok := b.held[v.Entry.TrajectoryID]
+		held, ok := b.held[heldRow{v.Entry.TrajectoryID, v.Entry.Turn}]
 		if !ok {
-			return fmt.Errorf("the replay batch takes trajectory %s, and the buffer has no tokens of it",
-				v.Entry.TrajectoryID)
+			return fmt.Errorf("the replay batch takes turn %d of trajectory %s, and the buffer has no tokens of it",
+				v.Entry.Turn, v.Entry.TrajectoryID)
 		}
-		b.batch = append(b.batch, replayRows(held, v.Recalibrated, b.history)...)
+		b.batch = append(b.batch, replayRow(held, v.Recalibrated))
 	}
 	return nil
 }
 
-// join lists every trajectory with a reward and joins the rows of its turns to one row. A trajectory that resampling
-// dropped counts towards its group's mean; it has no advantage, so it never enters the buffer.
-func (b *Buffer) join(step int, rewards []schema.RewardRow, rows []schema.BatchRow) error {
-	kept := make(map[string]schema.BatchRow, len(rows))
-	for _, row := range batch.Whole(rows, b.history) {
-		kept[row.TrajectoryID] = row
+// take lists the rows of the batch with the rewards of their trajectories. A trajectory that resampling dropped has no
+// row there. It counts towards its group's mean; without an advantage it never enters the buffer.
+func (b *Buffer) take(step int, rewards []schema.RewardRow, rows []schema.BatchRow) error {
+	kept := make(map[string][]schema.BatchRow, len(rows))
+	for _, row := range rows {
+		kept[row.TrajectoryID] = append(kept[row.TrajectoryID], row)
 	}
 	for _, r := range rewards {
-		row := resample.ReplayRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
-			ToolCalls: int(r.ToolCalls)}
-		if k, ok := kept[r.TrajectoryID]; ok {
-			delete(kept, r.TrajectoryID)
-			row.Advantage = meanAdvantage(k)
+		all := kept[r.TrajectoryID]
+		delete(kept, r.TrajectoryID)
+		if len(all) == 0 {
+			b.rows = append(b.rows, replayable(r))
+		}
+		for _, k := range all {
+			row := replayable(r)
+			row.Turn, row.Advantage = turnOf(k.Turn), meanAdvantage(k)
+			b.rows = append(b.rows, row)
 			if row.Advantage > 0 {
-				b.held[r.TrajectoryID] = schema.ReplayRow{
+				b.held[heldRow{r.TrajectoryID, row.Turn}] = schema.ReplayRow{
 					GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Collected: int32(step), Reward: r.Reward,
 					Advantage: row.Advantage,
-					TokenIDs:  k.TokenIDs, LossMask: k.LossMask, OldLogProbs: k.OldLogProbs,
+					TokenIDs:  k.TokenIDs, LossMask: k.LossMask, OldLogProbs: k.OldLogProbs, Turn: k.Turn,
 				}
 			}
 		}
-		b.rows = append(b.rows, row)
 	}
 	for id := range kept {
 		return refusal.Corruptf("trajectory %s is in the batch and has no reward", id)
 	}
 	return nil
+}
+
+// replayable is a trajectory as the buffer's rules read it, without an advantage.
+func replayable(r schema.RewardRow) resample.ReplayRow {
+	return resample.ReplayRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
+		ToolCalls: int(r.ToolCalls)}
 }
 
 // meanAdvantage is the mean over a row's loss tokens; 0 for a row without any.
@@ -115,11 +135,10 @@ func meanAdvantage(row schema.BatchRow) float64 {
 	return sum / n
 }
 
-// replayRows converts a held trajectory to training rows with its current advantage. If its policy saw only the
-// latest turns, there is one row for each turn.
-func replayRows(held schema.ReplayRow, recalibrated float64, history rollout.History) []schema.BatchRow {
+// replayRow converts a held row to a training row with its current advantage.
+func replayRow(held schema.ReplayRow, recalibrated float64) schema.BatchRow {
 	row := schema.BatchRow{
-		GroupID: held.GroupID, TrajectoryID: held.TrajectoryID, Count: 1, Weight: 1,
+		GroupID: held.GroupID, TrajectoryID: held.TrajectoryID, Count: 1, Weight: 1, Turn: held.Turn,
 		TokenIDs: held.TokenIDs, LossMask: held.LossMask, OldLogProbs: held.OldLogProbs,
 		Advantages: make([]float32, len(held.TokenIDs)),
 	}
@@ -128,8 +147,5 @@ func replayRows(held schema.ReplayRow, recalibrated float64, history rollout.His
 			row.Advantages[t] = float32(recalibrated)
 		}
 	}
-	if history == (rollout.History{}) {
-		return []schema.BatchRow{row}
-	}
-	return batch.CutTurns(row, history)
+	return row
 }

@@ -7,20 +7,20 @@ import (
 
 // Statistics of the stage buffer, and of an update after it.
 const (
-	StatStored    = "stored"    // trajectories added
+	StatStored    = "stored"    // rows added
 	StatConsumed  = "consumed"  // 1 if the buffer was full, else 0
-	StatImitated  = "imitated"  // trajectories in the replay batch
+	StatImitated  = "imitated"  // rows in the replay batch
 	StatP50       = "p50"       // median of the baselines
 	StatBaselines = "baselines" // groups in the queue
 	StatReplayed  = "replayed"  // mean Ã of the replay batch
-	StatBuffered  = "buffered"  // trajectories in the buffer after the step
+	StatBuffered  = "buffered"  // rows in the buffer after the step
 )
 
-// Rows are the trajectories in the buffer after the step.
+// Rows are the rows in the buffer after the step.
 func (b *Buffer) Rows() []schema.ReplayRow {
 	rows := make([]schema.ReplayRow, len(b.state.Entries))
 	for i, e := range b.state.Entries {
-		rows[i] = b.held[e.TrajectoryID]
+		rows[i] = b.held[heldRow{e.TrajectoryID, e.Turn}]
 	}
 	return rows
 }
@@ -41,13 +41,13 @@ func (b *Buffer) ReplayBatch() (rows []schema.BatchRow, consumed bool) {
 
 // Counts describes a buffer after a step.
 type Counts struct {
-	// Size is how many trajectories the buffer holds, Stored how many of them the step added, and Baselines how many
+	// Size is how many rows the buffer holds, Stored how many of them the step added, and Baselines how many
 	// groups the queue holds.
 	Size, Stored, Baselines int
-	// Consumed means that the buffer was full, and Imitated counts the trajectories in the replay batch.
+	// Consumed means that the buffer was full, and Imitated counts the rows in the replay batch.
 	Consumed bool
 	Imitated int
-	// P50 is the median of the baselines, and Recalibrated the mean advantage Ã of the imitated trajectories.
+	// P50 is the median of the baselines, and Recalibrated the mean advantage Ã of the imitated rows.
 	P50, Recalibrated float64
 }
 

@@ -5,49 +5,50 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// turnRows are the rows of one trajectory of four turns, each with two tokens of context and two tokens of the policy,
-// for a policy that sees the given number of earlier turns.
-func turnRows(t *testing.T, history rollout.History) []schema.BatchRow {
-	t.Helper()
-	whole := schema.BatchRow{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 0), Count: 1,
-		Weight: 1}
-	for k := range int32(16) {
-		inLoss := k % 4 / 2
-		whole.TokenIDs, whole.LossMask = append(whole.TokenIDs, k), append(whole.LossMask, inLoss)
-		whole.OldLogProbs = append(whole.OldLogProbs, -float32(k*inLoss)/8)
-		whole.Advantages = append(whole.Advantages, float32(inLoss)/2)
+// row is a row of a batch: three tokens, of which two are learnt from with the advantage.
+func row(step, sample int, turn *int32, advantage float32) schema.BatchRow {
+	return schema.BatchRow{
+		GroupID: schema.GroupID(step, 0), TrajectoryID: schema.TrajectoryID(step, 0, sample), Count: 1, Weight: 1,
+		TokenIDs: []int32{int32(step), int32(sample), 7}, LossMask: []int32{0, 1, 1},
+		OldLogProbs: []float32{0, -0.5, -0.25}, Advantages: []float32{0, advantage, advantage}, Turn: turn,
 	}
-	if history == (rollout.History{}) {
-		return []schema.BatchRow{whole}
-	}
-	rows := batch.CutTurns(whole, history)
-	require.Len(t, rows, 4)
-	return rows
 }
 
-// The rows that are learnt from again are the rows that were learnt from, however many turns their policy saw.
-func TestReplayRowsAreTheRowsOfTheBatch(t *testing.T) {
-	for _, history := range []rollout.History{{}, {Turns: 1}, {Turns: 2}, {Turns: 3}, {Tokens: 1}, {Tokens: 8},
-		{Turns: 2, Tokens: 9}, {Summary: 1}, {Summary: 2}, {Summary: 3}, {Own: true, Summary: 1}} {
-		rows := turnRows(t, history)
-		b := OpenBuffer(history, nil, nil)
-		require.NoError(t, b.join(1,
-			[]schema.RewardRow{{TrajectoryID: rows[0].TrajectoryID, GroupID: rows[0].GroupID}}, rows))
-		require.Equal(t, rows, replayRows(b.held[rows[0].TrajectoryID], 0.5, history), "history %+v", history)
+// Where rows are turns, the buffer holds turns. Each enters by its own advantage, whatever the trajectory's others are,
+// and the buffer is full when it holds as many turns.
+func TestTheBufferHoldsTurns(t *testing.T) {
+	rules := ReplayRules(&recipes.Replay{Size: 2, Baselines: 4, FullRule: "size"})
+	turn := func(n int32) *int32 { return &n }
+	rewards := []schema.RewardRow{
+		{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 0), Reward: 1},
+		{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 1)},
 	}
+	first := OpenBuffer(nil, nil)
+	require.NoError(t, first.Advance(rules, 1, rewards, []schema.BatchRow{
+		row(1, 0, turn(0), 0.5), row(1, 0, turn(1), -3), row(1, 0, turn(2), 0.25), row(1, 1, turn(0), -0.5),
+	}))
+	require.Equal(t, Counts{Size: 2, Stored: 2, Baselines: 1, P50: 0.5}, first.Count())
+	held := first.Rows()
+	require.Equal(t, []float64{0.5, 0.25}, []float64{held[0].Advantage, held[1].Advantage})
+	require.Equal(t, []int32{0, 2}, []int32{*held[0].Turn, *held[1].Turn})
+
+	second := OpenBuffer(held, first.Baselines())
+	require.NoError(t, second.Advance(rules, 2, nil, nil))
+	again, consumed := second.ReplayBatch()
+	require.True(t, consumed)
+	require.Equal(t, []schema.BatchRow{row(1, 0, turn(0), 0.5), row(1, 0, turn(2), 0.5)}, again,
+		"the reward 1 is 0.5 above the median")
 }
 
 func TestARowWithoutARewardIsRefused(t *testing.T) {
 	var refused *refusal.Error
-	err := OpenBuffer(rollout.History{}, nil, nil).Advance(ReplayRules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil,
-		turnRows(t, rollout.History{}))
+	err := OpenBuffer(nil, nil).Advance(ReplayRules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil,
+		[]schema.BatchRow{row(1, 0, nil, 1)})
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, refusal.Corrupt, refused.Kind)
 	require.EqualError(t, err, "trajectory 00001/0000/000 is in the batch and has no reward")
@@ -58,19 +59,18 @@ func TestTheStateIsInItsRows(t *testing.T) {
 	rules := ReplayRules(&recipes.Replay{Size: 1, Baselines: 4, FullRule: "size"})
 	step := func(b *Buffer, n int, reward float64) {
 		t.Helper()
-		row := turnRows(t, rollout.History{})[0]
-		row.GroupID, row.TrajectoryID = schema.GroupID(n, 0), schema.TrajectoryID(n, 0, 0)
+		row := row(n, 0, nil, 0.5)
 		rewards := []schema.RewardRow{{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Reward: reward},
 			{GroupID: row.GroupID, TrajectoryID: schema.TrajectoryID(n, 0, 1)}}
 		require.NoError(t, b.Advance(rules, n, rewards, []schema.BatchRow{row}))
 	}
-	first := OpenBuffer(rollout.History{}, nil, nil)
+	first := OpenBuffer(nil, nil)
 	step(first, 1, 4)
 	require.Equal(t, Counts{Size: 1, Stored: 1, Baselines: 1, P50: 2}, first.Count())
 	_, consumed := first.ReplayBatch()
 	require.False(t, consumed)
 
-	second := OpenBuffer(rollout.History{}, first.Rows(), first.Baselines())
+	second := OpenBuffer(first.Rows(), first.Baselines())
 	require.Equal(t, first.Rows(), second.Rows())
 	require.Equal(t, first.Baselines(), second.Baselines())
 	step(second, 2, 2)

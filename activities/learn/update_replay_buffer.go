@@ -5,7 +5,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
-	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -62,7 +61,7 @@ func (a UpdateReplayBuffer) advance(ctx context.Context, in api.StageInput, reci
 	if err != nil {
 		return nil, err
 	}
-	b := OpenBuffer(batch.History(recipe), rows, baselines)
+	b := OpenBuffer(rows, baselines)
 	return b, b.Advance(ReplayRules(recipe.Replay), in.Step, rewards, trained)
 }
 

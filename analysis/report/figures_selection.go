@@ -166,18 +166,17 @@ const noBuffer = "The recipe has no replay buffer."
 
 var replayBuffer = figure{
 	id: "buffer", title: "The replay buffer", asks: []string{"buffer"}, empty: noBuffer,
-	note: "Trajectories in the buffer after each step, and those whose reward is above P50, the median of the " +
+	note: "Rows in the buffer after each step (trajectories, or turns in layout turns), and those whose reward is above P50, the median of the " +
 		"groups' latest mean rewards: only these would be trained on again. If only a few are, the policy has " +
 		"outgrown the buffer.",
-	axes:  amounts("trajectories"),
+	axes:  amounts("rows"),
 	lines: []line{solid("in the buffer", 1, "size"), solid("above P50", 3, "accepted")},
 }
 
 var replayBufferWorth = figure{
 	id: "buffer-worth", title: "What the buffer is worth", asks: []string{"buffer", "buffer_ages"}, empty: noBuffer,
-	note: "P50, and the mean recalibrated advantage Ã = R − P50 of the trajectories above it. The table counts the " +
-		"trajectories in the buffer after the last step by age: the older a trajectory, the further the policy has " +
-		"moved since.",
+	note: "P50, and the mean recalibrated advantage Ã = R − P50 of the rows above it. The table counts the rows in " +
+		"the buffer after the last step by age: the older a row, the further the policy has moved since.",
 	axes:  chart.Chart{YLabel: "reward"},
 	lines: []line{solid("P50", 1, "p50"), solid("mean Ã", 3, "gain")},
 	draw: func(d data, f *Figure) error {

@@ -79,7 +79,7 @@ where run = RUN and source is distinct from 'replay' group by step order by step
 select b.step, b.p50, count(r.collected) as size, count(*) filter (r.reward > b.p50) as accepted,
   avg(r.reward - b.p50) filter (r.reward > b.p50) as gain
 from b left join replay r on r.step = b.step and r.run = RUN group by b.step, b.p50 order by b.step`},
-	{"buffer_ages", `select step - collected as "age in steps, at the end", count(*) as trajectories
+	{"buffer_ages", `select step - collected as "age in steps, at the end", count(*) as rows
 from replay where run = RUN and step = (select max(step) from replay where run = RUN) group by 1 order by 1`},
 }
 

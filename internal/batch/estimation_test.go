@@ -209,25 +209,6 @@ func TestTurnRows(t *testing.T) {
 	}
 }
 
-// Cutting a trajectory into turns and joining them again gives the same trajectory.
-func TestWholeUndoesTurns(t *testing.T) {
-	set := []string{"advantage={name: gae}", "loss.value={}", "loss.old_log_probs=recompute", "loss.tis={cap: 2}",
-		"loss.kl={coefficient: 0.1}"}
-	want, cut := estimated(t, nil, set...).batch(), estimated(t, nil, append(set, "layout=turns")...).batch()
-	require.Len(t, cut, 6)
-	got := Whole(cut, rollout.History{})
-	require.Len(t, got, len(want))
-	for i := range got { // the layouts have different advantages
-		require.Equal(t, cut[[]int{0, 2, 3, 5}[i]].Advantages[len(got[i].Advantages)-1],
-			got[i].Advantages[len(got[i].Advantages)-1])
-		got[i].Advantages, want[i].Advantages, got[i].Returns, want[i].Returns = nil, nil, nil, nil
-	}
-	require.Equal(t, want, got)
-	require.Equal(t, []float32{0, 0, cut[1].Advantages[2], cut[1].Advantages[3], 0, 0, cut[2].Advantages[6],
-		cut[2].Advantages[7]}, Whole(cut, rollout.History{})[1].Advantages)
-	require.Equal(t, want, Whole(want, rollout.History{}))
-}
-
 // lists are the small step's whole trajectories with their rewards on the last token.
 func lists(t *testing.T) (rewards [][]float64, outputs []schema.TokenOutputsRow, masks [][]int32) {
 	t.Helper()
@@ -434,16 +415,13 @@ func TestTurnRowsWithAHistory(t *testing.T) {
 	} {
 		rows := layOut(kept, method.Turns, history)
 		require.Len(t, rows, 4)
-		var batch []schema.BatchRow
 		for k, row := range rows {
 			n := len(want.tokens[k])
 			require.Equal(t, want.tokens[k], row.TokenIDs, "history %+v, turn %d", history, k)
 			require.Equal(t, append(make([]int32, n-2), 1, 1), row.LossMask)
 			require.Equal(t, append(make([]float32, n-2), -float32(k), -0.5), row.OldLogProbs)
 			require.Equal(t, want.seen[k], row.turn.seen)
-			batch = append(batch, row.BatchRow)
 		}
-		require.Equal(t, []schema.BatchRow{kept[0].BatchRow}, Whole(batch, history))
 
 		selection, _, turns := longStep()
 		pieces := CutPieces(Unmasked(selection, turns), turns, history)
@@ -464,10 +442,6 @@ func TestTurnRowsWithAHistory(t *testing.T) {
 			n := len(row.TokenIDs)
 			require.Equal(t, float32(4*k+3)+float32(n-1)/100, said[4*k+3])
 			require.Equal(t, float32(4*k+2)+float32(n-2)/100, said[4*k+2])
-		}
-
-		if history != (rollout.History{}) {
-			require.Equal(t, batch, CutTurns(Whole(batch, history)[0], history))
 		}
 	}
 }

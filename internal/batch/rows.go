@@ -107,3 +107,14 @@ func (s Sequence) seen(first, turn int) string {
 	text.WriteString(s.turns[turn].Observation)
 	return text.String()
 }
+
+// own copies a turn's part of a trajectory's list to the end of a row's list and fills the rest with zeros. It
+// returns nil for nil.
+func own[T int32 | float32](list []T, begin, end, length int) []T {
+	if list == nil {
+		return nil
+	}
+	out := make([]T, length)
+	copy(out[length-(end-begin):], list[begin:end])
+	return out
+}

@@ -323,15 +323,15 @@ type Advantages struct {
 // Buffered counts the replay buffer after a step.
 type Buffered struct {
 	Done
-	Size      int `json:"size"`   // trajectories
-	Stored    int `json:"stored"` // trajectories added in this step
+	Size      int `json:"size"`   // rows
+	Stored    int `json:"stored"` // rows added in this step
 	Baselines int `json:"baselines"`
-	// Consumed means that the buffer was full: its trajectories were evaluated again, the buffer was emptied, and
-	// Imitated of the trajectories are the step's replay batch.
+	// Consumed means that the buffer was full: its rows were evaluated again, the buffer was emptied, and
+	// Imitated of the rows are the step's replay batch.
 	Consumed     bool    `json:"consumed,omitempty"`
 	Imitated     int     `json:"imitated,omitempty"`
 	P50          float64 `json:"p50"`                    // median of the baselines
-	Recalibrated float64 `json:"recalibrated,omitempty"` // mean Ã of the imitated trajectories
+	Recalibrated float64 `json:"recalibrated,omitempty"` // mean Ã of the imitated rows
 }
 
 // UpdateInput asks for one policy update.
