@@ -42,8 +42,11 @@ var readings = map[string]string{
 	"SPEAR-5": "replay's optimiser steps follow the step's own, as released; the paper writes one objective",
 	"SPEAR-6": "the covariance clip is on the replayed rows; the release has it on all rows, where it replaces " +
 		"dual clip",
-	"SPEAR-7": "covariances are centred over the mini-batch; the release takes the micro-batch, the paper a " +
-		"position of the group",
+	"SPEAR-7": "covariances are centred over the mini-batch; the release takes the micro-batch. The paper's form is " +
+		"`replay.cov_scope: group`: a position of the group, with a share of each row. Rows whose kept group has one " +
+		"reward have covariances of 0 there, so that positive bounds take nothing out of them",
+	"SPEAR-8": "a row's Ã is the reward of its trajectory minus P50, and Â is the row's own: a turn with a negative " +
+		"advantage is not imitated, whatever the others of its trajectory have",
 	"SPEAR-9":  "a void turn has neither call nor answer; the release's test never fires",
 	"SPEAR-10": "the reward is ±1, the tool term and 0.1 for format, as the paper says; the release differs by task",
 	"SPEAR-11": "T_warm is the paper's; the scripts never pass theirs",

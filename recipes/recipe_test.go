@@ -413,7 +413,8 @@ func TestNullAndReplace(t *testing.T) {
 	r, err := Parse("f", []byte(strings.Replace(small, "  roc:\n    keep: 8\n", "  roc: ~\n  vspo: {}\n", 1)))
 	require.NoError(t, err)
 	require.Nil(t, r.Resample.RoC())
-	require.Equal(t, VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6}, *r.Resample.VSPO())
+	require.Equal(t, VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6, Draws: "value", Weights: "smoothed"},
+		*r.Resample.VSPO())
 	r, err = ParseWith("f", []byte(small), []string{"environment.level_shares={2: 1}"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]float64{"2": 1}, r.Environment.LevelShares)

@@ -60,7 +60,8 @@ func TestResolveOverrides(t *testing.T) {
 	}, &seed, &steps)
 	require.NoError(t, err)
 	require.Equal(t, 4, r.Recipe.Resample.RoC().Keep)
-	require.Equal(t, VSPO{Alpha: 3, Temperature: 0.1, MinVariance: 1e-6}, *r.Recipe.Resample.VSPO())
+	require.Equal(t, VSPO{Alpha: 3, Temperature: 0.1, MinVariance: 1e-6, Draws: "value", Weights: "smoothed"},
+		*r.Recipe.Resample.VSPO())
 	require.Equal(t, 1, r.Recipe.Policy.Layers)
 	require.Equal(t, []int{2}, r.Recipe.WarmStart.Levels)
 	require.Equal(t, map[string]float64{"2": 0.3, "4": 0.7}, r.Recipe.Environment.LevelShares)

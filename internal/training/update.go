@@ -48,7 +48,8 @@ func Imitation(recipe *recipes.Recipe, step int, aggregation loss.Aggregation,
 	var clip loss.Surrogate = loss.PPOClip{Low: r.ClipLow, High: r.ClipHigh}
 	if r.CovRatio > 0 {
 		clip = loss.ClipCov{Low: r.ClipLow, High: r.ClipHigh,
-			Rule: loss.CovarianceRule{Ratio: r.CovRatio, Lower: r.CovLow, Upper: r.CovHigh}}
+			Rule: loss.CovarianceRule{Scope: loss.CovarianceScope(r.CovScope), Ratio: r.CovRatio, Lower: r.CovLow,
+				Upper: r.CovHigh, PerRow: r.CovScope == string(loss.ScopeGroup)}}
 	}
 	return &learner.Imitation{
 		Rows: rows,

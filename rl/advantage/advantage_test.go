@@ -186,6 +186,24 @@ func TestVSPODrawsFollowTheProbabilities(t *testing.T) {
 	}
 }
 
+// The ablations of the paper: all kept groups are drawn alike, and a group that occurs N times weighs N.
+func TestVSPOUniformDrawsAndUnsmoothedWeights(t *testing.T) {
+	groups := [][]float64{{0, 1}, {0, 0, 0, 1}, {0, 0}, {1, 1}}
+	v := DefaultVSPO
+	v.Draws, v.Weights = DrawUniformly, WeighByCount
+	draws := []float64{0.49, 0.5}
+	got := v.Resample(groups, func() float64 { u := draws[0]; draws = draws[1:]; return u })
+	if a, b := got.Prompts[0], got.Prompts[1]; a.Probability != 0.5 || a.N != 2 || a.Omega != 2 || b.N != 2 ||
+		b.Omega != 2 || a.Value == b.Value {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+	draws = []float64{0.9, 0.9}
+	got = v.Resample(groups, func() float64 { u := draws[0]; draws = draws[1:]; return u })
+	if got.Prompts[0].Omega != 1 || got.Prompts[1].N != 3 || got.Prompts[1].Omega != 3 || got.Prompts[2].Omega != 0 {
+		t.Errorf("got %+v", got.Prompts)
+	}
+}
+
 func TestVSPODrawsFollowTheSeed(t *testing.T) {
 	var groups [][]float64
 	for i := range 40 {

@@ -7,18 +7,36 @@ import (
 	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
-// VSPO is variance-based value-score resampling (VSPO eqs 17–21): prompts whose rewards do not vary are
+// VSPO is Value-based Sampling Policy Optimization (VSPO eqs 16–21): prompts whose rewards do not vary are
 // replaced by repeats of the prompts from which there is most to learn. Departures: none. Where the paper's
 // text and equation differ, a prompt is kept iff σ² ≥ MinVariance, and N counts the prompt's own
 // occurrence.
 type VSPO struct {
-	Alpha       float64 `min:"1"`   // smoothing; 1 weighs all prompts alike
-	Temperature float64 `above:"0"` // of the softmax over value scores
-	MinVariance float64 `min:"0"`   // a group with less population variance is dropped
+	Alpha       float64     `min:"1"`   // smoothing; 1 weighs all prompts alike
+	Temperature float64     `above:"0"` // of the softmax over value scores
+	MinVariance float64     `min:"0"`   // a group with less population variance is dropped
+	Draws       VSPODraws   `enum:"value|uniform"`
+	Weights     VSPOWeights `enum:"smoothed|count"`
 }
 
+// VSPODraws chooses how probable a kept prompt is in a draw: by its value score (the paper; also if empty), or uniform
+// (random resampling, its Table 8).
+type VSPODraws string
+
+// VSPOWeights chooses the weight of a prompt that occurs N times: smoothed (eq 21; also if empty), or N itself (eq 20,
+// "no clip" in Tables 5 and 8).
+type VSPOWeights string
+
+// The ways of drawing and weighing.
+const (
+	DrawByValue   VSPODraws   = "value"
+	DrawUniformly VSPODraws   = "uniform"
+	WeighSmoothed VSPOWeights = "smoothed"
+	WeighByCount  VSPOWeights = "count"
+)
+
 // DefaultVSPO holds the paper's constants.
-var DefaultVSPO = VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6}
+var DefaultVSPO = VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6, Draws: DrawByValue, Weights: WeighSmoothed}
 
 // Validate reports the first bad field.
 func (v VSPO) Validate() error { return choice.Check("", v) }
@@ -31,7 +49,7 @@ type Prompt struct {
 	Kept        bool    // variance ≥ MinVariance
 	Probability float64 // of being drawn; 0 unless the batch was resampled
 	N           int     // occurrences in the resampled batch
-	Omega       float64 // smoothing weight, to be applied once per prompt
+	Omega       float64 // weight, to be applied once per prompt
 }
 
 // Resampled is the result of VSPO for a batch of groups.
@@ -70,9 +88,11 @@ func (v VSPO) Resample(groups [][]float64, draw func() float64) Resampled {
 
 // draw takes n of the kept groups and fills what follows from the draws.
 func (v VSPO) draw(out *Resampled, kept []int, n int, draw func() float64) {
-	values := make([]float64, len(kept))
-	for k, i := range kept {
-		values[k] = out.Prompts[i].Value
+	values := make([]float64, len(kept)) // equal values are drawn alike
+	if v.Draws != DrawUniformly {
+		for k, i := range kept {
+			values[k] = out.Prompts[i].Value
+		}
 	}
 	p := SamplingProbabilities(values, v.Temperature)
 	for k, i := range kept {
@@ -91,7 +111,7 @@ func (v VSPO) draw(out *Resampled, kept []int, n int, draw func() float64) {
 			prompt.N, prompt.Omega = 0, 0
 			continue
 		}
-		prompt.Omega = SmoothingWeight(v.Alpha, prompt.N)
+		prompt.Omega = v.weight(prompt.N)
 	}
 }
 
@@ -130,6 +150,14 @@ func SamplingProbabilities(values []float64, temperature float64) []float64 {
 		out[i] /= sum
 	}
 	return out
+}
+
+// weight is ω of a prompt that occurs n times.
+func (v VSPO) weight(n int) float64 {
+	if v.Weights == WeighByCount {
+		return float64(n)
+	}
+	return SmoothingWeight(v.Alpha, n)
 }
 
 // SmoothingWeight is ω = α − (α−1)/N: 1 for a prompt that occurs once, towards α for repeats.

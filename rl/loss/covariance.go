@@ -23,7 +23,8 @@ const (
 	// ScopeMicrobatch is what released code does: each micro-batch is prepared separately, only for its
 	// marks. The result then depends on how the mini-batch was cut.
 	ScopeMicrobatch CovarianceScope = "microbatch"
-	// ScopeGroup takes the tokens at the same index of the rows of one group (SPEAR eq. 16).
+	// ScopeGroup takes the tokens at the same position of the rows of one group (SPEAR eq. 16). Positions count from
+	// the row's first token on the mask. Rows that are turns are compared with those of the same turn.
 	ScopeGroup CovarianceScope = "group"
 )
 
@@ -31,10 +32,15 @@ const (
 type CovarianceRule struct {
 	Scope        CovarianceScope // "" is ScopeMinibatch
 	Ratio        float64         // λ: the budget is max(1, ⌊λ·tokens⌋)
-	Lower, Upper float64         // strict bounds on c; of Clip-Cov alone
-	// PerRow gives each row its own budget ⌊λ·T_i⌋, as in SPEAR's paper, instead of one budget for the
-	// whole scope.
+	Lower, Upper float64         // bounds on c; of Clip-Cov alone
+	// PerRow gives each row its own budget ⌊λ·T_i⌋, as in SPEAR's eq. 15, instead of one budget for the
+	// whole scope. Its bounds belong to the range then, which are strict otherwise, as released.
 	PerRow bool
+}
+
+// within reports whether a covariance lies between the bounds.
+func (c CovarianceRule) within(cov float64) bool {
+	return cov > c.Lower && cov < c.Upper || c.PerRow && (cov == c.Lower || cov == c.Upper)
 }
 
 func (c CovarianceRule) validate() error {
@@ -104,38 +110,42 @@ func sortedSum(x []float64) float64 {
 	return s
 }
 
-// groupCovariances centres each index over the rows of its group that have a token there.
+// groupCovariances centres each position over the rows of its group that have a token there.
 func groupCovariances[T Float](rows []Row[T], out [][]float64) {
-	groups := map[string][]int{}
+	type turn struct {
+		group  string
+		number int32
+	}
+	groups := map[turn][]int{}
+	first, length := make([]int, len(rows)), 0
 	for i, r := range rows {
-		groups[r.Group] = append(groups[r.Group], i)
+		key := turn{r.Group, r.Turn}
+		groups[key] = append(groups[key], i)
+		first[i] = max(0, slices.Index(r.Mask, 1))
+		length = max(length, len(r.Mask)-first[i])
 	}
 	for _, members := range groups {
-		length := 0
-		for _, i := range members {
-			length = max(length, len(rows[i].Mask))
-		}
-		for t := range length {
-			column(rows, members, t, out)
+		for position := range length {
+			var at []tokenRef
+			for _, i := range members {
+				if t := first[i] + position; t < len(rows[i].Mask) && rows[i].Mask[t] != 0 {
+					at = append(at, tokenRef{i, t})
+				}
+			}
+			centre(rows, at, out)
 		}
 	}
 }
 
-func column[T Float](rows []Row[T], members []int, t int, out [][]float64) {
-	var as, ls []float64
-	for _, i := range members {
-		if r := rows[i]; t < len(r.Mask) && r.Mask[t] != 0 {
-			as, ls = append(as, float64(r.Advantages[t])), append(ls, float64(r.LogProbs[t]))
-		}
+// centre computes the covariances of the tokens at one position.
+func centre[T Float](rows []Row[T], at []tokenRef, out [][]float64) {
+	as, ls := make([]float64, len(at)), make([]float64, len(at))
+	for k, p := range at {
+		as[k], ls[k] = float64(rows[p.row].Advantages[p.token]), float64(rows[p.row].LogProbs[p.token])
 	}
-	if len(as) == 0 {
-		return
-	}
-	n := float64(len(as))
-	meanA, meanL := sortedSum(as)/n, sortedSum(ls)/n
-	for _, i := range members {
-		if r := rows[i]; t < len(r.Mask) && r.Mask[t] != 0 {
-			out[i][t] = (float64(r.Advantages[t]) - meanA) * (float64(r.LogProbs[t]) - meanL)
-		}
+	n := float64(len(at))
+	meanA, meanL := sortedSum(slices.Clone(as))/n, sortedSum(slices.Clone(ls))/n
+	for k, p := range at {
+		out[p.row][p.token] = (as[k] - meanA) * (ls[k] - meanL)
 	}
 }

@@ -83,6 +83,34 @@ func TestSelectionKeepsItsBudgetAndBounds(t *testing.T) {
 	}
 }
 
+// The form of SPEAR's equations 15 and 16: tokens are compared with those at the same place of the responses to one
+// prompt, in the same turn. Each row has a budget of its own, and a covariance at a bound is within it.
+func TestCovariancesOfAGroup(t *testing.T) {
+	row := func(group string, turn int32, advantage float64, context int, logProbs ...float64) loss.Row[float64] {
+		n := context + len(logProbs)
+		r := loss.Row[float64]{Group: group, Turn: turn, Count: 1, LogProbs: make([]float64, n), Old: make([]float64, n),
+			Advantages: make([]float64, n), Mask: make([]int32, n)}
+		for k, l := range logProbs {
+			at := context + k
+			r.LogProbs[at], r.Old[at], r.Advantages[at], r.Mask[at] = l, l, advantage, 1
+		}
+		return r
+	}
+	rows := []loss.Row[float64]{
+		row("a", 0, 0.5, 1, -1, -0.5, -4), row("a", 0, -0.5, 3, -2, -0.75), row("a", 1, 3, 0, -9, -9), row("b", 0, 7, 2, -3),
+	}
+	want := [][]float64{{0, 0.25, 0.0625, 0}, {0, 0, 0, 0.25, 0.0625}, {0, 0}, {0, 0, 0}}
+	if got := loss.Covariances(rows, loss.ScopeGroup); !cmp.Equal(got, want) {
+		t.Errorf("covariances %v, want %v", got, want)
+	}
+	marks := marksOf(t, clipCov(loss.CovarianceRule{
+		Scope: loss.ScopeGroup, Ratio: 0.5, Lower: 0.0625, Upper: 0.25, PerRow: true,
+	}), rows, 1)
+	if n := count(marks); n != 2 || count(marks[:1]) != 1 || count(marks[1:2]) != 1 {
+		t.Errorf("marks %v: half of the tokens of a row is one", marks)
+	}
+}
+
 // KL-Cov's tokens are the greatest: no other token has a greater covariance.
 func TestKLCovTakesTheGreatest(t *testing.T) {
 	b := losstest.New[float64](rand.New(rand.NewPCG(5, 7)), 12, 60, losstest.Spread{Drift: 0.3})

@@ -47,7 +47,7 @@ func (p ClipCov) candidates(cov [][]float64, rows []selectable) []tokenRef {
 	ppo := clipped(p.Low, p.High, 0)
 	for _, r := range rows {
 		for t, m := range r.mask {
-			if m == 0 || !(cov[r.index][t] > p.Rule.Lower && cov[r.index][t] < p.Rule.Upper) {
+			if m == 0 || !p.Rule.within(cov[r.index][t]) {
 				continue
 			}
 			ratio, a := math.Exp(clamp(r.logRatio(t), LogRatioClamp)), r.advantage(t)

@@ -16,4 +16,5 @@ type Replay struct {
 	CovRatio        float64 `json:"cov_ratio" default:"0.02" min:"0" max:"1" doc:"share of the tokens taken out for their covariance; 0 = none"`
 	CovLow          float64 `json:"cov_low" default:"2" min:"-1000000" max:"1000000" doc:"ω_lb: tokens with more covariance than this …"`
 	CovHigh         float64 `json:"cov_high" default:"60" min:"-1000000" max:"1000000" doc:"ω_ub: … and less than this may be taken out"`
+	CovScope        string  `json:"cov_scope" default:"minibatch" enum:"minibatch|group" quiet:"true" doc:"the tokens that covariances are centred over and drawn from: of the mini-batch; or, as SPEAR's equations 15 and 16 have it, of the same position in the rows of a group, with a share of cov_ratio of each row and both bounds included"`
 }

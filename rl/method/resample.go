@@ -24,7 +24,7 @@ func (r Resample) has(rule string) bool {
 // RoC returns the settings of resample-on-correct, or nil.
 func (r Resample) RoC() *resample.RoC { return choice.Section[resample.RoC](r.Params, "roc") }
 
-// VSPO returns the settings of variance-based resampling, or nil.
+// VSPO returns the settings of value-based sampling, or nil.
 func (r Resample) VSPO() *resample.VSPO { return choice.Section[resample.VSPO](r.Params, "vspo") }
 
 // Dynamic returns the settings of dynamic sampling, or nil.

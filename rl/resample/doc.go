@@ -38,7 +38,7 @@
 // State between steps (Buffer, Accumulation) is a plain value: a function takes the old one and returns the new
 // one, so that it can be committed with its step.
 //
-// Sources: rStar2-Agent section 2.2.3 and its release; VSPO eqs 17–21; DAPO and ARLArena; SPEAR Algorithm 1, eqs
+// Sources: rStar2-Agent section 2.2.3 and its release; VSPO eqs 16–21; DAPO and ARLArena; SPEAR Algorithm 1, eqs
 // 6–8 and its release. Each file opens with its own source and departures. RoC's counts follow the group's
 // true size if rollouts were excluded (the paper writes half of 2G).
 package resample

@@ -31,10 +31,12 @@ type Choice string
 
 // Weighted (the paper) draws positives without replacement with weight 1/(p_total + 1e-6) and
 // negatives uniformly. Lowest (the release) takes positives by rising p_total, stable, and the
-// first negatives in canonical order; it draws nothing.
+// first negatives in canonical order; it draws nothing. Uniform draws positives like negatives: the
+// ablation without their quality.
 const (
 	ChooseWeighted Choice = "weighted"
 	ChooseLowest   Choice = "lowest"
+	ChooseUniform  Choice = "uniform"
 )
 
 // PenaltyEpsilon keeps the weight of a clean trajectory finite.
@@ -50,7 +52,7 @@ const PenaltyEpsilon = 1e-6
 type RoC struct {
 	Keep        int    `json:"keep" required:"true" min:"1" max:"1024" doc:"trajectories kept of each group"`
 	Counts      Counts `json:"counts" enum:"paper|release" doc:"how many negatives: half of them (paper), or in proportion (release)"`
-	Choice      Choice `json:"select" enum:"weighted|lowest" doc:"positives: drawn with weight 1/penalty (weighted), or the lowest penalties first (lowest)"`
+	Choice      Choice `json:"select" enum:"weighted|lowest|uniform" doc:"positives: drawn with weight 1/penalty (weighted), the lowest penalties first (lowest), or all alike (uniform)"`
 	MinPositive int    `json:"min_positive" min:"0" max:"1024" doc:"positives kept at least, where there are so many"`
 	MinNegative int    `json:"min_negative" min:"0" max:"1024" doc:"negatives kept at least, where there are so many"`
 	// KeepEqual keeps groups whose rewards are all equal, as dynamic sampling fills up with; they are
@@ -170,8 +172,11 @@ type candidate struct {
 
 // pickPositives returns the indexes of n candidates.
 func (r RoC) pickPositives(from []candidate, n int, source *rand.Rand) []int {
-	if r.Choice == ChooseLowest {
+	switch r.Choice {
+	case ChooseLowest:
 		return lowest(from, n)
+	case ChooseUniform:
+		return draw(from, n, source, alike)
 	}
 	return draw(from, n, source, func(c candidate) float64 { return PenaltyWeight(c.penalty) })
 }
@@ -181,8 +186,11 @@ func (r RoC) pickNegatives(from []candidate, n int, source *rand.Rand) []int {
 	if r.Choice == ChooseLowest {
 		return indexes(from[:n])
 	}
-	return draw(from, n, source, func(candidate) float64 { return 1 })
+	return draw(from, n, source, alike)
 }
+
+// alike gives every candidate the same weight.
+func alike(candidate) float64 { return 1 }
 
 // PenaltyWeight is the sampling weight of a positive with a total penalty.
 func PenaltyWeight(penalty float64) float64 { return 1 / (penalty + PenaltyEpsilon) }

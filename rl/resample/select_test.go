@@ -163,6 +163,25 @@ func TestRoCAloneDropsEqualGroups(t *testing.T) {
 	}
 }
 
+// With select uniform a positive with failed calls is kept as often as a clean one, and with weighted it is not.
+func TestRoCUniformIgnoresPenalties(t *testing.T) {
+	kept := map[Choice]int{}
+	for choice := range map[Choice]bool{ChooseUniform: true, ChooseWeighted: true} {
+		for seed := range uint64(400) {
+			s := mustSelect(t, rowsOf("a", "+e--"), Options{RoC: &RoC{Keep: 2, Choice: choice}, Source: streams(seed)})
+			if s.Rows[1].Kept {
+				kept[choice]++
+			}
+		}
+	}
+	if n := kept[ChooseUniform]; n < 150 || n > 250 { // five standard errors around 200
+		t.Errorf("uniform kept the worse positive %d times in 400", n)
+	}
+	if n := kept[ChooseWeighted]; n > 5 {
+		t.Errorf("weighted kept the worse positive %d times in 400", n)
+	}
+}
+
 func TestSelectIgnoresOrderAndOtherGroups(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	shapes := []string{"++++----", "+-------", "e+n+--+-", "--------", "++++++++", "nenene--"}

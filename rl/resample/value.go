@@ -8,18 +8,21 @@ import (
 )
 
 var vspo = Rule{Brief: func(any) string { return "VSPO" }, Choice: choice.Choice{
-	Name: "vspo", Doc: "groups without variance give their place to informative ones", Source: "VSPO eqs 17–21",
-	Field: "variance-based resampling: groups without variance give their place to informative ones; null or " +
-		"absent = off",
+	Name: "vspo", Doc: "groups without variance give their place to informative ones", Source: "VSPO eqs 16–21",
+	Field: "Value-based Sampling Policy Optimization: groups without variance give their place to informative ones; " +
+		"null or absent = off",
 	Dimension: choice.DynamicFiltering,
 	Settings:  VSPO(advantage.DefaultVSPO),
 }}
 
-// VSPO holds the settings of variance-based resampling with smoothing.
+// VSPO holds the settings of Value-based Sampling Policy Optimization.
 type VSPO struct {
 	Alpha       float64 `json:"alpha" min:"1" max:"1000" doc:"smoothing: the weight of a group taken N times is α − (α − 1)/N"`
 	Temperature float64 `json:"temperature" above:"0" max:"1000" doc:"of the softmax over value scores that places are drawn from"`
 	MinVariance float64 `json:"min_variance" above:"0" max:"1000000" doc:"a group whose reward variance (population) is smaller is dropped"`
+	// The ablations of the paper's Tables 5 and 8.
+	Draws   advantage.VSPODraws   `json:"draws" enum:"value|uniform" quiet:"true" doc:"places are drawn by value scores, or all groups alike"`
+	Weights advantage.VSPOWeights `json:"weights" enum:"smoothed|count" quiet:"true" doc:"weight of a group taken N times: smoothed by alpha, or N (no clip)"`
 }
 
 // Link returns the rule as ValueResampling.
@@ -30,7 +33,7 @@ func (v VSPO) Link(Sampling) Link { return ValueResampling{advantage.VSPO(v)} }
 //	V_x = (R_max − μ_x)·σ²_x,  p = softmax(V/T) over kept prompts,  N_x = 1 + draws,
 //	ω_x = α − (α−1)/N_x
 //
-// Source: VSPO eqs 17–21. Departures: none. ω applies once for each prompt (see the package's glossary). If no
+// Source: VSPO eqs 16–21. Departures: none; draws that ignore V, and ω_x = N_x, are options. ω applies once for each prompt (see the package's glossary). If no
 // group or every group lacks variance, the batch is kept whole, with weight 1.
 type ValueResampling struct{ advantage.VSPO }
 
