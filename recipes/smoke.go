@@ -243,7 +243,10 @@ type MethodPresets struct {
 
 // taskSuffixes lists the name endings of presets that differ only in the task or the stage.
 var taskSuffixes = []string{"-alfworld", "-webshop", "-sokoban", "-dapo-math", "-tir-math", "-sft", "-stage1",
-	"-stage2", "-stage3"}
+	"-stage2", "-stage3", "-deep-research"}
+
+// variants begins what a preset has besides its method, or without: spear-on-gigpo, aepo-without-clip.
+var variants = []string{"-with", "-on-"}
 
 // Methods groups the presets by method, sorted by name.
 func Methods() []MethodPresets {
@@ -252,6 +255,9 @@ func Methods() []MethodPresets {
 		name := strings.TrimPrefix(preset, presetFolder)
 		for _, s := range taskSuffixes {
 			name = strings.TrimSuffix(name, s)
+		}
+		for _, v := range variants {
+			name, _, _ = strings.Cut(name, v)
 		}
 		i := slices.IndexFunc(all, func(m MethodPresets) bool { return m.Name == name })
 		if i < 0 {

@@ -22,7 +22,7 @@ func resolved(t *testing.T, name string, set ...string) *Resolved {
 // Every preset is a valid recipe. Its file, its canonical form and the schema agree.
 func TestPresetsResolve(t *testing.T) {
 	s := compiled(t)
-	require.Len(t, Presets(), 82)
+	require.Len(t, Presets(), 126)
 	for _, name := range Presets() {
 		r := resolved(t, name)
 		require.Equal(t, strings.TrimPrefix(name, "presets/"), r.Recipe.Name)
@@ -111,7 +111,8 @@ func TestMethods(t *testing.T) {
 	require.Equal(t, []string{"presets/sampo-alfworld", "presets/sampo-sokoban", "presets/sampo-webshop"},
 		byName["sampo"])
 	require.Equal(t, []string{"presets/rstar2", "presets/rstar2-sft", "presets/rstar2-stage1",
-		"presets/rstar2-stage2", "presets/rstar2-stage3"}, byName["rstar2"])
+		"presets/rstar2-stage2", "presets/rstar2-stage3", "presets/rstar2-with-uniform-positives",
+		"presets/rstar2-without-roc"}, byName["rstar2"])
 	require.Len(t, byName["grpo-sm"], 4)
 	require.Len(t, SmokePresets(), len(byName))
 	require.Contains(t, SmokePresets(), "presets/sampo-alfworld")
