@@ -34,6 +34,7 @@ type Tree struct {
 	Streak        string  `json:"streak" default:"branches" enum:"branches|passes" quiet:"true" doc:"what slope counts: branches in a row, or (Algorithm 1 as it is printed) rises of the entropy that opened none"`
 	Copies        int     `json:"copies" default:"1" min:"1" max:"1000" quiet:"true" doc:"branches that one decision opens (Z)"`
 	Entropy       string  `json:"entropy" default:"released" enum:"released|mean_renorm|mean_tail" quiet:"true" doc:"estimator of a response's entropy, from the likeliest tokens at its first positions: their −p ln p, summed over tokens and positions; or the mean over positions, of the distribution among these tokens, or with one outcome for all others"`
+	Scale         string  `json:"scale" default:"ln_v" enum:"ln_v|v|nats" quiet:"true" doc:"entropies are divided by the logarithm of the vocabulary's size (as released), by that size (AEPO §3.1.2 on the change), or by nothing (AEPO eq 5 on the budget)"`
 	EntropyTokens int     `json:"entropy_tokens" default:"20" min:"1" max:"4096" quiet:"true" doc:"first tokens of a response that its entropy looks at"`
 	EntropyTop    int     `json:"entropy_top" default:"10" min:"1" max:"20" quiet:"true" doc:"likeliest tokens at each of them"`
 }
@@ -46,7 +47,8 @@ func (r Rollout) Branching() *rollout.Tree {
 	}
 	out := &rollout.Tree{
 		Leaves: r.SamplesPerPrompt, Roots: t.Roots, Rule: t.decider(),
-		Entropy: branch.TopK{Mode: branch.EntropyMode(t.Entropy), Positions: t.EntropyTokens, Width: t.EntropyTop},
+		Entropy: branch.TopK{Mode: branch.EntropyMode(t.Entropy), Scale: branch.EntropyScale(t.Scale),
+			Positions: t.EntropyTokens, Width: t.EntropyTop},
 		Monitor: t.monitors(), CountMonitor: t.CountMonitor, WithRoot: t.MonitorRoot,
 	}
 	if out.Monitor {

@@ -26,7 +26,8 @@ import (
 // turn). A group decides in the order of its samples, so batches and shards have no influence.
 //
 // Departures from AEPO: entropies are those of the samples' own turns, not of separate probes; a decision follows every
-// tool result of every sample, not that of one selected sample; the budget is split by normalised entropies.
+// tool result of every sample, not that of one selected sample; the budget is split by entropies of the same
+// scale as those that decide.
 
 // Tree says how the samples of a prompt branch.
 type Tree struct {

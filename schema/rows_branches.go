@@ -18,7 +18,7 @@ type BranchRow struct {
 	Parent       *string  `parquet:"parent,optional,dict" doc:"at a branch's first turn of its own, the trajectory whose turns before this one it shares; else null"`
 	Shared       *int32   `parquet:"shared,optional" unit:"tokens" doc:"how many tokens these turns have, contexts included; null where parent is"`
 	Entropy      *float64 `parquet:"entropy,optional,split" unit:"nats" doc:"the entropy of the response's first tokens, by rollout.tree.entropy; null if there is no response"`
-	Change       *float64 `parquet:"change,optional,split" doc:"that entropy less the one of the trajectory's first response, divided by the logarithm of the vocabulary's size; null where nothing was decided: at turn 0, at a branch's first turn, after a summary, or without a response"`
+	Change       *float64 `parquet:"change,optional,split" doc:"that entropy less the one of the trajectory's first response, divided as rollout.tree.scale says; null where nothing was decided: at turn 0, at a branch's first turn, after a summary, or without a response"`
 	Base         *float64 `parquet:"base,optional,split" doc:"what the probability starts from: a random number in [0, 1), or the recipe's; null where change is, and where no branch was left in the budget"`
 	Probability  *float64 `parquet:"probability,optional,split" doc:"what is compared with the threshold; null where base is"`
 	Streak       int32    `parquet:"streak" doc:"how many of the trajectory's latest decisions in a row, this one included, opened a branch"`

@@ -32,6 +32,15 @@ from branches where run = RUN and change is not null and role <> 'monitor'
 group by step, group_id, trajectory_id order by step, group_id, trajectory_id`},
 	{"tree_groups", `select step, role, count(distinct trajectory_id) as trajectories
 from branches where run = RUN group by step, role order by step, role`},
+	{"tree_budget", `with f as (
+  select step, group_id, min(trajectory_id) filter (role = 'branch') as branch
+  from branches where run = RUN group by all
+), n as (
+  select step, group_id, count(distinct trajectory_id) filter (role = 'root' and
+    (branch is null or trajectory_id < branch)) as roots
+  from branches join f using (step, group_id) where run = RUN group by all
+)
+select roots, count(*) as groups from n group by roots order by roots`},
 	{"tree", `with pick as (
   select step, group_id from branches where run = RUN group by all
   order by step desc, count(parent) desc, group_id limit 1
@@ -69,11 +78,17 @@ var treeTokens = figure{
 }
 
 var treeRoles = figure{
-	id: "tree-roles", title: "Roots and branches", asks: []string{"tree_groups"}, empty: noTrees,
-	note: "Trajectories that started at the prompt, and those that started in the middle of another.",
+	id: "tree-roles", title: "Roots and branches", asks: []string{"tree_groups", "tree_budget"}, empty: noTrees,
+	note: "Trajectories that started at the prompt, and those that started in the middle of another. The table counts " +
+		"groups by the roots that started before their first branch: the budget that the monitor left for roots, or " +
+		"all leaves of a group that never branched.",
 	axes: chart.Chart{YLabel: "trajectories"},
 	split: &split{key: "role", value: "trajectories", stacked: true,
 		color: func(role string) int { return roleColors[role] }},
+	draw: func(d data, f *Figure) error {
+		f.Table = d.answers["tree_budget"].table(nil)
+		return nil
+	},
 }
 
 var roleColors = map[string]int{"root": 1, "branch": 2, "monitor": 12}

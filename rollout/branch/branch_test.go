@@ -110,6 +110,21 @@ func TestEntropyRefuses(t *testing.T) {
 	}
 }
 
+// What the scales do to AEPO's budget of 16 with β = 0.2: a difference of 5 nats moves it by 4 samples in nats, as
+// equation 5 is printed, and not at all where entropies are divided by ln V or by V.
+func TestScalesAndTheBudget(t *testing.T) {
+	for scale, want := range map[EntropyScale]int{"": 8, ScaleLnV: 8, ScaleV: 8, ScaleNats: 12} {
+		k := TopK{Scale: scale, Vocabulary: 151936}
+		if roots, _, err := DefaultBudget.Split(k.Normalise(9), k.Normalise(4)); err != nil || roots != want {
+			t.Errorf("%q: %d roots, %v; want %d", scale, roots, err, want)
+		}
+	}
+	k := TopK{Scale: ScaleV, Vocabulary: 1000}
+	if got := k.Change(9, 4); math.Abs(got-0.005) > 1e-15 {
+		t.Errorf("ΔH %g, want 5/1000", got)
+	}
+}
+
 func TestBudget(t *testing.T) {
 	for _, tt := range []struct {
 		b           Budget

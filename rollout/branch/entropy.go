@@ -21,18 +21,30 @@ const (
 	MeanTail   EntropyMode = "mean_tail"
 )
 
+// EntropyScale chooses what entropies are divided by before rules compare them.
+type EntropyScale string
+
+// LnV is the entropy of the uniform distribution (the releases; also if empty), V the size of the vocabulary (AEPO's
+// text on ΔH) and Nats is 1 (AEPO eq 5 as it is printed).
+const (
+	ScaleLnV  EntropyScale = "ln_v"
+	ScaleV    EntropyScale = "v"
+	ScaleNats EntropyScale = "nats"
+)
+
 // TopK estimates the entropy of a segment's start from what an inference engine reports:
 //
 //	H = Σ_{t < Positions} Σ_{v in top Width} −p ln p / ln V
 //
 // Source: the releases of ARPO and AEPO. The papers write the Shannon entropy over the vocabulary, and
 // "dividing by the vocabulary size" where the release divides by ln V. Departures: the other two
-// modes, which do not grow with the segment. Thresholds are made for the released scale.
+// modes, which do not grow with the segment, and the other scales. Thresholds are made for the released scale.
 type TopK struct {
-	Mode       EntropyMode `enum:"released|mean_renorm|mean_tail"` // Released when empty
-	Positions  int         `min:"0"`                               // first tokens that are looked at; 20 when 0
-	Width      int         `min:"0"`                               // most likely tokens a position; 10 when 0
-	Vocabulary int         `min:"2"`                               // V
+	Mode       EntropyMode  `enum:"released|mean_renorm|mean_tail"` // Released when empty
+	Scale      EntropyScale `enum:"ln_v|v|nats"`
+	Positions  int          `min:"0"` // first tokens that are looked at; 20 when 0
+	Width      int          `min:"0"` // most likely tokens a position; 10 when 0
+	Vocabulary int          `min:"2"` // V
 }
 
 // The first tokens of a segment that are looked at, and the likeliest tokens at each of them, if nothing else is said.
@@ -68,8 +80,16 @@ func (k TopK) Segment(top [][]float64) (float64, error) {
 	return sum, nil
 }
 
-// Normalise divides an entropy by that of the uniform distribution, ln V.
-func (k TopK) Normalise(h float64) float64 { return h / math.Log(float64(k.Vocabulary)) }
+// Normalise divides an entropy as the scale says.
+func (k TopK) Normalise(h float64) float64 {
+	switch k.Scale {
+	case ScaleNats:
+		return h
+	case ScaleV:
+		return h / float64(k.Vocabulary)
+	}
+	return h / math.Log(float64(k.Vocabulary))
+}
 
 // Position returns the entropy of one token in nats, by the mode. No log-probabilities give 0.
 func (k TopK) Position(logprobs []float64) (float64, error) {
