@@ -28,9 +28,13 @@ func TestStabilityOfTheEnd(t *testing.T) {
 	for _, rate := range []float64{0, 0, 0, 0, 0, 0.1, 0.9, 0.2, 0.5, 0.7} {
 		rows = append(rows, []any{rate})
 	}
-	require.Equal(t, [][]string{{"2", "60.0%", "0.01"}},
+	require.Equal(t, [][]string{{"2", "60.0%", "0.01", "no"}},
 		drawn(asked("rewards", "success", rows...), stability).Table.Rows)
 	require.Contains(t, drawn(asked("rewards", "success", rows[:5]...), stability).Empty, "5 are done")
+	settled := asked("rewards", "success", append(rows, []any{0.65}, []any{0.7}, []any{0.7})...)
+	require.Equal(t, [][]string{
+		{"A ", "2", "60.0%", "0.01", "no"}, {"B ", "3", "68.3%", "0.000556", "yes"}, {"all", "", "", "", "1 of 2"},
+	}, stabilities([]data{asked("rewards", "success", rows...), settled}).Rows)
 }
 
 func TestPassAtKOfEvaluations(t *testing.T) {

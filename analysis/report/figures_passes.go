@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ropewalk/ropewalk/analysis/compare"
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 )
@@ -89,10 +90,38 @@ var stability = figure{
 			return nil
 		}
 		f.Note = fmt.Sprintf("Success in training over the last %s of the steps. A small variance means that the "+
-			"run has settled, at success or at failure; ARLArena uses it to call a run stable.",
-			percent(diagnose.DefaultTail))
-		f.Table = &Table{Columns: []string{"steps", "mean success", "variance"},
-			Rows: [][]string{{whole(s.Steps), percent(s.Mean), plainNumber(s.Variance)}}}
+			"run has settled, at success or at failure; ARLArena uses it to call a run stable. It names no bound; "+
+			"here the variance must be below %s, that of 5 points.", percent(diagnose.DefaultTail),
+			plainNumber(diagnose.StableVariance))
+		f.Table = &Table{Columns: stabilityColumns, Rows: [][]string{stabilityRow(s)}}
 		return nil
 	},
+}
+
+var stabilityColumns = []string{"steps", "mean success", "variance", "stable"}
+
+func stabilityRow(s diagnose.Stability) []string {
+	verdict := "no"
+	if s.Settled() {
+		verdict = "yes"
+	}
+	return []string{whole(s.Steps), percent(s.Mean), plainNumber(s.Variance), verdict}
+}
+
+// stabilities is the table of several runs, such as the seeds of a recipe: which of them are stable at the end.
+func stabilities(runs []data) *Table {
+	t := &Table{Columns: append([]string{"run"}, stabilityColumns...)}
+	stable := 0
+	for i, d := range runs {
+		s, err := diagnose.Stable(d.answers["rewards"].column("success"), diagnose.DefaultTail)
+		if err != nil {
+			continue // the figure of the run says so
+		}
+		if s.Settled() {
+			stable++
+		}
+		t.Rows = append(t.Rows, append([]string{compare.Letter(i) + " " + d.run.Run}, stabilityRow(s)...))
+	}
+	t.Rows = append(t.Rows, []string{"all", "", "", "", fmt.Sprintf("%d of %d", stable, len(t.Rows))})
+	return t
 }

@@ -166,9 +166,9 @@ const noBuffer = "The recipe has no replay buffer."
 
 var replayBuffer = figure{
 	id: "buffer", title: "The replay buffer", asks: []string{"buffer"}, empty: noBuffer,
-	note: "Rows in the buffer after each step (trajectories, or turns in layout turns), and those whose reward is above P50, the median of the " +
-		"groups' latest mean rewards: only these would be trained on again. If only a few are, the policy has " +
-		"outgrown the buffer.",
+	note: "Rows in the buffer after each step (trajectories, or turns in layout turns), and those whose " +
+		"reward is above P50, the median of the groups' latest mean rewards: only these would be trained on again. " +
+		"If only a few are, the policy has outgrown the buffer.",
 	axes:  amounts("rows"),
 	lines: []line{solid("in the buffer", 1, "size"), solid("above P50", 3, "accepted")},
 }

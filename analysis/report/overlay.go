@@ -16,6 +16,7 @@ type overlay struct {
 	column    string // of the question, whose values are the line
 	axes      chart.Chart
 	line      func(d data) chart.Series // instead of a column; NaN where a step has no value
+	table     func(runs []data) *Table  // below the lines; nil = none
 }
 
 // overlaySection is a part of a page about several runs.
@@ -80,6 +81,9 @@ func (o overlay) draw(runs []data) Figure {
 	}
 	thinned(c, &f)
 	f.Legend = nil // the page has one legend
+	if o.table != nil {
+		f.Table = o.table(runs)
+	}
 	return f
 }
 

@@ -8,7 +8,8 @@ var overlays = []overlaySection{
 		{id: "reward", title: reward.title, note: reward.note, question: "rewards", column: "reward",
 			axes: reward.axes},
 		{id: "success", title: "Success per step, in training", question: "rewards", column: "success",
-			axes: shares("success"), note: "Share of the sampled trajectories that solved their problem."},
+			axes: shares("success"), table: stabilities, note: "Share of the sampled trajectories that solved their " +
+				"problem. The table says which runs are stable over the last fifth of their steps (ARLArena)."},
 		{id: "held-out", title: "Success on held-out problems", question: "evaluations", line: evaluated,
 			axes: shares("success"),
 			note: "Sampled, with the 95% interval of each run. The table of differences has the intervals of the " +

@@ -79,14 +79,16 @@ var treeTokens = figure{
 
 var treeRoles = figure{
 	id: "tree-roles", title: "Roots and branches", asks: []string{"tree_groups", "tree_budget"}, empty: noTrees,
-	note: "Trajectories that started at the prompt, and those that started in the middle of another. The table counts " +
-		"groups by the roots that started before their first branch: the budget that the monitor left for roots, or " +
-		"all leaves of a group that never branched.",
+	note: "Trajectories that started at the prompt, and those that started in the middle of another. The table " +
+		"counts groups by the roots that started before their first branch: the budget that the monitor left for " +
+		"roots, or all leaves of a group that never branched.",
 	axes: chart.Chart{YLabel: "trajectories"},
 	split: &split{key: "role", value: "trajectories", stacked: true,
 		color: func(role string) int { return roleColors[role] }},
 	draw: func(d data, f *Figure) error {
-		f.Table = d.answers["tree_budget"].table(nil)
+		if a := d.answers["tree_budget"]; a.rows() > 0 {
+			f.Table = a.table(nil)
+		}
 		return nil
 	},
 }

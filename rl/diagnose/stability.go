@@ -2,7 +2,7 @@ package diagnose
 
 // When a run counts as stable (ARLArena section 3, step 4 of its grid search): the variance of the
 // success rate over the last 20% of the training steps is below a threshold. Departures: the paper
-// names no threshold, so the caller does; the variance is the population one, and the window holds
+// names no threshold, and StableVariance is ours; the variance is the population one, and the window holds
 // ⌈0.2·n⌉ steps.
 
 import (
@@ -14,12 +14,18 @@ import (
 // DefaultTail is the share of the steps over which stability is judged.
 const DefaultTail = 0.2
 
+// StableVariance is the threshold: success that varies by 5 points from step to step.
+const StableVariance = 0.05 * 0.05
+
 // Stability describes the end of a run.
 type Stability struct {
 	Steps    int     // in the window
 	Mean     float64 // success rate over the window
 	Variance float64 // population; 0 of fewer than two steps
 }
+
+// Settled reports whether the run counts as stable.
+func (s Stability) Settled() bool { return s.Steps >= 2 && s.Variance < StableVariance }
 
 // Stable describes the success rates of all steps, in order, over the last share tail of them, of
 // (0, 1]. Rates lie in [0, 1]. Without steps all is 0.
