@@ -17,7 +17,7 @@ func TestLike(t *testing.T) {
 		"presets/drgrp":             {"presets/drgrpo"},
 		"presets/AEPO":              {"presets/aepo"},
 		"presets/sampo-alfword":     {"presets/sampo-alfworld"},
-		"presets/gigpo":             {"presets/gigpo-alfworld", "presets/gigpo-deep-research", "presets/gigpo-sokoban",
+		"presets/gigpo": {"presets/gigpo-alfworld", "presets/gigpo-deep-research", "presets/gigpo-sokoban",
 			"presets/gigpo-webshop"},
 		"dapo": {
 			"presets/dapo-alfworld", "presets/dapo-deep-research", "presets/dapo-sokoban",

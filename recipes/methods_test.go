@@ -81,8 +81,8 @@ var readings = map[string]string{
 	"AEPO-10": "the base of P is drawn from U(0, 1) for each decision, as released; the paper's α has no value, and " +
 		"with a fixed 0.5 every rise of the entropy would branch",
 	"AEPO-12": "entropies are divided by ln V, as released; the paper says V",
-	"AEPO-13": "an entropy is the sum over the first 20 tokens of a segment of −p ln p of the 10 likeliest tokens, as " +
-		"released, because that is what inference servers give; the paper has Shannon's entropy over the vocabulary",
+	"AEPO-13": "an entropy is the sum over the first 20 tokens of a segment of −p ln p of the 10 likeliest tokens, " +
+		"as released, because that is what inference servers give; the paper has Shannon's entropy over the vocabulary",
 	"AEPO-11": "branchings in a row are counted for each chain",
 	"AEPO-14": "the budget comes from monitoring, as the paper says; the release has it off",
 	"AEPO-16": "sixteen trajectories from eight roots",

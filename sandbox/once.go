@@ -7,8 +7,8 @@ import (
 )
 
 // Once runs identical calls of a batch only once: it passes the distinct ones on, in the order of their first
-// occurrence, and keeps nothing between batches. A verdict depends only on its call (the contract of sandbox/zygote), so
-// trajectories that write the same program at the same turn, as samples of one prompt often do, share one execution.
+// occurrence, and keeps nothing between batches. A verdict depends only on its call (the contract of sandbox/zygote),
+// so trajectories that write the same program at the same turn, as samples of one prompt often do, share one execution.
 // Each still gets its own row in the record. Closing it closes the next executor.
 type Once struct{ next Executor }
 

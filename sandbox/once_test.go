@@ -58,7 +58,8 @@ func TestIdenticalCallsRunOnce(t *testing.T) {
 
 func TestBreakageIsPassedOn(t *testing.T) {
 	under := &echo{fail: errors.New("broken")}
-	if _, err := sandbox.NewOnce(under).Run(context.Background(), []sandbox.Call{{Code: "a"}}); !errors.Is(err, under.fail) {
+	_, err := sandbox.NewOnce(under).Run(context.Background(), []sandbox.Call{{Code: "a"}})
+	if !errors.Is(err, under.fail) {
 		t.Fatalf("got %v, want the breakage", err)
 	}
 }

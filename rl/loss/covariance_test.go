@@ -88,8 +88,8 @@ func TestSelectionKeepsItsBudgetAndBounds(t *testing.T) {
 func TestCovariancesOfAGroup(t *testing.T) {
 	row := func(group string, turn int32, advantage float64, context int, logProbs ...float64) loss.Row[float64] {
 		n := context + len(logProbs)
-		r := loss.Row[float64]{Group: group, Turn: turn, Count: 1, LogProbs: make([]float64, n), Old: make([]float64, n),
-			Advantages: make([]float64, n), Mask: make([]int32, n)}
+		r := loss.Row[float64]{Group: group, Turn: turn, Count: 1, LogProbs: make([]float64, n),
+			Old: make([]float64, n), Advantages: make([]float64, n), Mask: make([]int32, n)}
 		for k, l := range logProbs {
 			at := context + k
 			r.LogProbs[at], r.Old[at], r.Advantages[at], r.Mask[at] = l, l, advantage, 1
@@ -97,7 +97,8 @@ func TestCovariancesOfAGroup(t *testing.T) {
 		return r
 	}
 	rows := []loss.Row[float64]{
-		row("a", 0, 0.5, 1, -1, -0.5, -4), row("a", 0, -0.5, 3, -2, -0.75), row("a", 1, 3, 0, -9, -9), row("b", 0, 7, 2, -3),
+		row("a", 0, 0.5, 1, -1, -0.5, -4), row("a", 0, -0.5, 3, -2, -0.75), row("a", 1, 3, 0, -9, -9),
+		row("b", 0, 7, 2, -3),
 	}
 	want := [][]float64{{0, 0.25, 0.0625, 0}, {0, 0, 0, 0.25, 0.0625}, {0, 0}, {0, 0, 0}}
 	if got := loss.Covariances(rows, loss.ScopeGroup); !cmp.Equal(got, want) {

@@ -33,8 +33,9 @@ func (v VSPO) Link(Sampling) Link { return ValueResampling{advantage.VSPO(v)} }
 //	V_x = (R_max − μ_x)·σ²_x,  p = softmax(V/T) over kept prompts,  N_x = 1 + draws,
 //	ω_x = α − (α−1)/N_x
 //
-// Source: VSPO eqs 16–21. Departures: none; draws that ignore V, and ω_x = N_x, are options. ω applies once for each prompt (see the package's glossary). If no
-// group or every group lacks variance, the batch is kept whole, with weight 1.
+// Source: VSPO eqs 16–21. Departures: none; draws that ignore V, and ω_x = N_x, are options. ω applies once for each
+// prompt (see the package's glossary). If no group or every group lacks variance, the batch is kept whole, with weight
+// 1.
 type ValueResampling struct{ advantage.VSPO }
 
 // Validate reports the first bad field.

@@ -8,8 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// LateSessions starts the process that makes sessions when the first session is asked for: most sandboxes never need it.
-// Sessions are isolated as calls are.
+// LateSessions starts the process that makes sessions when the first session is asked for: most sandboxes never need
+// it. Sessions are isolated as calls are.
 type LateSessions struct {
 	options Options
 
@@ -25,7 +25,8 @@ func NewLateSessions(o Options, calls *Executor) *LateSessions {
 }
 
 // OpenSession implements sandbox.Sessions. What cannot be started is tried again for the next session.
-func (l *LateSessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+func (l *LateSessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session,
+	error) {
 	opened, err := l.sessions()
 	if err != nil {
 		return nil, err
