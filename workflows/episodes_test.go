@@ -56,7 +56,7 @@ func (f *fakes) together(fails func(api.BatchInput) error) *[]api.BatchInput {
 			case schema.StageBuffer:
 				out.Buffered, err = f.buffer(api.StageInput{Scope: in.Scope})
 			}
-			out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
+			out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Common().Manifest})
 		}
 		out.Timings = []api.Timing{{Stage: schema.StageAdvantage, Start: 1, End: 2_000_001}}
 		return out, err

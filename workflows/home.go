@@ -48,7 +48,7 @@ func atHome(ctx workflow.Context, h *home, scope api.Scope, name, summary string
 		if host == "" {
 			err := start(ctx, name, summary, in).Get(ctx, out)
 			if done, ok := out.(api.Result); ok && err == nil {
-				h.host = done.Its().Home
+				h.host = done.Common().Home
 			}
 			return err
 		}

@@ -72,7 +72,7 @@ func (r *runner) Run(c step.Call, out api.Result) error {
 		return err
 	}
 	if c.Stage != stages.Timings {
-		r.times.add(out.Its().Timing)
+		r.times.add(out.Common().Timing)
 	}
 	return nil
 }

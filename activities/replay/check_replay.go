@@ -184,7 +184,7 @@ func (c *check) whole(ctx context.Context, scope api.Scope, before schema.Manife
 	}
 	result := (&api.Batch{}).Of(before.Stage)
 	set(result)
-	return result.Its().Manifest, nil
+	return result.Common().Manifest, nil
 }
 
 // needed reports whether a stage cannot be made without a stage that it reads. Not all recipes have every stage, and a

@@ -77,7 +77,7 @@ func Execute(ctx context.Context, d *Worker, e *Env, s Spec, out api.Result,
 	if !began.IsZero() {
 		timing.Start = began.UnixMicro() // the stage itself waited for the flow, and committed
 	}
-	out.Its().Timing = timing
+	out.Common().Timing = timing
 	return err
 }
 
@@ -116,7 +116,7 @@ func (w *Draft) run(ctx context.Context, s Spec, out api.Result, work func(ctx c
 	if adopted {
 		return w.adopt(committed, ref, out)
 	}
-	out.Its().Manifest, out.Its().Home = ref, w.home
+	out.Common().Manifest, out.Common().Home = ref, w.home
 	w.Worker.Counts.Stored(s.Stage, bytesOf(committed))
 	return nil
 }
@@ -147,17 +147,17 @@ func (w *Draft) adopt(m schema.Manifest, ref schema.Ref, out api.Result) error {
 		}
 	}
 	w.Timing.Rows, w.Timing.Tokens = int64(m.Stats[schema.StatRows]), int64(m.Stats[schema.StatTokens])
-	out.Its().Manifest, out.Its().Adopted = ref, true
+	out.Common().Manifest, out.Common().Adopted = ref, true
 	return nil
 }
 
 // ResultNote encodes an activity's result for the manifest's note, with the fields in the order of their names. The
 // part that belongs to the attempt is left out.
 func ResultNote(out api.Result) ([]byte, error) {
-	attempt := *out.Its()
-	*out.Its() = api.Done{}
+	attempt := *out.Common()
+	*out.Common() = api.Done{}
 	data, err := json.Marshal(out)
-	*out.Its() = attempt
+	*out.Common() = attempt
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}

@@ -42,6 +42,6 @@ func TestResultNote(t *testing.T) {
 		got, err := ResultNote(tt.out)
 		require.NoError(t, err)
 		require.Equal(t, tt.want, string(got))
-		require.Equal(t, attempt, *tt.out.Its(), "the attempt keeps its part")
+		require.Equal(t, attempt, *tt.out.Common(), "the attempt keeps its part")
 	}
 }

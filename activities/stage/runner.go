@@ -64,7 +64,7 @@ func (r *Runner) Run(c step.Call, out api.Result) error {
 			return failed(c, e.err)
 		}
 		e.set(out)
-		r.took(c.Stage, out.Its().Timing)
+		r.took(c.Stage, out.Common().Timing)
 		return nil
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -62,32 +62,32 @@ func diverge(ctx context.Context, a, b *analysis.Visible) (d *Divergence, equalS
 	return nil, equalSteps, nil
 }
 
-// place is what identifies a piece of a step.
-type place struct {
+// pieceKey is what identifies a piece of a step.
+type pieceKey struct {
 	stage     string
 	try, turn int
 }
 
-func placeOf(p analysis.Piece) place { return place{p.Stage, p.Try, p.Turn} }
+func keyOf(p analysis.Piece) pieceKey { return pieceKey{p.Stage, p.Try, p.Turn} }
 
 // divergeInStep compares two lists of pieces. Evaluations are compared where both runs made one, since how often a run
 // evaluates changes nothing else.
 func divergeInStep(ctx context.Context, views [2]*analysis.Visible, pieces [2][]analysis.Piece) (*Divergence, error) {
-	var at [2]map[place]bool
+	var at [2]map[pieceKey]bool
 	for side := range pieces {
-		at[side] = map[place]bool{}
+		at[side] = map[pieceKey]bool{}
 		for _, p := range pieces[side] {
-			at[side][placeOf(p)] = true
+			at[side][keyOf(p)] = true
 		}
 	}
 	for side := range pieces {
 		pieces[side] = slices.DeleteFunc(pieces[side], func(p analysis.Piece) bool {
-			return p.Stage == schema.StageEvaluate && !at[1-side][placeOf(p)]
+			return p.Stage == schema.StageEvaluate && !at[1-side][keyOf(p)]
 		})
 	}
 	for i := range max(len(pieces[0]), len(pieces[1])) {
 		for side := range pieces {
-			if i < len(pieces[side]) && !at[1-side][placeOf(pieces[side][i])] {
+			if i < len(pieces[side]) && !at[1-side][keyOf(pieces[side][i])] {
 				d := begun(pieces[side][i])
 				d.OnlyIn = &side
 				return &d, nil

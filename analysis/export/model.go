@@ -59,7 +59,7 @@ var (
 
 // Model writes a checkpoint of a run to a path, which shows nothing or all of it.
 func Model(ctx context.Context, record *analysis.Record, o ModelOptions, path string) (analysis.StepCheckpoint, error) {
-	at, err := newPlace(path, o.Form == HuggingFace, o.Force)
+	at, err := newOutput(path, o.Form == HuggingFace, o.Force)
 	if err != nil {
 		return analysis.StepCheckpoint{}, err
 	}
@@ -84,7 +84,7 @@ func Model(ctx context.Context, record *analysis.Record, o ModelOptions, path st
 }
 
 // make has the model's files put into a folder, and makes what is asked for of them.
-func (o ModelOptions) make(at place, name string, get func(files string) error) error {
+func (o ModelOptions) make(at output, name string, get func(files string) error) error {
 	return at.write(func(part string) (whole string, err error) {
 		files := filepath.Join(part, "checkpoint")
 		if err := get(files); err != nil {

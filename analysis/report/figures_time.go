@@ -22,7 +22,7 @@ var stages = figure{
 	draw: func(d data, f *Figure) error {
 		a := d.answers["stages"]
 		steps, stages, values := a.pivot("stage", "seconds", 0)
-		slices.SortStableFunc(stages, func(x, y string) int { return place(x) - place(y) })
+		slices.SortStableFunc(stages, func(x, y string) int { return orderOf(x) - orderOf(y) })
 		stages = foldSmall(stages, values)
 		var stack []chart.Series
 		for i, stage := range stages {
@@ -56,7 +56,7 @@ var rolloutTime = figure{
 	},
 }
 
-func place(stage string) int {
+func orderOf(stage string) int {
 	if i := slices.Index(order, stage); i >= 0 {
 		return i
 	}

@@ -51,12 +51,12 @@ func (s Sequence) origins() []origin {
 	return out
 }
 
-// place is a token of a row.
-type place struct{ row, at int }
+// tokenAt is a token of a row.
+type tokenAt struct{ row, at int }
 
 // sharedTokens lists the places of each token that is in the loss of several rows, in the order of the rows.
-func (e *estimation) sharedTokens() [][]place {
-	of := map[origin][]place{}
+func (e *estimation) sharedTokens() [][]tokenAt {
+	of := map[origin][]tokenAt{}
 	var order []origin
 	for i := range e.rows {
 		r := &e.rows[i]
@@ -68,10 +68,10 @@ func (e *estimation) sharedTokens() [][]place {
 			if of[o] == nil {
 				order = append(order, o)
 			}
-			of[o] = append(of[o], place{i, skip + k})
+			of[o] = append(of[o], tokenAt{i, skip + k})
 		}
 	}
-	var out [][]place
+	var out [][]tokenAt
 	for _, o := range order {
 		if len(of[o]) > 1 {
 			out = append(out, of[o])
@@ -99,7 +99,7 @@ func (e *estimation) sharePrefixes(advantages [][]float64) {
 }
 
 // unlearn takes a token off its row's loss mask.
-func (e *estimation) unlearn(p place) {
+func (e *estimation) unlearn(p tokenAt) {
 	r := &e.rows[p.row]
 	if !r.unshared {
 		r.LossMask, r.unshared = slices.Clone(r.LossMask), true

@@ -7,7 +7,7 @@
 // a Maker opens it, on devices that are leased for the life of the engine (gpu/lease). An engine *drains* when one of
 // its devices fails: its process is ended, the running call fails with the device's failure (policy.DeviceError), and
 // the next Load takes other devices. An engine on several hosts *gathers* the other hosts, which *serve* it (gpu/gang).
-// A *place* is a PyTorch engine's share of the devices, from the moment at which it begins to open
+// A *slot* is a PyTorch engine's share of the devices, from the moment at which it begins to open
 // until it has closed. A *lease* is a stage's use of an engine; an engine without leases is *idle*, and is closed when
 // another run needs its devices or after five minutes. A *resident* model is one that an engine holds under a role;
 // residents are known by their *version*, the digest of their checkpoint. The *choice* is the kind of engine that a run

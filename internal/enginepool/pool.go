@@ -27,7 +27,7 @@ type Pool struct {
 	observer Observer
 
 	mu      sync.Mutex
-	places  []*place
+	slots   []*slot
 	remote  map[string]*served // samplers of inference servers, by the servers' settings
 	served  int                // devices used by ranks of other hosts' engines
 	changed chan struct{}      // closed, and then replaced, when devices may have become free
@@ -119,11 +119,11 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	p.wake()
-	for h := p.oldest(anyPlace); h != nil; h = p.oldest(anyPlace) {
+	for h := p.oldest(anySlot); h != nil; h = p.oldest(anySlot) {
 		p.shut(h)
 	}
 	p.mu.Unlock()
 	return p.closeServers()
 }
 
-func anyPlace(*place) bool { return true }
+func anySlot(*slot) bool { return true }

@@ -145,7 +145,7 @@ func TestEnginesUnderContention(t *testing.T) {
 	all.Wait()
 	require.NoError(t, e.Close())
 	require.Equal(t, m.opened, m.closed)
-	require.Empty(t, e.places)
+	require.Empty(t, e.slots)
 	require.Equal(t, 2, m.most, "all devices were used, and no more than there are")
 }
 

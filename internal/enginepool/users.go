@@ -88,7 +88,7 @@ func (t *Trainer) Exclusive(fn func(policy.Trainer) error) error {
 	return t.noteLoss(fn(t.trainer))
 }
 
-// Save stores the model resident under a role, under a prefix of the place, and returns the checkpoint for the
+// Save stores the model resident under a role, under a prefix of the slot, and returns the checkpoint for the
 // manifest. Without the optimiser's state, the next load starts AdamW from zero. before is the checkpoint that an
 // update started with: if it holds the base of an adapter, the base is not stored again.
 func (t *Trainer) Save(ctx context.Context, role policy.Role, place schema.Place, step int, optimizer bool,

@@ -25,7 +25,7 @@ func batch(r Runner, in *api.BatchInput, out *api.Batch) error {
 			made, out.Made = append(made, committed.Stages...), append(out.Made, committed.Stages...)
 			continue
 		}
-		one := api.StageRef{Stage: stage, Ref: result.Its().Manifest}
+		one := api.StageRef{Stage: stage, Ref: result.Common().Manifest}
 		made, out.Made = append(made, one), append(out.Made, one)
 	}
 	return nil

@@ -65,7 +65,7 @@ func (s script) at(a At) string {
 
 func (s script) Run(c Call, out api.Result) error {
 	s.write("%s: %s", s.at(c.At), c.Activity)
-	out.Its().Manifest = schema.Ref{Key: s.at(c.At)}
+	out.Common().Manifest = schema.Ref{Key: s.at(c.At)}
 	switch out := out.(type) {
 	case *api.Generated:
 		out.Calls = max(0, 1-c.Turn)

@@ -202,7 +202,7 @@ func (i Stages) batch(in api.BatchInput) (out api.Batch, err error) {
 	out.Batch, err = i.advantages(api.StageInput{Scope: in.Scope})
 	out.Made = out.Committed.Stages
 	for _, stage := range []string{schema.StageResample, schema.StageAdvantage} {
-		out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Its().Manifest})
+		out.Made = append(out.Made, api.StageRef{Stage: stage, Ref: out.Of(stage).Common().Manifest})
 	}
 	out.Timings = []api.Timing{out.Committed.Timing, out.Resampled.Timing, out.Batch.Timing}
 	return out, err

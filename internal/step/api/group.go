@@ -4,8 +4,8 @@ import "github.com/ropewalk/ropewalk/schema"
 
 // Result is the result of a stage.
 type Result interface {
-	// Its returns the part that the results of all stages have in common.
-	Its() *Done
+	// Common returns the part that the results of all stages have in common.
+	Common() *Done
 }
 
 // Sent is what the input of a group of stages carries for the runner of its stages.

@@ -3,8 +3,8 @@ package api
 // HostQueue is the task queue of a single host, for work that returns to the engine that the host holds.
 func HostQueue(host string) string { return "gpu." + host }
 
-// Its returns the part that the results of all stages have in common.
-func (d *Done) Its() *Done { return d }
+// Common returns the part that the results of all stages have in common.
+func (d *Done) Common() *Done { return d }
 
 // HomeInput asks for a host that runs the models of a run from now on.
 type HomeInput struct {

@@ -36,8 +36,8 @@ func fieldsOf(r *recipes.Recipe) engineFields {
 
 func (s engineFields) equal(other engineFields) bool { return reflect.DeepEqual(s, other) }
 
-// place is one PyTorch engine, one at a Tinker server, or the reserved place of an engine that is opening or closing.
-type place struct {
+// slot is one PyTorch engine, one at a Tinker server, or the reserved slot of an engine that is opening or closing.
+type slot struct {
 	run      string
 	fields   engineFields
 	devices  int           // 0 for an engine at a server
@@ -48,23 +48,23 @@ type place struct {
 	expiry   *time.Timer
 }
 
-func (at *place) idle() bool { return at.engine != nil && at.users == 0 }
+func (at *slot) idle() bool { return at.engine != nil && at.users == 0 }
 
-// take returns the place of a run's engine, with the caller counted as its user.
-func (p *Pool) take(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*place, Release, error) {
-	at := &place{run: run, fields: fieldsOf(r)}
+// take returns the slot of a run's engine, with the caller counted as its user.
+func (p *Pool) take(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*slot, Release, error) {
+	at := &slot{run: run, fields: fieldsOf(r)}
 	if r.Engine.Declaration().Devices {
 		if p.torch == nil {
 			return nil, nil, badinput.Errorf("engine.kind: torch: this worker has no PyTorch engine")
 		}
 		at.devices = p.cost(r.Engine.Devices)
 	}
-	var found *place
+	var found *slot
 	err := p.await(ctx, func() (done bool, changed <-chan struct{}, err error) {
 		found, changed, err = p.find(at, elsewhere)
 		return found != nil, changed, err
 	})
-	if err == nil && found == at { // the place is reserved, so only this caller opens the engine
+	if err == nil && found == at { // the slot is reserved, so only this caller opens the engine
 		err = p.open(ctx, at, r)
 	}
 	if err != nil {
@@ -105,37 +105,37 @@ func (p *Pool) free() int {
 		return 0
 	}
 	n := max(1, p.torch.Devices()) - p.served
-	for _, at := range p.places {
+	for _, at := range p.slots {
 		n -= at.devices
 	}
 	return n
 }
 
 // find returns the run's engine, or an idle engine with equal settings, with this user counted. If there is none but
-// enough devices are free, it reserves the place of at and returns at. Otherwise it closes an idle engine and returns
+// enough devices are free, it reserves the slot of at and returns at. Otherwise it closes an idle engine and returns
 // neither value, or it returns a channel to wait on.
-func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) {
+func (p *Pool) find(at *slot, elsewhere bool) (*slot, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, nil, errors.New("the worker ends")
 	}
-	same := func(h *place) bool { return h.run == at.run && h.fields.equal(at.fields) }
-	if i := slices.IndexFunc(p.places, same); i >= 0 {
-		if h := p.places[i]; h.engine != nil {
+	same := func(h *slot) bool { return h.run == at.run && h.fields.equal(at.fields) }
+	if i := slices.IndexFunc(p.slots, same); i >= 0 {
+		if h := p.slots[i]; h.engine != nil {
 			p.enter(h)
 			return h, nil, nil
 		}
 		return nil, p.changed, nil
 	}
 	// A request for more devices than there are fails in the lease.
-	if at.devices == 0 || p.free() >= at.devices || !slices.ContainsFunc(p.places, usesDevices) && p.served == 0 {
+	if at.devices == 0 || p.free() >= at.devices || !slices.ContainsFunc(p.slots, usesDevices) && p.served == 0 {
 		at.users = 1
-		p.places = append(p.places, at)
+		p.slots = append(p.slots, at)
 		return at, nil, nil
 	}
 	// No new engine needs to start.
-	if h := p.oldest(func(h *place) bool { return h.fields.equal(at.fields) }); h != nil {
+	if h := p.oldest(func(h *slot) bool { return h.fields.equal(at.fields) }); h != nil {
 		h.run = at.run
 		p.enter(h)
 		return h, nil, nil
@@ -151,9 +151,9 @@ func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) 
 }
 
 // usesDevices reports whether an engine runs here, and not at a server.
-func usesDevices(at *place) bool { return at.devices > 0 }
+func usesDevices(at *slot) bool { return at.devices > 0 }
 
-func (p *Pool) enter(at *place) {
+func (p *Pool) enter(at *slot) {
 	at.users++
 	if at.expiry != nil {
 		at.expiry.Stop()
@@ -161,8 +161,8 @@ func (p *Pool) enter(at *place) {
 }
 
 // oldest is the suitable engine that has been idle longest.
-func (p *Pool) oldest(suits func(*place) bool) (out *place) {
-	for _, h := range p.places {
+func (p *Pool) oldest(suits func(*slot) bool) (out *slot) {
+	for _, h := range p.slots {
 		if h.idle() && suits(h) && (out == nil || h.left.Before(out.left)) {
 			out = h
 		}
@@ -170,8 +170,8 @@ func (p *Pool) oldest(suits func(*place) bool) (out *place) {
 	return out
 }
 
-// open starts the engine of a reserved place.
-func (p *Pool) open(ctx context.Context, at *place, r *recipes.Recipe) error {
+// open starts the engine of a reserved slot.
+func (p *Pool) open(ctx context.Context, at *slot, r *recipes.Recipe) error {
 	engine, err := Openings[r.Engine.Kind](p, ctx, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +199,7 @@ func (p *Pool) openTorch(ctx context.Context, r *recipes.Recipe) (policy.Engine,
 }
 
 // leave ends a use. An engine whose work was cancelled gives its devices back at once.
-func (p *Pool) leave(at *place, cancelled bool) {
+func (p *Pool) leave(at *slot, cancelled bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at.users--
@@ -213,7 +213,7 @@ func (p *Pool) leave(at *place, cancelled bool) {
 }
 
 // expire closes an engine that has been idle for idleLimit.
-func (p *Pool) expire(at *place) {
+func (p *Pool) expire(at *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at.idle() && time.Since(at.left) >= idleLimit {
@@ -221,9 +221,9 @@ func (p *Pool) expire(at *place) {
 	}
 }
 
-// shut closes an idle engine and frees its place when the engine has ended. The caller holds the lock, and shut
+// shut closes an idle engine and frees its slot when the engine has ended. The caller holds the lock, and shut
 // releases it while the engine closes.
-func (p *Pool) shut(at *place) {
+func (p *Pool) shut(at *slot) {
 	engine := at.engine
 	at.engine = nil
 	if at.expiry != nil {
@@ -239,8 +239,8 @@ func (p *Pool) shut(at *place) {
 	p.wake()
 }
 
-func (p *Pool) drop(at *place) {
-	p.places = slices.DeleteFunc(p.places, func(h *place) bool { return h == at })
+func (p *Pool) drop(at *slot) {
+	p.slots = slices.DeleteFunc(p.slots, func(h *slot) bool { return h == at })
 }
 
 // wake makes all waiting callers try again. The caller holds the lock.

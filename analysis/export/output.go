@@ -14,18 +14,18 @@ import (
 // ErrTaken means that the path to write to cannot be used.
 var ErrTaken = errors.New("cannot be written")
 
-// place is a path at which a file or folder appears when it is complete.
-type place struct {
+// output is a path at which a file or folder appears when it is complete.
+type output struct {
 	path   string
 	folder bool // the result is a folder
 	there  bool // something is there, and is replaced
 }
 
-// newPlace checks the path before any work. A file or a model's folder that is there is only replaced with force; an
+// newOutput checks the path before any work. A file or a model's folder that is there is only replaced with force; an
 // empty folder is always used.
-func newPlace(path string, folder, force bool) (place, error) {
-	p := place{path: filepath.Clean(path), folder: folder}
-	refuse := func(format string, args ...any) (place, error) {
+func newOutput(path string, folder, force bool) (output, error) {
+	p := output{path: filepath.Clean(path), folder: folder}
+	refuse := func(format string, args ...any) (output, error) {
 		return p, fmt.Errorf("%s: %w: %s", path, ErrTaken, fmt.Sprintf(format, args...))
 	}
 	if above, err := os.Stat(filepath.Dir(p.path)); err != nil || !above.IsDir() {
@@ -67,7 +67,7 @@ func newPlace(path string, folder, force bool) (place, error) {
 
 // write calls produce with an empty folder next to the path, and puts its result at the path. After an error the
 // path is as it was.
-func (p place) write(produce func(part string) (whole string, err error)) (err error) {
+func (p output) write(produce func(part string) (whole string, err error)) (err error) {
 	part, err := os.MkdirTemp(filepath.Dir(p.path), "."+filepath.Base(p.path)+".*.part")
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", p.path, ErrTaken, err)
