@@ -120,6 +120,16 @@ class Walk:
         return f"at {self.place}", float(self.place == 0), done, False, {"success": self.place == 0}
 
 
+class Told(Walk):
+    def reset(self, seed=None):
+        seen, _ = super().reset(seed)
+        return seen, {"admissible": ["left", "right"], "type": ["even", "odd"][seed % 2], "level": 3}
+
+    def step(self, action):
+        *seen, info = super().step(action)
+        return *seen, {**info, "admissible": ["left"], "score": float(info["success"])}
+
+
 def score(trajectory, scale=1, fault=""):
     held_out = int(trajectory["question"].split()[1][:-1]) >= 1000
     if fault and trajectory["environment_success"] and not held_out:
@@ -138,8 +148,8 @@ func pythonWalk(t *testing.T) (settings, log, fuse, path string) {
 	log, fuse = filepath.Join(path, "log"), filepath.Join(path, "fuse")
 	kwargs, err := json.Marshal(map[string]string{"log": log, "fuse": fuse})
 	require.NoError(t, err)
-	return fmt.Sprintf(`{module: "walking:Walk", path: %q, actions: "left,right", kwargs: '%s'}`, path, kwargs), log,
-		fuse, path
+	return fmt.Sprintf(`{module: "walking:Walk", path: %q, actions: "left,right", kwargs: '%s', processes: 1}`, path,
+		kwargs), log, fuse, path
 }
 
 // walkServer serves the walk over OpenEnv's protocol.
@@ -295,4 +305,33 @@ func testGoesOn(t *testing.T, name, mode string,
 	}
 	// The transitions that a flow had before the failure are kept in a segment, and not made again.
 	require.GreaterOrEqual(t, resets, plain)
+}
+
+// What a Python environment tells is in the record: the level of a task, its type with which evaluations are summed up,
+// scores, and which actions were admissible.
+func TestWhatPythonTellsIsRecorded(t *testing.T) {
+	settings, _, _, _ := pythonWalk(t)
+	settings = strings.Replace(settings, "Walk", "Told", 1)
+	b := walkBench(t, mem.New())
+	_, err := b.train(t, workflows.TrainRunInput{Run: "r",
+		RecipeYAML: walkOf("python", settings, "interleaved", "{name: arlarena}")})
+	require.NoError(t, err)
+	for _, row := range stepRows[schema.PromptRow](t, b.store, "r", 1, schema.StagePrompts) {
+		require.EqualValues(t, 3, row.Level)
+	}
+	invalid := 0
+	for _, row := range stepRows[schema.TransitionRow](t, b.store, "r", 1, schema.StageSandbox) {
+		require.Equal(t, map[bool]string{true: `[]`, false: `["left"]`}[row.Done], *row.Admissible)
+		require.Equal(t, row.Turn == 0 || row.Action == "left", row.Valid)
+		if !row.Valid {
+			invalid++
+		}
+	}
+	require.Positive(t, invalid)
+	types := map[string]bool{}
+	for _, row := range evaluationRows(t, b) {
+		types[*row.TaskType] = true
+		require.Equal(t, row.Success, *row.Score == 1)
+	}
+	require.Len(t, types, 2)
 }

@@ -151,8 +151,15 @@ type Environment interface {
 
 // Scorer is an environment that grades how far an episode came. The score is a metric: nothing is trained on it.
 type Scorer interface {
-	// Score returns the score of an episode in a state, from 0 to 1. It is 0 before anything was achieved.
-	Score(state State) (float64, error)
+	// Score returns the score of an episode in a state, from 0 to 1. It is 0 before anything was achieved, and nil if
+	// the environment does not grade the episode.
+	Score(state State) (*float64, error)
+}
+
+// Classifier is an environment that learns a task's level and type when an episode of it begins.
+type Classifier interface {
+	// Classify returns the task with the level and type that the episode in the state has.
+	Classify(task Task, state State) (Task, error)
 }
 
 // Coded is an environment whose episodes run the user's own code.
@@ -182,8 +189,9 @@ var ErrUnsolved = errors.New("no solution was found within the expert's bound")
 
 // Expert is an environment that can solve its own tasks.
 type Expert interface {
-	// Solve returns actions that end the episode with success from the given state, or ErrUnsolved. It returns the same
-	// actions for the same state.
+	// Solve returns the next actions on a way from the given state to the episode's end with success, at least one, or
+	// ErrUnsolved. If the episode goes on after them, the caller asks again. It returns the same actions for the same
+	// state.
 	Solve(ctx context.Context, state State) ([]string, error)
 }
 

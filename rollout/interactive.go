@@ -66,6 +66,11 @@ func (l *Loop) open(ctx context.Context, task env.Task) (env.Task, env.State, en
 	if err != nil {
 		return task, nil, seen, nil, fmt.Errorf("begin an episode of task %s: %w", task.ID, err)
 	}
+	if c, ok := l.settings.Environment.(env.Classifier); ok {
+		if task, err = c.Classify(task, state); err != nil {
+			return task, nil, seen, nil, fmt.Errorf("classify task %s: %w", task.ID, err)
+		}
+	}
 	task.Text, _ = seen.Text()
 	e := &Episode{Task: task, Seen: seen}
 	context, err := l.render(ctx, e)

@@ -185,17 +185,15 @@ func (m *measurement) complete(row *schema.EvaluationRow, e *rollout.Episode) er
 	if !ok {
 		return nil
 	}
-	var score float64
 	err := rescue.Do(func() (err error) {
-		score, err = scorer.Score(e.State)
+		row.Score, err = scorer.Score(e.State)
 		return err
 	})
-	if err == nil && !(score >= 0 && score <= 1) {
-		err = fmt.Errorf("%w: the score is %g", rollout.ErrEnvironment, score)
+	if err == nil && row.Score != nil && !(*row.Score >= 0 && *row.Score <= 1) {
+		err = fmt.Errorf("%w: the score is %g", rollout.ErrEnvironment, *row.Score)
 	}
 	if err != nil {
 		return fmt.Errorf("grade %s: %w", e.TrajectoryID, err)
 	}
-	row.Score = &score
 	return nil
 }

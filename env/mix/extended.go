@@ -117,10 +117,10 @@ func (x expert) Mislead(ctx context.Context, state env.State, draw uint64) (stri
 type scorer struct{ mix *Environment }
 
 // Score implements env.Scorer.
-func (s scorer) Score(state env.State) (float64, error) {
+func (s scorer) Score(state env.State) (*float64, error) {
 	p, own, err := s.mix.stateOf(state)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	return p.Environment.(env.Scorer).Score(own)
 }

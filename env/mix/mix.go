@@ -131,6 +131,18 @@ func (e *Environment) Reset(ctx context.Context, task env.Task) (env.State, env.
 	return p.state(state), seen, err
 }
 
+// Classify implements env.Classifier for the parts that do.
+func (e *Environment) Classify(task env.Task, state env.State) (env.Task, error) {
+	p, own, err := e.stateOf(state)
+	if err != nil {
+		return task, err
+	}
+	if c, ok := p.Environment.(env.Classifier); ok {
+		return c.Classify(task, own)
+	}
+	return task, nil
+}
+
 // mark separates the label of a part from its state. No label holds it.
 const mark = ":"
 

@@ -136,18 +136,23 @@ func (p *process) current(ctx context.Context) (files string, err error) {
 
 // codeOf returns the listing of a keeper's code, which it loads if necessary.
 func codeOf(ctx context.Context, k *keeper[*process]) (string, error) {
+	return inProcess(ctx, k, func(p *process) (string, error) { return p.current(ctx) })
+}
+
+// inProcess does something in a keeper's process, and again if the process is lost.
+func inProcess[T any](ctx context.Context, k *keeper[*process], do func(*process) (T, error)) (got T, err error) {
 	for try := 1; ; try++ {
 		at, err := k.running(time.Now())
 		if err != nil {
-			return "", err
+			return got, err
 		}
-		files, err := at.current(ctx)
+		got, err = do(at)
 		at.count(-1)
 		if err == nil {
 			k.opened()
 		}
 		if try == tries || !errors.Is(err, ErrLost) || ctx.Err() != nil {
-			return files, err
+			return got, err
 		}
 	}
 }

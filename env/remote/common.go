@@ -10,8 +10,8 @@ import (
 type commonFields struct {
 	Actions     string  `json:"actions" doc:"names of discrete actions 0, 1, …, separated by commas; empty if an action is any text" default:"\"\""`
 	Instruction string  `json:"instruction" doc:"what the policy is told at every turn" default:"\"\""`
-	Tasks       int     `json:"tasks" doc:"number of training tasks, whose seeds count from 0" default:"1000" min:"1" max:"1000000"`
-	HeldOut     int     `json:"held_out" doc:"number of held-out tasks, whose seeds follow" default:"100" min:"1" max:"1000000"`
+	Tasks       int     `json:"tasks" doc:"number of training tasks, whose seeds count from 0; 0 = the environment's method tasks says it, and held_out is 0 too" default:"1000" min:"0" max:"1000000"`
+	HeldOut     int     `json:"held_out" doc:"number of held-out tasks, whose seeds follow" default:"100" min:"0" max:"1000000"`
 	SuccessFrom float64 `json:"success_from" doc:"sum of rewards from which an ended episode is a success, if the environment does not say so itself" default:"1"`
 	StepSeconds float64 `json:"step_seconds" doc:"time limit of a reset or step" default:"30" min:"0.01" max:"3600"`
 	MaxKB       int     `json:"max_kb" doc:"maximum length of an observation in KiB" default:"64" min:"1" max:"1024"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -35,10 +36,11 @@ var Python = env.Declaration{
 		return strings.TrimSpace("Python " + f.Module + " " + f.Path)
 	},
 	Undemonstrated: func(s env.Settings) string {
-		if f, err := env.Read[pythonFields](s); err != nil || f.Kind == kindQuestion {
+		if f, err := env.Read[pythonFields](s); err != nil || f.Kind == kindQuestion || f.Expert {
 			return ""
 		}
-		return "only questions (kind: question) hold their answers"
+		return "only questions (kind: question) hold their answers, and expert: true says that the environment has " +
+			"a method expert"
 	},
 	Open: openPython,
 }
@@ -54,7 +56,18 @@ type pythonFields struct {
 	Path        string `json:"path" doc:"absolute path of a folder that modules are also loaded from; every worker reads it" default:"\"\""`
 	Digest      string `json:"code_sha256" quiet:"true" doc:"digest that the code must have, as a run records it: the SHA-256 of the module's file, or of the lines for all files that it imports from its own folder" default:"\"\""`
 	Interpreter string `json:"interpreter" doc:"name of the environment variable that names the worker's Python interpreter; python3 if the variable is not set" default:"ROPEWALK_PYTHON"`
+	Processes   int    `json:"processes" quiet:"true" doc:"Python processes of a worker, among which its sessions are divided; 0 = as many as it has cores, and one for kind question" default:"0" min:"0" max:"1024"`
+	Expert      bool   `json:"expert" quiet:"true" doc:"the environment's method expert demonstrates its tasks: it returns the next actions towards success" default:"false"`
 	commonFields
+}
+
+// processes is how many processes a worker runs at most.
+func (f pythonFields) processes() int {
+	n := f.Processes
+	if n == 0 && f.Kind != kindQuestion { // each process would make the list of questions
+		n = runtime.GOMAXPROCS(0)
+	}
+	return min(max(n, 1), f.Sessions)
 }
 
 // openPython makes the environment. No process is started before the first episode.
@@ -80,21 +93,27 @@ func openPython(o env.Options) (env.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
+	if (f.Tasks == 0) != (f.HeldOut == 0) {
+		return nil, errors.New("tasks, held_out: both must be 0, for the environment's method tasks says both, or " +
+			"neither")
+	}
+	if f.Tasks == 0 && f.Kind == kindQuestion {
+		return nil, errors.New("tasks: must be at least 1, for a list of questions does not say which are held out")
+	}
 	identity, err := json.Marshal([]any{f.Module, f.Kind, kwargs})
 	if err != nil {
 		return nil, fmt.Errorf("kwargs: %w", err)
 	}
-	port := &pythonPort{step: f.step(), open: map[string]any{"module": f.Module, "kind": f.Kind, "kwargs": kwargs,
-		"path": f.Path, "actions": append([]string{}, actions...)}}
-	port.what = "the Python adapter"
-	port.start = func() (*process, error) {
+	open := map[string]any{"module": f.Module, "kind": f.Kind, "kwargs": kwargs, "path": f.Path,
+		"actions": append([]string{}, actions...)}
+	port := newPythonPort(f.processes(), open, f.step(), func() (*process, error) {
 		if f.Module == "" {
 			return nil, errors.New("module: names no Python factory")
 		}
 		return startProcess(code{interpreter(f.Interpreter), f.Module, f.Path, f.Digest, f.step()}, f.most(), f.idle())
-	}
+	})
 	s := f.settings("python", string(identity), actions)
-	s.Solved = f.Kind == kindQuestion
+	s.Solved, s.Expert = f.Kind == kindQuestion || f.Expert, f.Expert
 	return New(port, s), nil
 }
 

@@ -2,17 +2,12 @@ package remote
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/internal/seed"
 )
 
 // Settings are what an environment of this package is made of.
@@ -21,10 +16,11 @@ type Settings struct {
 	Identity    string // distinguishes the tasks from those of other modules or servers
 	Instruction string
 	// Train and HeldOut are the numbers of tasks. The seeds of training tasks count from 0, those of held-out tasks
-	// follow.
+	// follow. If both are 0, the other side says how many tasks each split has, and seeds count within the split.
 	Train, HeldOut int
 	Actions        []string // the only actions; nil if any text is one
-	Solved         bool     // sessions know a right action (Solver)
+	Solved         bool     // sessions know how to solve their tasks (solver)
+	Expert         bool     // an expert plays, instead of rows that hold answers
 	SuccessFrom    float64  // sum of rewards from which an ended episode is a success, if the other side does not say
 	MaxBytes       int      // of an observation
 	Sessions       int      // alive at once
@@ -39,6 +35,7 @@ type environment struct {
 	Settings
 	port Port
 	live *pool
+	said taskCount
 }
 
 // New returns the environment behind a port. It needs no closing: idle sessions end by themselves.
@@ -56,62 +53,54 @@ func (e *environment) Code(ctx context.Context) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	return codeOf(ctx, &p.keeper)
+	return p.code(ctx)
 }
 
 // Try implements env.Tried.
 func (e *environment) Try(ctx context.Context) error {
-	s, _, err := e.begin(ctx, 0)
-	if err == nil {
-		e.live.leave(s)
+	if _, _, err := e.count(ctx); err != nil {
+		return err
 	}
-	return err
-}
-
-// Task draws a seed. It asks no one, so tasks can be drawn without the other side.
-func (e *environment) Task(_ context.Context, at env.Draw) (env.Task, error) {
-	var n int
-	switch at.Split {
-	case env.Train:
-		n = seed.Rand("remote task", at.Seed, uint64(at.Step), uint64(at.Index)).IntN(e.Train)
-	case env.HeldOut:
-		n = e.Train + at.Place()%e.HeldOut
-	default:
-		return env.Task{}, fmt.Errorf("environment %s has no split %q", e.Settings.Name, at.Split)
+	s, _, err := e.begin(ctx, e.training(0))
+	if err != nil {
+		return err
 	}
-	sum := sha256.Sum256([]byte(e.Identity + "\n" + strconv.Itoa(n)))
-	return env.Task{ID: hex.EncodeToString(sum[:16]), Level: 1, Spec: fmt.Sprintf(`{"seed":%d}`, n)}, nil
+	defer e.live.leave(s)
+	if !e.Expert {
+		return nil
+	}
+	if _, err := solution(ctx, s); err != nil && !errors.Is(err, env.ErrUnsolved) {
+		return fmt.Errorf("expert: %w", err)
+	}
+	return nil
 }
 
 // Reset begins an episode with a new session.
 func (e *environment) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
-	var spec struct {
-		Seed *int `json:"seed"`
-	}
-	if err := json.Unmarshal([]byte(task.Spec), &spec); err != nil || spec.Seed == nil || *spec.Seed < 0 {
-		return nil, env.Observation{}, fmt.Errorf("task %s is not one of environment %s: %q has no seed", task.ID,
-			e.Settings.Name, task.Spec)
-	}
-	n := *spec.Seed
-	s, first, err := e.begin(ctx, n)
+	o, err := e.openingOf(task)
 	if err != nil {
 		return nil, env.Observation{}, err
 	}
-	state, err := e.keep(s, history{Seed: n, Actions: []string{}, Seen: []string{first.digest()}})
-	return state, e.observe(first), err
+	s, first, err := e.begin(ctx, o)
+	if err != nil {
+		return nil, env.Observation{}, err
+	}
+	h := begun(o, first)
+	state, err := e.keep(s, h)
+	return state, e.observe(h, first.Text), err
 }
 
 // tries is how often a session may be lost in one call: the programs of other episodes may be in one process, and one
 // of them may end it.
 const tries = 3
 
-// begin opens a session at the beginning of a seed's episode.
-func (e *environment) begin(ctx context.Context, n int) (Session, Reply, error) {
+// begin opens a session at the beginning of an episode.
+func (e *environment) begin(ctx context.Context, task opening) (Session, Reply, error) {
 	if err := e.live.enter(ctx); err != nil {
 		return nil, Reply{}, err
 	}
 	for try := 1; ; try++ {
-		s, first, err := e.port.Begin(ctx, n)
+		s, first, err := e.port.Begin(ctx, task)
 		if err == nil {
 			err = first.check(e.MaxBytes)
 		}
@@ -126,7 +115,7 @@ func (e *environment) begin(ctx context.Context, n int) (Session, Reply, error) 
 		}
 		if try == tries || !errors.Is(err, ErrLost) || ctx.Err() != nil {
 			e.live.leave(nil)
-			return nil, first, fmt.Errorf("reset to seed %d: %w", n, err)
+			return nil, first, fmt.Errorf("reset to %s: %w", task, err)
 		}
 	}
 }
@@ -154,32 +143,36 @@ func (e *environment) Step(ctx context.Context, state env.State, action string) 
 		return nil, env.Transition{}, ctx.Err()
 	}
 	if fault := e.refuse(action); fault != "" {
-		return slices.Clone(state), env.Transition{Observation: e.observe(Reply{Text: fault})}, nil
+		return slices.Clone(state), env.Transition{Observation: e.observe(h, fault)}, nil
 	}
-	s, got, err := e.play(ctx, state, h, action)
+	s, got, err := inSession(ctx, e, state, h, func(s Session) (Reply, error) { return e.step(ctx, s, action) })
 	if err != nil {
-		return nil, env.Transition{}, fmt.Errorf("seed %d, action %d: %w", h.Seed, len(h.Actions)+1, err)
+		return nil, env.Transition{}, fmt.Errorf("%s, action %d: %w", h.opening, len(h.Actions)+1, err)
 	}
 	if got.Refused {
 		e.live.put(string(state), s)
-		return slices.Clone(state), env.Transition{Observation: e.observe(got)}, nil
+		return slices.Clone(state), env.Transition{Observation: e.observe(h, got.Text)}, nil
+	}
+	valid := h.Admissible == nil || slices.Contains(h.Admissible, action)
+	if got.Done && h.Admissible != nil {
+		got.Admissible = []string{}
 	}
 	h = h.then(action, got)
 	next, err := e.keep(s, h)
-	return next, env.Transition{Observation: e.observe(got), Reward: got.Reward, Done: got.Done,
-		Success: e.succeeded(h, got), Valid: true}, err
+	return next, env.Transition{Observation: e.observe(h, got.Text), Reward: got.Reward, Done: got.Done,
+		Success: e.succeeded(h, got), Valid: valid}, err
 }
 
-// play applies an action at a history and returns the session that did it. A session that is lost meanwhile is replaced
-// by one that repeats the episode.
-func (e *environment) play(ctx context.Context, state env.State, h history, action string) (Session, Reply, error) {
+// inSession does something in the live session at a state, or in one that repeats the episode first, and returns the
+// session. A session that is lost meanwhile is replaced by one that repeats the episode.
+func inSession[T any](ctx context.Context, e *environment, state env.State, h history,
+	do func(Session) (T, error)) (s Session, got T, err error) {
 	for try := 1; ; try++ {
-		s, got, err := e.live.take(string(state)), Reply{}, error(nil)
-		if s == nil {
+		if s, err = e.live.take(string(state)), nil; s == nil {
 			s, err = e.repeat(ctx, h)
 		}
 		if err == nil {
-			if got, err = e.step(ctx, s, action); err == nil {
+			if got, err = do(s); err == nil {
 				return s, got, nil
 			}
 			e.live.leave(s)
@@ -214,7 +207,7 @@ func (e *environment) step(ctx context.Context, s Session, action string) (Reply
 
 // repeat opens a session and brings it to a history. ErrDiffers says that it shows something else on the way.
 func (e *environment) repeat(ctx context.Context, h history) (Session, error) {
-	s, got, err := e.begin(ctx, h.Seed)
+	s, got, err := e.begin(ctx, h.opening)
 	if err != nil {
 		return nil, err
 	}
@@ -247,67 +240,17 @@ func (e *environment) succeeded(h history, got Reply) bool {
 	return h.Paid >= e.SuccessFrom
 }
 
-func (e *environment) observe(r Reply) env.Observation {
-	o := env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: r.Text}}}
-	if e.Actions != nil && !r.Done {
-		o.Admissible = slices.Clone(e.Actions)
-	} else if e.Actions != nil {
-		o.Admissible = []string{}
+// observe makes the observation at a history.
+func (e *environment) observe(h history, text string) env.Observation {
+	o := env.Seen(text, h.Admissible...)
+	if h.Admissible == nil && e.Actions != nil {
+		o.Admissible = e.Actions
 	}
+	if h.Done && o.Admissible != nil {
+		return env.Seen(text, []string{}...)
+	}
+	o.Admissible = slices.Clone(o.Admissible)
 	return o
-}
-
-// Solve returns the answer that a question's row holds. Environments of which the other side knows no solution, and
-// episodes that have begun, are unsolved.
-func (e *environment) Solve(ctx context.Context, state env.State) ([]string, error) {
-	h, err := historyOf(state)
-	if err != nil {
-		return nil, err
-	}
-	if !e.Solved || len(h.Actions) > 0 {
-		return nil, env.ErrUnsolved
-	}
-	if s := e.live.take(string(state)); s != nil {
-		if solver, ok := s.(Solver); ok {
-			if answer, err := solver.Solution(ctx); err == nil {
-				e.live.put(string(state), s)
-				return []string{answer}, nil
-			}
-		}
-		e.live.leave(s)
-	}
-	answer, err := e.solution(ctx, h.Seed)
-	return []string{answer}, err
-}
-
-// Mislead returns the answer to another training question: it has the form of an answer, and is most likely wrong.
-func (e *environment) Mislead(ctx context.Context, state env.State, draw uint64) (string, error) {
-	if _, err := historyOf(state); err != nil {
-		return "", err
-	}
-	if !e.Solved {
-		return "", env.ErrUnsolved
-	}
-	return e.solution(ctx, int(draw%uint64(e.Train)))
-}
-
-// solution asks the other side for an action that solves the task of a seed.
-func (e *environment) solution(ctx context.Context, n int) (answer string, err error) {
-	for try := 1; ; try++ {
-		s, _, err := e.begin(ctx, n)
-		if err != nil {
-			return "", err
-		}
-		if solver, ok := s.(Solver); ok {
-			answer, err = solver.Solution(ctx)
-		} else {
-			err = env.ErrUnsolved
-		}
-		e.live.leave(s)
-		if err == nil || try == tries || !errors.Is(err, ErrLost) {
-			return answer, err
-		}
-	}
 }
 
 // Situation is the whole history: nothing else is known of the other side's state.

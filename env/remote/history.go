@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
 )
@@ -13,14 +14,36 @@ import (
 // ErrDiffers is the error of an episode that showed something else when its actions were repeated.
 var ErrDiffers = errors.New("the environment did not repeat its episode")
 
+// opening is the beginning of an episode: a seed, which counts within the split if the other side knows splits.
+type opening struct {
+	Seed  int       `json:"seed"`
+	Split env.Split `json:"split,omitempty"` // "" if the other side knows none
+}
+
+func (o opening) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s seed %d", o.Split, o.Seed))
+}
+
 // history is the state of an episode.
 type history struct {
-	Seed    int      `json:"seed"`
+	opening
 	Actions []string `json:"actions"`
 	// Seen has a digest of the first observation, and of the result of each action.
 	Seen []string `json:"seen"`
 	Paid float64  `json:"paid"` // the rewards so far
 	Done bool     `json:"done"`
+	// Admissible are the actions that the other side accepts now; nil if it does not list them.
+	Admissible []string `json:"admissible,omitempty"`
+	// Type and Level are the task's, and Score says how far the episode came, as far as the other side says so.
+	Type  string   `json:"type,omitempty"`
+	Level int      `json:"level,omitempty"`
+	Score *float64 `json:"score,omitempty"`
+}
+
+// begun returns the history of an episode that has just begun.
+func begun(task opening, first Reply) history {
+	return history{opening: task, Actions: []string{}, Seen: []string{first.digest()}, Type: first.Type,
+		Level: first.Level, Admissible: first.Admissible, Score: first.Score}
 }
 
 // state encodes a history.
@@ -50,7 +73,10 @@ func (h history) then(action string, got Reply) history {
 	h.Actions = append(h.Actions[:len(h.Actions):len(h.Actions)], action)
 	h.Seen = append(h.Seen[:len(h.Seen):len(h.Seen)], got.digest())
 	h.Paid += got.Reward
-	h.Done = got.Done
+	h.Done, h.Admissible = got.Done, got.Admissible
+	if got.Score != nil {
+		h.Score = got.Score
+	}
 	return h
 }
 
@@ -64,6 +90,10 @@ func (r Reply) digest() string {
 	if r.Refused { // no history holds such a reply, so a repeated action that is refused differs
 		refused = "refused "
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s%g %t %s %s", refused, r.Reward, r.Done, success, r.Text))
+	all := fmt.Appendf(nil, "%s%g %t %s %s", refused, r.Reward, r.Done, success, r.Text)
+	if r.Admissible != nil {
+		all = fmt.Appendf(all, "\x00%q", r.Admissible)
+	}
+	sum := sha256.Sum256(all)
 	return hex.EncodeToString(sum[:16])
 }

@@ -127,6 +127,13 @@ func (k *keeper[P]) running(now time.Time) (P, error) {
 	return made, nil
 }
 
+// alive reports whether a program runs.
+func (k *keeper[P]) alive() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.held && k.now.failure() == nil
+}
+
 // opened notes that a session has opened.
 func (k *keeper[P]) opened() {
 	k.mu.Lock()

@@ -43,7 +43,7 @@ const (
 )
 
 // Begin opens a session and resets it. It waits for a server that is away: one that starts, or has no room.
-func (p *openEnvPort) Begin(ctx context.Context, seed int) (Session, Reply, error) {
+func (p *openEnvPort) Begin(ctx context.Context, task opening) (Session, Reply, error) {
 	at, err := p.running(time.Now())
 	if err != nil {
 		return nil, Reply{}, err
@@ -51,7 +51,7 @@ func (p *openEnvPort) Begin(ctx context.Context, seed int) (Session, Reply, erro
 	limited, cancel := context.WithTimeout(ctx, max(openTime, p.step))
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		s, first, err := p.try(limited, at, seed)
+		s, first, err := p.try(limited, at, task.Seed)
 		if err == nil {
 			p.opened()
 			return s, first, nil

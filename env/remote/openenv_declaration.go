@@ -2,6 +2,7 @@ package remote
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -72,6 +73,9 @@ func openOpenEnv(o env.Options) (env.Environment, error) {
 	identity, err := json.Marshal([]any{f.URL, at.command, port.reset})
 	if err != nil {
 		return nil, fmt.Errorf("reset: %w", err)
+	}
+	if f.Tasks == 0 || f.HeldOut == 0 {
+		return nil, errors.New("tasks, held_out: must be at least 1, because a server does not say how many it has")
 	}
 	port.what = "the OpenEnv server"
 	port.start = func() (*server, error) { return at.start(f.idle()) }

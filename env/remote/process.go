@@ -99,13 +99,18 @@ func startProcess(c code, maxReply int, idle time.Duration) (*process, error) {
 
 // reply is one line of the adapter.
 type reply struct {
-	Text    *string  `json:"text"`
-	Reward  *float64 `json:"reward"`
-	Done    bool     `json:"done"`
-	Success *bool    `json:"success"`
-	Answer  *string  `json:"answer"`
-	Scores  []score  `json:"scores"`
-	Error   string   `json:"error"`
+	Text       *string        `json:"text"`
+	Reward     *float64       `json:"reward"`
+	Done       bool           `json:"done"`
+	Success    *bool          `json:"success"`
+	Admissible []string       `json:"admissible"`
+	Type       string         `json:"type"`
+	Level      int            `json:"level"`
+	Score      *float64       `json:"score"`
+	Actions    []string       `json:"actions"` // of the expert; none: it knows none
+	Tasks      map[string]int `json:"tasks"`   // by split
+	Scores     []score        `json:"scores"`
+	Error      string         `json:"error"`
 	// Code are files that a request imported. A line with them comes before the reply.
 	Code []*source `json:"code"`
 }

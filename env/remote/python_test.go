@@ -26,7 +26,8 @@ func opened(t *testing.T, module string, kwargs map[string]any, more env.Setting
 	text, err := json.Marshal(kwargs)
 	require.NoError(t, err)
 	s := env.Settings{"module": module, "kind": "gymnasium", "kwargs": string(text), "path": path, "tasks": 1000,
-		"held_out": 100, "success_from": 1.0, "step_seconds": 30.0, "max_kb": 64, "sessions": 8, "idle_seconds": 60}
+		"held_out": 100, "success_from": 1.0, "step_seconds": 30.0, "max_kb": 64, "sessions": 8, "idle_seconds": 60,
+		"processes": 1}
 	for name, value := range more {
 		s[name] = value
 	}
@@ -79,7 +80,7 @@ func TestAKilledAdapterIsReplaced(t *testing.T) {
 	_, two := start(t, e)
 	one, _, err := e.Step(t.Context(), one, "left")
 	require.NoError(t, err)
-	kill(t, e.(*environment).port.(*pythonPort).now.cmd)
+	kill(t, e.(*environment).port.(*pythonPort).keepers[0].now.cmd)
 	_, _, err = e.Step(t.Context(), one, "left")
 	require.NoError(t, err)
 	_, _, err = e.Step(t.Context(), two, "right")
@@ -177,7 +178,9 @@ func TestFaultsAreErrors(t *testing.T) {
 func TestDeathsInARowWait(t *testing.T) {
 	e := opened(t, "toy:Walk", map[string]any{"fault": "die"}, twoWays)
 	port := e.(*environment).port.(*pythonPort)
-	port.start = func() (*process, error) { return startProcess(code{interpreter: "/bin/false"}, 1<<10, time.Minute) }
+	port.keepers[0].start = func() (*process, error) {
+		return startProcess(code{interpreter: "/bin/false"}, 1<<10, time.Minute)
+	}
 	task, err := e.Task(t.Context(), env.Draw{Split: env.Train, Seed: 1})
 	require.NoError(t, err)
 	var last error
@@ -250,6 +253,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"module: must be package:name":    {"kwargs": "{}", "module": "toy"},
 		"path: must be absolute":          {"kwargs": "{}", "path": "toy"},
 		"actions: name 2 is empty":        {"kwargs": "{}", "actions": "a,,b"},
+		"tasks, held_out: both must be 0": {"kwargs": "{}", "tasks": 5},
+		"tasks: must be at least 1, for":  {"kwargs": "{}", "kind": "question"},
 		"unknown field \"no_such_field\"": {"no_such_field": 1},
 	} {
 		_, err := openPython(env.Options{Settings: s})

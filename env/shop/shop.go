@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,12 +206,12 @@ func (e *Shop) act(w *world, action string) (bool, error) {
 }
 
 // Score returns WebShop's score of the purchase, or 0 before a purchase.
-func (e *Shop) Score(at env.State) (float64, error) {
+func (e *Shop) Score(at env.State) (*float64, error) {
 	w, err := e.readState(at)
-	if err != nil || w.Score == nil {
-		return 0, err
+	if err != nil {
+		return nil, err
 	}
-	return *w.Score, nil
+	return cmp.Or(w.Score, new(float64)), nil
 }
 
 // Situation returns the state without its turn count.

@@ -4,17 +4,19 @@ Requests are JSON lines on standard input, replies are JSON lines on standard ou
 
     {"do": "open", "session": 1, "module": "package:factory", "kwargs": {}, "kind": "gymnasium", "path": "",
      "actions": []}
-    {"do": "reset", "session": 1, "seed": 7}
+    {"do": "reset", "session": 1, "seed": 7, "split": "train"}
     {"do": "step", "session": 1, "action": "left"}
-    {"do": "answer", "session": 1}
+    {"do": "solve", "session": 1}
     {"do": "close", "session": 1}
+    {"do": "tasks", "module": "package:factory", "kwargs": {}, "kind": "gymnasium", "path": "", "actions": []}
     {"do": "load", "module": "package:function", "path": ""}
     {"do": "score", "module": "package:function", "kwargs": {}, "path": "", "batch": false, "trajectories": [{}]}
 
-A reply is {"text": …, "reward": …, "done": …, "success": true|false|null}, {"answer": …|null},
-{"scores": [{"score": …, "success": …} or {"error": …}]} or {"error": …}. A number that JSON cannot
-write (NaN, infinity) is an error, and so is an observation or reward of a wrong type. What the user's code prints goes
-to standard error. Before the reply to a request that imported files of the user's own comes a line with them:
+A reply is {"text": …, "reward": …, "done": …, "success": true|false|null}, {"actions": […]|null},
+{"tasks": {"train": …, "held_out": …}}, {"scores": [{"score": …, "success": …} or {"error": …}]} or {"error": …}.
+The first may also have "admissible", "score" and, after a reset, "type" and "level". A number that JSON cannot write
+(NaN, infinity) is an error, and so is a value of a wrong type. What the user's code prints goes to standard error.
+Before the reply to a request that imported files of the user's own comes a line with them:
 
     {"code": [{"path": "/opt/rewards/scoring.py", "name": "scoring.py", "sha256": …}]}
 """
@@ -128,15 +130,79 @@ def number(value, what):
     return float(value)
 
 
+def texts(value, what):
+    """Returns a list of texts that are not empty, or raises."""
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"{what} is a {type(value).__name__}, want a list of texts")
+    for i, text in enumerate(value):
+        if not isinstance(text, str) or not text:
+            raise TypeError(f"{what}: item {i} is {text!r:.100}, want a text that is not empty")
+    return list(value)
+
+
 class Gymnasium:
     """An environment with reset(seed=…) and step(action), of Gymnasium's form or of the older one of Gym."""
 
     def __init__(self, made, actions):
         self.made, self.actions = made, actions
 
-    def reset(self, seed):
-        got = self.made.reset(seed=seed)
-        return {"text": text_of(got[0] if isinstance(got, tuple) and len(got) == 2 else got)}
+    def method(self, name):
+        """Returns a method that the environment has beyond Gymnasium's form, also below Gymnasium's wrappers."""
+        for made in (self.made, getattr(self.made, "unwrapped", None)):
+            if callable(getattr(made, name, None)):
+                return getattr(made, name)
+        raise TypeError(f"the environment has no method {name}()")
+
+    def tasks(self):
+        got = self.method("tasks")()
+        numbers = got.values() if isinstance(got, dict) and set(got) == {"train", "held_out"} else [None]
+        if not all(type(n) is int and 1 <= n <= 1_000_000 for n in numbers):
+            raise TypeError(
+                'tasks() must return {"train": …, "held_out": …} with whole numbers from 1 to 1,000,000, '
+                f"got {got!r:.100}"
+            )
+        return {"tasks": got}
+
+    def solve(self):
+        plan = self.method("expert")()
+        plan = None if plan is None else texts([plan] if isinstance(plan, str) else plan, "expert()")
+        return {"actions": self.known(plan, "expert()")}
+
+    def known(self, names, what):
+        """Returns names of actions; it raises if the recipe lists actions and one is not among them."""
+        for name in names or []:
+            if self.actions and name not in self.actions:
+                raise ValueError(f"{what} holds {name!r:.100}, which is not one of the actions of the recipe")
+        return names
+
+    def told(self, info, begins, done):
+        """Reads what info says about the state and, when an episode begins, about its task."""
+        out = {}
+        if not isinstance(info, dict):
+            return out
+        if info.get("admissible") is not None:
+            out["admissible"] = self.known(texts(info["admissible"], "info: admissible"), "info: admissible")
+            if not out["admissible"] and not done:
+                raise ValueError("info: admissible is empty before the end of the episode")
+        if info.get("score") is not None:
+            out["score"] = number(info["score"], "score in info")
+            if not 0 <= out["score"] <= 1:
+                raise ValueError(f"info: score is {out['score']:g}, want a number from 0 to 1")
+        if begins and info.get("type") is not None:
+            (out["type"],) = texts([info["type"]], "info: type")
+            if len(out["type"]) > 200 or not out["type"].isprintable():
+                raise ValueError(f"info: type is {out['type']!r:.100}, want one line of at most 200 characters")
+        if begins and info.get("level") is not None:
+            level = info["level"].item() if hasattr(info["level"], "item") else info["level"]
+            if type(level) is not int or not 1 <= level <= 1_000_000:
+                raise TypeError(f"info: level is {level!r:.100}, want a whole number from 1 to 1,000,000")
+            out["level"] = level
+        return out
+
+    def reset(self, seed, split):
+        got = self.made.reset(seed=seed, options={"split": split}) if split else self.made.reset(seed=seed)
+        seen, info = got if isinstance(got, tuple) and len(got) == 2 else (got, {})
+        return {"text": text_of(seen), **self.told(info, True, False)}
 
     def step(self, action):
         got = self.made.step(self.actions.index(action) if self.actions else action)
@@ -144,11 +210,13 @@ class Gymnasium:
             raise TypeError("step must return 5 values (Gymnasium) or 4 (Gym)")
         info = got[-1] if isinstance(got[-1], dict) else {}
         success = info.get("success", info.get("is_success"))
+        done = any(bool(x) for x in got[2:-1])
         return {
             "text": text_of(got[0]),
             "reward": number(got[1], "reward"),
-            "done": any(bool(x) for x in got[2:-1]),
+            "done": done,
             "success": None if success is None else bool(success),
+            **self.told(info, False, done),
         }
 
     def close(self):
@@ -171,7 +239,7 @@ class Question:
             raise TypeError("the factory must return (rows, score) or an object with score_answer")
         self.entry = None
 
-    def reset(self, seed):
+    def reset(self, seed, split):
         self.entry = self.rows[seed]
         question = self.entry["question"]
         if not isinstance(question, str):
@@ -182,9 +250,11 @@ class Question:
         score = number(self.score(action, self.entry), "score")
         return {"text": f"Score: {score:g}", "reward": score, "done": True, "success": None}
 
-    def answer(self):
+    def solve(self):
         answer = self.entry.get("answer")
-        return {"answer": answer if isinstance(answer, str) else None}
+        if not isinstance(answer, str) or not answer:
+            raise TypeError("the question's row holds no answer as a text")
+        return {"actions": [answer]}
 
     def close(self):
         pass
@@ -242,6 +312,10 @@ class Adapter:
             self.lists[key] = load(request["module"], request["path"])(**request["kwargs"])
         return self.lists[key]
 
+    def opened(self, request):
+        made = self.made(request)
+        return Question(made) if request["kind"] == "question" else Gymnasium(made, request["actions"])
+
     def reply(self, request):
         do = request["do"]
         if do == "load":
@@ -249,21 +323,25 @@ class Adapter:
             return {}
         if do == "score":
             return scores(request)
+        if do == "tasks":
+            opened = self.opened(request)
+            try:
+                return opened.tasks()
+            finally:
+                opened.close()
         session = request["session"]
         if do == "open":
-            made = self.made(request)
-            kind = request["kind"]
-            self.sessions[session] = Question(made) if kind == "question" else Gymnasium(made, request["actions"])
+            self.sessions[session] = self.opened(request)
             return {}
         if do == "close":
             self.sessions.pop(session).close()
             return {}
         if do == "reset":
-            return self.sessions[session].reset(request["seed"])
+            return self.sessions[session].reset(request["seed"], request["split"])
         if do == "step":
             return self.sessions[session].step(request["action"])
-        if do == "answer":
-            return self.sessions[session].answer()
+        if do == "solve":
+            return self.sessions[session].solve()
         raise ValueError(f"unknown request {do!r}")
 
 

@@ -57,3 +57,39 @@ def sums(log=""):
             f.write("made\n")
     rows = [{"question": f"{n} + {n} = ?", "answer": str(2 * n)} for n in range(20)]
     return rows, lambda answer, entry: float(answer.strip() == entry["answer"])
+
+
+class Stairs:
+    """Go down to 0. It says what is admissible, and what its tasks are; info and more replace what it says."""
+
+    def __init__(self, log="", info=None, more=None, tasks=None, plan=None, **_):
+        self.log, self.info, self.more, self.plan = log, info or {}, more or {}, plan
+        self.numbers = tasks or {"train": 6, "held_out": 3}
+
+    def tasks(self):
+        return self.numbers
+
+    def told(self):
+        ways = ["down", "up"] if self.place < 4 else ["down"]
+        kind = "far" if self.start > 1 else "near"
+        return {"admissible": ways, "score": 1 - self.place / 4, "type": kind, "level": self.start}
+
+    def reset(self, seed=None, options=None):
+        self.note(f"reset {(options or {}).get('split')} {seed}")
+        self.start = self.place = 1 + seed % 3
+        return f"You are at {self.place}.", {**self.told(), **self.info}
+
+    def step(self, action):
+        self.note(f"step {action}")
+        if action == "die":
+            os._exit(3)
+        moved = {"down": -1, "up": 1}.get(action, 0)
+        self.place += moved
+        done = self.place == 0
+        seen = f"You are at {self.place}." if moved else "Nothing happens."
+        return seen, float(done), done, False, {**self.told(), **self.more}
+
+    def expert(self):
+        return self.plan or ["down"] * min(self.place, 2)
+
+    note = Walk.note
