@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -64,7 +65,7 @@ func (c *callFinder) spoken(text string) string {
 		c.rest.WriteString(text)
 		return ""
 	}
-	c.held += text
+	c.held = c.inner(c.held + text)
 	c.skipSpace()
 	if c.held == "" {
 		return ""
@@ -82,7 +83,7 @@ func (c *callFinder) spoken(text string) string {
 		}
 	}
 	if !c.calls {
-		hold := textOut{stops: c.form.Marks}
+		hold := textOut{stops: slices.Concat(c.form.Marks, c.form.Around)}
 		cut -= hold.mayBegin(c.held)
 	}
 	cut = len(strings.TrimRightFunc(c.held[:cut], unicode.IsSpace))
@@ -94,6 +95,14 @@ func (c *callFinder) spoken(text string) string {
 	c.held, c.begun = c.held[cut:], true
 	c.skipSpace()
 	return out
+}
+
+// inner removes the tokens around the content.
+func (c *callFinder) inner(text string) string {
+	for _, token := range c.form.Around {
+		text = strings.ReplaceAll(text, token, "")
+	}
+	return text
 }
 
 // skipSpace takes white space out of the text that is looked at again with each piece.
@@ -122,6 +131,8 @@ func (c *callFinder) end(ended bool) (text string, calls []call) {
 		text = c.content(read)
 	case len(c.sent) > 0:
 		text = read.Content
+	default:
+		text = c.inner(text)
 	}
 	return passed + text, calls
 }

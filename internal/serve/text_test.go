@@ -139,3 +139,22 @@ func TestCallsAreStreamed(t *testing.T) {
 		}
 	}
 }
+
+// Tokens that a form writes around the content are none of it, however a reply is cut.
+func TestTokensAroundTheContent(t *testing.T) {
+	form, err := toolcall.Named("kimi_k3")
+	require.NoError(t, err)
+	const reply = "<|open|>response<|sep|>It is <|open|>4.<|close|>response<|sep|><|close|>message<|sep|>"
+	for n := 1; n <= len(reply); n++ {
+		c := newFinder(form, nil, false, true)
+		var content strings.Builder
+		for rest := reply; rest != ""; rest = rest[min(n, len(rest)):] {
+			text, calls := c.push(rest[:min(n, len(rest))])
+			require.Empty(t, calls)
+			content.WriteString(text)
+		}
+		text, calls := c.end(true)
+		require.Empty(t, calls)
+		require.Equal(t, "It is <|open|>4.", content.String()+text)
+	}
+}

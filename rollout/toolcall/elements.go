@@ -12,8 +12,9 @@ type elements struct {
 	// call is what begins a call, what ends its name ("" is a line end or the next element) and what ends the call. arg
 	// is the same of an argument.
 	call, arg [3]string
-	// value is what is between arg[1] and the value; its last group is true for a text and false for JSON, if it has
-	// one. middle writes it.
+	head      *regexp.Regexp // what follows call[1]; nil: nothing
+	// value is what is between arg[1] and the value; its last group is true or string for a text and anything else for
+	// JSON, if it has one. middle writes it.
 	value  *regexp.Regexp
 	middle func(text bool) string
 	lines  bool // a value has lines of its own: one line end before and after it is none of its text
@@ -75,6 +76,13 @@ func (e elements) one(text string, tools []Tool) (c Call, n int, open bool, begu
 		return c, 0, false, nil
 	case !found:
 		return c, 0, true, nil
+	}
+	if e.head != nil {
+		after := e.head.FindString(rest)
+		if after == "" {
+			return c, 0, unfinished(rest), nil
+		}
+		rest = rest[len(after):]
 	}
 	tool := find(tools, name)
 	var a arguments
@@ -154,9 +162,9 @@ func (e elements) argument(a *arguments, text string, tool Tool) (rest string, o
 	}
 	kinds := tool.kinds(key)
 	switch {
-	case kind == "true":
+	case kind == "true" || kind == "string":
 		a.add(key, quote(text))
-	case kind == "false" && !slices.Contains(kinds, "string"), kinds == nil && e.json:
+	case kind != "" && !slices.Contains(kinds, "string"), kinds == nil && e.json:
 		a.add(key, untyped(text))
 	default:
 		a.add(key, typed(text, kinds))

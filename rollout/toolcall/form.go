@@ -62,8 +62,8 @@ type reading struct {
 // All lists the forms. Where several read a call, the first counts.
 var All = []*Form{
 	&hermes, &seedOSS, &qwenCoder, &glm, &llamaJSON, &mistral, &mistralArgs, &deepSeekV3, &deepSeekV31, &dsml, &kimi,
-	&harmony, &miniMax, &gemma, &lfm, &olmo, &cohere, &granite, &apertus, &toolCalls, &nemotron, &miniCPM, &pythonic,
-	&phi,
+	&kimiK3, &harmony, &miniMax, &gemma, &lfm, &olmo, &cohere, &granite, &graniteCode, &apertus, &toolCalls, &nemotron,
+	&miniCPM, &gigaChat, &internLM, &functionary, &solar, &pythonic, &phi,
 }
 
 // Names lists the names of the forms.

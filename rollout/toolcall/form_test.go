@@ -190,7 +190,7 @@ func same(a, b any) bool {
 
 // odd are arguments that are hard to write, with their types.
 const odd = `{"text": "say \"hi\" and 'ho'\n\tC:\\new <b>&amp;</b> 漢字👍 \\n {{ x }}", "empty": "", "line": "\nx\n",
-	"digits": "007", "word": "true", "nothing": "null", "list": "[1, 2]", "n": 123456789012345678901234567890, "f": -1.5e-7,
+	"digits": "007", "round": "a b", "any": "c d", "word": "true", "nothing": "null", "list": "[1, 2]", "n": 123456789012345678901234567890, "f": -1.5e-7,
 	"yes": true, "no": false, "none": null, "nested": {"a": [1, {"b": "c </x> \" ' d"}, [], {}, null, true], "é": "ß"},
 	"many": ["a", "b, c", "d]e"], "closing": "a </parameter> b </tool_call> c </arg_value> d [/INST] e"}`
 
@@ -198,7 +198,7 @@ const oddSchema = `{"type": "object", "properties": {"text": {"type": "string"},
 	"line": {"type": "string"}, "digits": {"type": "string"}, "word": {"type": "string"}, "nothing": {"type": "string"},
 	"list": {"$ref": "#/$defs/text"}, "n": {"type": "integer"}, "f": {"type": ["number", "null"]}, "yes": {"type": "boolean"},
 	"no": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "none": {"type": ["string", "null"]},
-	"nested": {"type": "object"}, "many": {"type": "array"}, "closing": {"type": "string"}},
+	"round": {"$ref": "#/$defs/loop"}, "any": {}, "nested": {"type": "object"}, "many": {"type": "array"}, "closing": {"type": "string"}},
 	"$defs": {"text": {"type": "string"}, "loop": {"$ref": "#/$defs/loop"}}}`
 
 // What a form writes it reads, whatever the arguments hold, alone and behind text and reasoning.

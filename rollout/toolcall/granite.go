@@ -8,3 +8,12 @@ var granite = Form{
 
 var graniteObjects = objects{open: "<|tool_call|>", name: []string{"name"},
 	arguments: []string{"arguments"}, list: true}
+
+// graniteCode is the form of Granite 20B for calls: one object behind a tag that has no end.
+var graniteCode = Form{
+	Name: "granite-20b-fc", Families: "Granite 20B for calls",
+	Example: `<function_call>{"name": "f", "arguments": {"k": "v"}}`,
+	Marks:   []string{graniteCodeObjects.open}, read: graniteCodeObjects.read, write: graniteCodeObjects.write,
+}
+
+var graniteCodeObjects = objects{open: "<function_call>", name: []string{"name"}, arguments: []string{"arguments"}}
