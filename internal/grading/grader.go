@@ -159,6 +159,7 @@ func (g *Grader) trajectory(t schema.TrajectoryRow) reward.Trajectory {
 	}
 	if played, ok := g.Played[t.TrajectoryID]; ok {
 		out.Played = &played
+		out.Facts.ToolTurns = played.Acted
 	}
 	out.Judgement, out.Function = g.judgement(t), g.result(t)
 	if g.golds {

@@ -20,6 +20,9 @@ func Played(rows []schema.TransitionRow) map[string]reward.Played {
 		}
 		p := out[r.TrajectoryID]
 		p.Paid, p.Solved = p.Paid+r.Reward, p.Solved || r.Success
+		if r.Valid {
+			p.Acted++
+		}
 		out[r.TrajectoryID] = p
 	}
 	return out
@@ -40,6 +43,9 @@ func PlayedBy(e *rollout.Episode) reward.Played {
 	for _, t := range e.Turns {
 		if t.Transition != nil {
 			p.Paid += t.Transition.Reward
+			if t.Transition.Valid {
+				p.Acted++
+			}
 		}
 	}
 	return p

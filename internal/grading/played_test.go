@@ -12,10 +12,10 @@ import (
 
 func TestPlayedSumsTheTurns(t *testing.T) {
 	rows := []schema.TransitionRow{
-		{TrajectoryID: "a", Turn: 1, Reward: 10, Success: true}, {TrajectoryID: "a", Reward: -0.5},
+		{TrajectoryID: "a", Turn: 1, Reward: 10, Success: true, Valid: true}, {TrajectoryID: "a", Reward: -0.5},
 		{TrajectoryID: "b", Reward: -1}, {TrajectoryID: "c", Reward: 3, Excluded: new("environment: lost")},
 	}
-	require.Equal(t, map[string]reward.Played{"a": {Paid: 9.5, Solved: true}, "b": {Paid: -1}}, Played(rows))
+	require.Equal(t, map[string]reward.Played{"a": {Paid: 9.5, Solved: true, Acted: 1}, "b": {Paid: -1}}, Played(rows))
 	require.Equal(t, int32(1), rows[0].Turn, "the caller's rows stay in their order")
 	require.Empty(t, Played(nil))
 }

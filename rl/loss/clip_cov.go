@@ -12,9 +12,10 @@ import (
 //
 //	c_t = (A_t − Ā)(logp_t − mean logp);  ℓ_t = 0 for a drawn token, else PPO's clipped loss
 //
-// A token is a candidate if PPO did not clip it and lb < c_t < ub. min(budget, candidates) of them are drawn
-// without replacement. A drawn token stays in the denominator. Departures: the scope is the mini-batch, not the
-// micro-batch, and the log-ratio is clamped to ±20. There is no dual clip, as in the released code.
+// A token is a candidate if PPO did not clip it and lb < c_t < ub (≤ with a budget for each row). min(budget,
+// candidates) of them are drawn without replacement. A drawn token stays in the denominator. Departures: the scope is
+// the mini-batch, not the micro-batch, and the log-ratio is clamped to ±20. There is no dual clip, as in the released
+// code.
 
 var clipCov = Declaration{
 	Choice: choice.Choice{

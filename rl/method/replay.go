@@ -1,6 +1,6 @@
 package method
 
-// Replay is SPEAR's buffer of positive trajectories with a recalibrated advantage (Algorithm 1).
+// Replay is SPEAR's buffer of rows with positive advantages, which are recalibrated (Algorithm 1).
 type Replay struct {
 	Size            int     `json:"size" default:"2048" min:"1" max:"10000000" doc:"N_D: rows that make the buffer full"`
 	Baselines       int     `json:"baselines" default:"10240" min:"1" max:"10000000" doc:"N_DR: group means kept for the baseline P50"`

@@ -57,6 +57,7 @@ func (t Trajectory) byWords() Outcome {
 type Played struct {
 	Paid   float64 // over all turns
 	Solved bool    // it ended at the task's goal
+	Acted  int     // turns whose action the environment knows
 }
 
 // outcome is the environment's verdict.

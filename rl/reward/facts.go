@@ -8,7 +8,7 @@ type Facts struct {
 	Success bool // the task was solved, or the answer agrees with the gold
 
 	Turns          int // assistant turns
-	ToolTurns      int // assistant turns with at least one tool call that parsed
+	ToolTurns      int // assistant turns with a tool call that parsed, or with an action that the world knows
 	MalformedTurns int // assistant turns that are not wholly inside the tags of their task
 	Messages       int // messages, prompt included; 0 means 2 × Turns (each turn answers one message)
 

@@ -13,7 +13,7 @@ import (
 //
 //	R      = R_outcome + μ(t)·R_tool + R_format
 //	R_outcome = +1 if the task is solved, else −1
-//	R_tool    = min(1, 0.1·n), n = turns whose tool call parsed
+//	R_tool    = min(1, 0.1·n), n = turns whose tool call parsed, or whose action the world knows
 //	R_format  = 0.1 iff every turn is well wrapped, else 0
 //	μ(t)      = ½(cos(πt/T_decay) + 1) for t ≤ T_decay, else 0, t = the global training step
 //
