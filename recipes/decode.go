@@ -158,7 +158,9 @@ func (d *decoder) section(f *Field, n *yaml.Node, v reflect.Value) {
 		}
 		d.where[c.Path] = key
 		if why := c.outOfPlace(d.scope); why != "" {
-			d.fail(key, c.Path, "%s", why)
+			if !c.Nullable || !isNull(value) { // a section that is switched off can be absent anywhere
+				d.fail(key, c.Path, "%s", why)
+			}
 			return
 		}
 		at := c.in(v)

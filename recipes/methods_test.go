@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -54,6 +55,10 @@ var readings = map[string]string{
 	"SPEAR-16": "the sum is divided by the rows and the greatest length; the release leaves out the rows",
 	"RSTAR-1": "positives are drawn with weight 1/penalty, negatives uniformly; the release takes the cleanest " +
 		"and the first",
+	"RSTAR-12": "the third stage's problems are those that the policy at the end of the second one does not answer " +
+		"eight times right (`rstar2-stage3`); in one schedule (`rstar2`) the run's own samples decide",
+	"RSTAR-13": "the prompt of `rstar2_prompt` holds what the paper's prompt does: the tags, the tool's description " +
+		"and the signature of its calls; its words are ours. `rstar2` shows the bare problem, for models made here",
 	"RSTAR-2":  "half of the negatives, and two of each sign at least",
 	"RSTAR-3":  "a call failed by its status; the release looks for the word error",
 	"RSTAR-10": "token-mean: the paper's formula is lost",
@@ -80,7 +85,11 @@ var readings = map[string]string{
 	"AEPO-9":   "the slope is 0.2, as the paper says; the release has 0.05",
 	"AEPO-10": "the base of P is drawn from U(0, 1) for each decision, as released; the paper's α has no value, and " +
 		"with a fixed 0.5 every rise of the entropy would branch",
-	"AEPO-12": "entropies are divided by ln V, as released; the paper says V",
+	"AEPO-12": "entropies are divided by ln V, as released. With β = 0.2 the budget of 16 then has 8 roots unless " +
+		"the entropies of root and tools differ by more than 7 nats. The paper divides ΔH by V (`rollout.tree.scale: " +
+		"v`), which leaves less than 0.001 of it: all groups have 8 roots, and the base of P alone decides on " +
+		"branches. Its equation 5 divides nothing (`scale: nats`): 5 nats make 12 roots, and P crosses the threshold " +
+		"at nearly every rise. The report counts groups by their roots",
 	"AEPO-13": "an entropy is the sum over the first 20 tokens of a segment of −p ln p of the 10 likeliest tokens, " +
 		"as released, because that is what inference servers give; the paper has Shannon's entropy over the vocabulary",
 	"AEPO-11": "branchings in a row are counted for each chain",
@@ -138,6 +147,9 @@ func methodsPage(t *testing.T, rows []MethodRow) string {
 	for _, id := range readingsInOrder() {
 		fmt.Fprintf(&b, "- **%s**: %s.\n", id, readings[id])
 	}
+	beyond, err := os.ReadFile(filepath.Join("testdata", "beyond.md"))
+	require.NoError(t, err)
+	b.Write(beyond)
 	return b.String()
 }
 

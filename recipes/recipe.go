@@ -51,7 +51,7 @@ type Recipe struct {
 	Resample    Resample    `json:"resample" doc:"which trajectories train the policy: dynamic sampling, then groups (reject_equal, low_variance, VSPO), then RoC inside the kept ones; absent keeps everything"`
 	Advantage   Advantage   `json:"advantage" doc:"the advantage estimator"`
 	Loss        Loss        `json:"loss" only:"trained" doc:"the policy loss and its terms"`
-	Replay      *Replay     `json:"replay" only:"trained" doc:"SPEAR's self-imitation: a buffer of positive trajectories that are learnt from again; null or absent = off"`
+	Replay      *Replay     `json:"replay" only:"trained" doc:"SPEAR's self-imitation: a buffer of rows with positive advantages that are learnt from again; null or absent = off"`
 	Schedule    *Schedule   `json:"schedule" only:"trained" doc:"what changes with the step; null or absent = nothing"`
 	Optimizer   Optimizer   `json:"optimizer" only:"trained" doc:"the rule of the updates, and how a batch is cut for it"`
 	Evaluation  Evaluation  `json:"evaluation" only:"trained" doc:"measurement on held-out problems, after the warm start and at the end"`

@@ -296,7 +296,7 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 		change: []string{"  oversample: 16", "  oversample: 16\n  protocol: boxed\n  summary: {every: 1}", "loss:",
 			"layout: turns\nloss:"},
 		want: `f:10: rollout.summary: needs a protocol that asks for summaries, and boxed does not; these do: ` +
-			`rstar2, think_action, hermes, tir, search, aepo, prs`},
+			`rstar2, rstar2_prompt, think_action, hermes, tir, search, aepo, prs`},
 	{name: "a truncated rollout's log-probabilities",
 		change: []string{"  oversample: 16", "  oversample: 16\n  top_k: 20"},
 		want: "f:9: rollout.top_k: the sampler's log-probabilities are then those of the tokens that are left, and " +
@@ -316,8 +316,8 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 			`batch is cut by the number of mini-batches, by their rows or by their prompts`},
 	{name: "turns by prompts", change: []string{"lr: 0.001", "lr: 0.001, minibatch_prompts: 8", "loss:",
 		"layout: turns\nloss:"},
-		want: `f:16: optimizer.minibatch_prompts: must be 0 in layout turns, where a prompt has as many rows as turns; ` +
-			`use minibatch_rows`},
+		want: `f:16: optimizer.minibatch_prompts: must be 0 in layout turns, where a prompt has as many rows as ` +
+			`turns; use minibatch_rows`},
 	{name: "cloning by rows", change: []string{"{lr: 0.002}", "{lr: 0.002, minibatch_rows: 8}"},
 		want: `f:5: warm_start.optimizer.minibatch_rows: must be 0, got 8: each cloning step draws its own batch`},
 	{name: "a stage after the end", change: []string{"loss:", "schedule: {stages: [{from_step: 11}]}\nloss:"},
@@ -327,7 +327,7 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 		want:   `f:14: schedule.stages: max_tokens from step 2 on must be ≤ policy.max_positions (256), got 300`},
 	{name: "a stage shorter than a turn",
 		change: []string{"loss:", "schedule: {stages: [{from_step: 2, max_tokens: 63}]}\nloss:"},
-		want:   `f:14: schedule.stages: max_tokens from step 2 on must be ≥ rollout.max_turn_tokens (64), got 63`},
+		want:   `f:14: schedule.stages: max_tokens from step 2 on must be ≥ max_turn_tokens (64), got 63`},
 	{name: "nothing to compare", change: []string{"oversample: 16", "oversample: 1", "  roc:\n    keep: 8",
 		"  low_variance: {}"},
 		want: `f:10: resample: compares the rewards of a group, and rollout.samples_per_prompt 1 leaves nothing to ` +

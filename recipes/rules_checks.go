@@ -129,11 +129,11 @@ func (p Policy) sides() map[string]int {
 // stagesFit checks each stage's max_tokens against the bounds of the recipe's own max_tokens.
 func stagesFit(r *Recipe) string {
 	for _, s := range r.Schedule.Stages() {
-		switch turn := r.Rollout.MaxTurnTokens; {
+		switch at := r.At(s.FromStep).Rollout; {
+		case at.MaxTokens < at.MaxTurnTokens:
+			return fmt.Sprintf("max_tokens from step %d on must be ≥ max_turn_tokens (%d), got %d", s.FromStep,
+				at.MaxTurnTokens, at.MaxTokens)
 		case s.MaxTokens == 0:
-		case s.MaxTokens < turn:
-			return fmt.Sprintf("max_tokens from step %d on must be ≥ rollout.max_turn_tokens (%d), got %d", s.FromStep,
-				turn, s.MaxTokens)
 		case r.Policy.Checkpoint == "" && s.MaxTokens > r.Policy.MaxPositions: // a published model brings its own limit
 			return fmt.Sprintf("max_tokens from step %d on must be ≤ policy.max_positions (%d), got %d", s.FromStep,
 				r.Policy.MaxPositions, s.MaxTokens)

@@ -134,12 +134,11 @@ var runRules = []rule{
 		fault: "must be 0 with optimizer.minibatches {optimizer.minibatches}: the batch is cut by the number of " +
 			"mini-batches or by their rows"},
 	{at: "optimizer.minibatch_prompts", reads: "optimizer.minibatches optimizer.minibatch_rows", only: trained,
-		set: true,
-		ok:  func(r *Recipe) bool { return r.Optimizer.Minibatches == 1 && r.Optimizer.MinibatchRows == 0 },
+		set: true, ok: func(r *Recipe) bool { return r.Optimizer.Minibatches == 1 && r.Optimizer.MinibatchRows == 0 },
 		doc: "0, or minibatches is 1 and minibatch_rows 0",
 		fault: "must be 0 with optimizer.minibatches {optimizer.minibatches} and minibatch_rows " +
-			"{optimizer.minibatch_rows}: the batch is cut by the number of mini-batches, by their rows or by their " +
-			"prompts"},
+			"{optimizer.minibatch_rows}: the batch is cut by the number of mini-batches, by their rows or " +
+			"by their prompts"},
 	{at: "optimizer.minibatch_prompts", reads: "layout", only: trained, set: true, doc: "0 in layout turns",
 		ok:    func(r *Recipe) bool { return !inTurns(r) },
 		fault: "must be 0 in layout turns, where a prompt has as many rows as turns; use minibatch_rows"},

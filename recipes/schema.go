@@ -129,7 +129,7 @@ func (f *Field) schema() object {
 		}
 		s["items"] = (&Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max, Enum: f.Enum}).schema()
 		s["minItems"], s["uniqueItems"] = 1, true
-		if f.Path == "rollout.tools" { // an empty list means that the policy calls none
+		if f.Path == "rollout.tools" || f.Default == "[]" { // no tools, or no elements by default
 			s["minItems"] = 0
 		}
 	case reflect.Map:

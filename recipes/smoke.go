@@ -93,6 +93,9 @@ func (r smokeForm) kept() []string {
 	} else if r.Rollout.Tree != nil {
 		set = append(set, "rollout.tree="+smokeTree(r.Recipe))
 	}
+	if r.Data != nil && !declared(r.world).Listed {
+		set = append(set, "data=null")
+	}
 	if declared(r.world).Sandboxed {
 		set = append(set, fmt.Sprintf("sandbox.session=%t", r.Sandbox.Session))
 	}

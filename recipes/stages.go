@@ -21,6 +21,9 @@ func (r *Recipe) At(step int) *Recipe {
 		if s.MaxTokens > 0 {
 			out.Rollout.MaxTokens = s.MaxTokens
 		}
+		if s.MaxTurnTokens > 0 {
+			out.Rollout.MaxTurnTokens = s.MaxTurnTokens
+		}
 		if s.LR > 0 {
 			out.Optimizer.LR = s.LR
 		}

@@ -33,6 +33,7 @@ type Stages struct {
 type Stage struct {
 	FromStep         int     `json:"from_step" required:"true" min:"1" max:"1000000" doc:"first step of the stage"`
 	MaxTokens        int     `json:"max_tokens" default:"0" min:"0" max:"1048576" doc:"rollout.max_tokens from now on, also the loss's horizon; 0 = as before"`
+	MaxTurnTokens    int     `json:"max_turn_tokens,omitempty" default:"0" min:"0" max:"1048576" quiet:"true" doc:"rollout.max_turn_tokens from now on; 0 = as before"`
 	LR               float64 `json:"lr" default:"0" min:"0" max:"10" doc:"optimizer.lr from now on (no second warm-up, and decay goes on); 0 = as before"`
 	Problems         string  `json:"problems" default:"same" enum:"same|unsolved" doc:"the prompts as before, or without those that all samples of the run's earlier steps have solved"`
 	Samples          int     `json:"samples" default:"8" min:"1" max:"1024" doc:"least number of samples, all of them right, for a problem to count as solved"`

@@ -127,6 +127,21 @@ func TestThinkActionParses(t *testing.T) {
 	}
 }
 
+// The prompt for published models says which tags to write, and lists the tools with their signatures under the names
+// that the parser knows.
+func TestRStar2Prompt(t *testing.T) {
+	p := protocol.RStar2Prompt{}
+	got := p.Context(protocol.View{Task: "What is 6 <|times|> 7?"})
+	require.True(t, strings.HasPrefix(got, "<|im_start|>system\nSolve the problem step by step."), got)
+	require.Contains(t, got, "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \""+protocol.ToolName+"\", ")
+	require.True(t, strings.HasSuffix(got, "<|im_end|>\n<|im_start|>user\nWhat is 6 < |times|> 7?<|im_end|>\n"+
+		"<|im_start|>assistant\n<reason>"), got)
+	later := protocol.View{Turn: 1, Rounds: []protocol.Round{{Bodies: []string{"42"}}}}
+	require.Equal(t, protocol.RStar2{}.Context(later), p.Context(later))
+	require.NotEqual(t, got, p.Context(protocol.View{Task: "What is 6 <|times|> 7?",
+		Tools: []protocol.Tool{protocol.Python, {Name: "lookup"}}}))
+}
+
 func FuzzRStar2(f *testing.F) { protocoltest.Fuzz(f, protocol.RStar2{}) }
 
 func FuzzThinkAction(f *testing.F) { protocoltest.Fuzz(f, protocol.ThinkAction{}) }

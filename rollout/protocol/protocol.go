@@ -157,6 +157,7 @@ type Parsed struct {
 // All lists the protocols.
 var All = []Protocol{
 	RStar2{},
+	RStar2Prompt{},
 	ThinkAction{},
 	Hermes{},
 	TIR{},
