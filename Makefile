@@ -21,7 +21,8 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	test-alerts test-engine test-traces test-fetch test-rollout-workers test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
-	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
+	test-worlds-sokoban test-worlds-babyai test-worlds-miniwob test-worlds-scienceworld test-worlds-textarena \
+	test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers house house-path test-apiserver test-cluster test-containers test-deploy compose-up \
 	compose-down release
 
@@ -128,14 +129,17 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 
 # The packages are installed into .tools/worlds once. With them this takes about two and a half minutes of one core.
 # WORLDS chooses some of textworld, thefuzz, reasoning (reasoning-gym), openenv, sokoban (gym-sokoban), mcp (servers
-# from PyPI) and mcp-npm (servers from npm, which want Node.js).
-WORLDS ?= textworld thefuzz mcp mcp-npm reasoning openenv sokoban
+# from PyPI), mcp-npm (servers from npm, which want Node.js), and the examples of environments in Python, which take two
+# training steps each: babyai, miniwob (wants Chromium), scienceworld (wants Java), textarena and textworld (and
+# ALFWorld's package, if ROPEWALK_ALFWORLD names a folder of games).
+WORLDS ?= textworld thefuzz mcp mcp-npm reasoning openenv sokoban babyai miniwob scienceworld textarena
 test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others
 
 test-worlds-textworld:
 	ROPEWALK_REQUIRE_TEXTWORLD=1 \
 	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
-		go test -count 1 -timeout 60m -run TestTextWorldAgrees -v ./env/household
+		go test -count 1 -timeout 60m -run 'TestTextWorldAgrees|TestRealWorldsTrain/(text|alf)world' -v \
+		./env/household ./activities
 
 test-worlds-thefuzz:
 	ROPEWALK_REQUIRE_THEFUZZ=1 ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
@@ -152,6 +156,24 @@ test-worlds-openenv:
 test-worlds-sokoban:
 	ROPEWALK_SOKOBAN_PYTHON=$${ROPEWALK_SOKOBAN_PYTHON:-$$(tools/worlds.sh sokoban)} \
 	ROPEWALK_REQUIRE_SOKOBAN=1 go test -count 1 -run TestRealGymSokoban -v ./env/remote
+
+test-worlds-babyai:
+	ROPEWALK_BABYAI_PYTHON=$${ROPEWALK_BABYAI_PYTHON:-$$(tools/worlds.sh babyai)} ROPEWALK_REQUIRE_BABYAI=1 \
+		go test -count 1 -timeout 60m -run 'TestRealGymnasium|TestRealWorldsTrain/babyai' -v ./env/remote ./activities
+
+test-worlds-miniwob:
+	ROPEWALK_MINIWOB_PYTHON=$${ROPEWALK_MINIWOB_PYTHON:-$$(tools/worlds.sh miniwob)} ROPEWALK_REQUIRE_MINIWOB=1 \
+		go test -count 1 -timeout 60m -run TestRealWorldsTrain/miniwob -v ./activities
+
+test-worlds-scienceworld:
+	ROPEWALK_SCIENCEWORLD_PYTHON=$${ROPEWALK_SCIENCEWORLD_PYTHON:-$$(tools/worlds.sh scienceworld)} \
+	ROPEWALK_REQUIRE_SCIENCEWORLD=1 \
+		go test -count 1 -timeout 60m -run TestRealWorldsTrain/scienceworld -v ./activities
+
+test-worlds-textarena:
+	ROPEWALK_TEXTARENA_PYTHON=$${ROPEWALK_TEXTARENA_PYTHON:-$$(tools/worlds.sh textarena)} \
+	ROPEWALK_REQUIRE_TEXTARENA=1 \
+		go test -count 1 -timeout 60m -run TestRealWorldsTrain/textarena -v ./activities
 
 test-worlds-mcp:
 	ROPEWALK_MCP_PYTHON=$${ROPEWALK_MCP_PYTHON:-$$(tools/worlds.sh mcp)} ROPEWALK_REQUIRE_MCP_SERVERS=1 \

@@ -45,5 +45,4 @@ func TestTheDocumentedEnvironmentTrains(t *testing.T) {
 	for _, row := range stepRows[schema.TransitionRow](t, b.store, "r", 1, schema.StageSandbox) {
 		require.NotEmpty(t, *row.Admissible)
 	}
-	t.Logf("%+v", out)
 }

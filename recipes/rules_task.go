@@ -67,7 +67,7 @@ var taskRules = []rule{
 			"where the protocol calls python"},
 	{at: "warm_start.steps", reads: "environment.settings warm_start.demonstrations", only: "demonstrated", set: true,
 		check: demonstrated,
-		doc:   "0 where nothing demonstrates the tasks: python with kind gymnasium, without demonstrations"},
+		doc:   "0 where nothing demonstrates the tasks: python with kind gymnasium, without expert or demonstrations"},
 	{at: "warm_start.steps", reads: "environment.parts warm_start.demonstrations", only: Mix, set: true,
 		check: partsDemonstrated,
 		doc:   "0 without warm_start.demonstrations if nothing demonstrates a part"},

@@ -50,3 +50,20 @@ func TestRealGymSokoban(t *testing.T) {
 	}
 	t.Logf("%d of 8 rooms were solved", solved)
 }
+
+// An environment of the package Gymnasium plays as it is, by the settings of docs/bring-your-own.md.
+func TestRealGymnasium(t *testing.T) {
+	if named := os.Getenv("ROPEWALK_BABYAI_PYTHON"); named != "" {
+		t.Setenv(python.Variable, named)
+	}
+	t.Setenv("ROPEWALK_BABYAI_INTERPRETER", pythontest.Need(t, "BABYAI", "gymnasium"))
+	e := opened(t, "gymnasium:make", map[string]any{"id": "FrozenLake-v1", "is_slippery": false}, env.Settings{
+		"interpreter": "ROPEWALK_BABYAI_INTERPRETER", "actions": "left, down, right, up", "instruction": "Cross."})
+	_, state := start(t, e)
+	for i, action := range []string{"down", "down", "right", "right", "down", "right"} {
+		next, got, err := e.Step(t.Context(), state, action)
+		require.NoError(t, err)
+		require.Equal(t, i == 5, got.Success)
+		state = next
+	}
+}
