@@ -116,7 +116,15 @@ func (r *Recipe) Protocol() (protocol.Protocol, error) {
 // be read alone.
 func (r *Recipe) Whole() bool {
 	p, err := r.Protocol()
-	return err == nil && p.Spec().Whole
+	return err == nil && (p.Spec().Whole || r.Rewritten())
+}
+
+// Rewritten reports whether the chat template of the recipe's model writes earlier turns differently in later prompts.
+func (r *Recipe) Rewritten() bool {
+	p, err := r.Protocol()
+	_, chat := p.(protocol.Chat)
+	calls := len(r.Rollout.ToolNames())+len(r.Rollout.MCP) > 0 && r.Rollout.MaxTurns > 1
+	return err == nil && chat && calls && r.Policy.Pinned != nil && r.Policy.Pinned.Rewrites
 }
 
 // classes maps the name of a class to its condition. A tag may name a class of environments.

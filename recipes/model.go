@@ -6,6 +6,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/rl/method"
 )
 
 // WithModel returns the recipe with the model that was found at policy.checkpoint.
@@ -33,6 +34,9 @@ func modelFits(r *Recipe) (path, text string) {
 	if err != nil {
 		return "policy.pinned.config", err.Error()
 	}
+	if path, text := r.RewritingFault(); text != "" {
+		return path, text
+	}
 	longest, at := r.Rollout.MaxTokens, "rollout.max_tokens"
 	for _, s := range r.Schedule.Stages() {
 		if s.MaxTokens > longest {
@@ -47,6 +51,25 @@ func modelFits(r *Recipe) (path, text string) {
 	with.Policy = Policy{Hidden: shape.Hidden, Heads: shape.Heads, KVHeads: shape.KVHeads, HeadDim: shape.HeadDim,
 		FFN: shape.FFN}
 	return "engine.lora.rank", loraFits(&with)
+}
+
+// RewritingFault checks a recipe whose model's chat template writes earlier turns differently in later prompts. It
+// returns the field that is at fault and why, or no text.
+func (r *Recipe) RewritingFault() (path, text string) {
+	switch {
+	case !r.Rewritten():
+		return "", ""
+	case r.Layout != method.Turns:
+		return "layout", "must be turns: the chat template of the model at policy.checkpoint writes earlier turns " +
+			"differently once the results of calls follow, so each turn needs a whole prompt of its own; got " +
+			r.Layout
+	case r.Rollout.Tree != nil:
+		return "rollout.tree", "cannot branch: each turn has a whole prompt of its own, because the chat template of " +
+			"the model at policy.checkpoint writes earlier turns differently once the results of calls follow"
+	}
+	return "rollout.history", unless(r.Rollout.History == 0 && r.Rollout.HistoryTokens == 0, "cuts earlier turns, and "+
+		"the chat template of the model at policy.checkpoint writes them into each prompt; leave it and "+
+		"rollout.history_tokens out")
 }
 
 // Clones reports whether the warm start clones demonstrations.

@@ -154,6 +154,8 @@ type Pinned struct {
 	Digest string `json:"digest" required:"true" pattern:"^[0-9a-f]{64}$" doc:"digest of its checkpoint"`
 	Source string `json:"source" optional:"true" doc:"the commit of a hub's model, or the policy of another run; absent = only the digest identifies it"`
 	Config string `json:"config" required:"true" doc:"its config.json"`
+	// Rewrites is false for a model without a chat template that protocol chat can use.
+	Rewrites bool `json:"rewrites,omitempty" optional:"true" doc:"its chat template writes earlier turns differently once the results of calls follow"`
 }
 
 // Tokenizer is trained on texts of the environment before the warm start. It does not depend on the run's seed.

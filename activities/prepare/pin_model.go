@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/hub"
+	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/internal/secret"
@@ -194,8 +195,12 @@ func (t taking) pinned(ctx context.Context, m schema.Manifest, source string) (r
 	if err != nil {
 		return recipes.Pinned{}, err
 	}
+	model, err := pretrained.Read(files)
+	if err != nil {
+		return recipes.Pinned{}, err
+	}
 	return recipes.Pinned{Inputs: m.Warm, Digest: m.Checkpoint.Digest, Source: source,
-		Config: string(files[checkpoint.FileConfig])}, nil
+		Config: string(files[checkpoint.FileConfig]), Rewrites: preflight.Rewrites(&model)}, nil
 }
 
 // ofRun takes the policy of another run: that after a step, or the last.

@@ -18,6 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/planning"
+	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -233,27 +234,19 @@ func (r *Recipes) protocol(recipe *recipes.Recipe) (protocol.Protocol, error) {
 	if err != nil || !is {
 		return p, err
 	}
-	chat.System, chat.Format = recipe.Rollout.System, recipe.Rollout.ToolFormat
 	if recipe.Policy.Checkpoint == "" {
+		chat.System, chat.Format = recipe.Rollout.System, recipe.Rollout.ToolFormat
 		return chat, nil
 	}
 	m, err := r.model(context.Background(), recipe)
 	if err != nil {
 		return nil, err
 	}
-	if chat, err = chat.With(protocol.ChatModel{Template: m.Template, ToolTemplate: m.ToolTemplate, Special: m.Special,
-		Added: m.Tokens.Added(), Ends: m.Ends}); err != nil {
+	declared, err := r.Declared(recipe)
+	if err != nil {
 		return nil, err
 	}
-	declared, err := r.Declared(recipe)
-	if err != nil || len(declared) == 0 {
-		return chat, err
-	}
-	prompted := rollout.Settings{Tools: tools.Specs(declared)}.Prompted()
-	if err := chat.CheckCalls(prompted); err != nil || recipe.Rollout.MaxTurns < 2 {
-		return chat, err
-	}
-	return chat, chat.CheckTools(prompted)
+	return preflight.Chat(recipe, m, declared)
 }
 
 // Loop is the recipe's agent loop.

@@ -15,6 +15,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
 
 // A dry run prints the plan on standard error, and nothing but the recipe on standard output.
@@ -122,6 +124,48 @@ func TestSizesOfModelsHere(t *testing.T) {
 		"policy.checkpoint="+folder)
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, messages, "policy.checkpoint: corrupt checkpoint")
+}
+
+// A dry run reads the chat template of a model that is here, and says what it means for the run.
+func TestDryRunReadsTheChatTemplate(t *testing.T) {
+	own, err := tokenizer.Train([]string{"<|im_start|>", "<|im_end|>"},
+		[]string{strings.Repeat("one and two ", 9)}, 300)
+	require.NoError(t, err)
+	symbols, plain := own.Symbols()
+	v := tokenizer.Vocabulary{Tokens: symbols, Pattern: `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ` +
+		`?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`}
+	for _, m := range own.Merges() {
+		a, b, _ := strings.Cut(m, " ")
+		v.Merges = append(v.Merges, [2]string{a, b})
+	}
+	for id := plain; id < len(symbols); id++ {
+		v.Added = append(v.Added, int32(id))
+	}
+	shape := checkpoint.Shape{Vocab: len(symbols), Hidden: 8, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 8, FFN: 8,
+		Positions: 128, RopeTheta: 10000, NormEps: 1e-6, Pad: -1, EOS: []int32{int32(len(symbols) - 1)}}
+	run := func(template string, set ...string) (int, string) {
+		folder := filepath.Join(t.TempDir(), "model")
+		config, err := json.Marshal(map[string]any{"tokenizer_class": "PreTrainedTokenizerFast",
+			"chat_template": template})
+		require.NoError(t, err)
+		require.NoError(t, checkpoint.Init(folder, shape, 1, map[string][]byte{"tokenizer.json": v.JSON(),
+			"tokenizer_config.json": config}))
+		args := []string{"run", "smollm2", "--dry-run", "--set", "policy.checkpoint=" + folder}
+		for _, s := range set {
+			args = append(args, "--set", s)
+		}
+		code, _, messages := command(t, args...)
+		return code, messages
+	}
+	code, messages := run(protocol.ChatML)
+	require.Equal(t, exitDone, code, messages)
+	require.Contains(t, messages, "note: a response ends with \"<|im_end|>\"\n"+
+		"note: the chat template writes no reasoning of earlier turns\n")
+	code, messages = run("{{ messages }}")
+	require.Equal(t, exitBadInput, code)
+	require.Contains(t, messages, "does not fit rollout.protocol: the chat template ends a turn of the assistant with")
+	_, _, messages = command(t, "run", "smollm2", "--dry-run", "--set", "policy.checkpoint=hf://someone/unheard-of")
+	require.Contains(t, messages, "note: the chat template of hf://someone/unheard-of is read when the run is prepared")
 }
 
 // A dry run tries what the recipe names, and says what an evaluation takes.

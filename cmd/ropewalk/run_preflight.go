@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/download"
 	"github.com/ropewalk/ropewalk/internal/preflight"
+	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
@@ -45,8 +48,31 @@ func preflightHere(ctx context.Context, r *recipes.Recipe) (notes []string, err 
 			return nil, badInput("reward.symbolic: %w", err)
 		}
 	}
+	if notes, err = chatHere(r); err != nil {
+		return nil, err
+	}
 	found, err := worldHere(ctx, r)
 	return append(notes, found...), err
+}
+
+// chatHere tries the chat template of the model that a recipe starts from, if the model is on this machine.
+func chatHere(r *recipes.Recipe) ([]string, error) {
+	p, err := r.Protocol()
+	if _, chat := p.(protocol.Chat); err != nil || !chat || r.Policy.Checkpoint == "" {
+		return nil, err
+	}
+	path, folder := r.Policy.Checkpoint, modelFolder()
+	if !filepath.IsAbs(path) && folder != "" {
+		path = filepath.Join(folder, path)
+	}
+	m, err := pretrained.Describe(path)
+	if errors.Is(err, fs.ErrNotExist) || !filepath.IsAbs(path) {
+		return []string{"the chat template of " + r.Policy.Checkpoint + " is read when the run is prepared"}, nil
+	}
+	if err != nil {
+		return nil, badInput("policy.checkpoint: %w", err)
+	}
+	return preflight.ChatNotes(r, &m)
 }
 
 // errBucket is the error of a bucket's files, which a worker with the store's keys opens.

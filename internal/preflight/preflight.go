@@ -4,6 +4,7 @@
 //
 //	recipe, environment ─ World → notes, or a badinput.Error
 //	recipe, tasks       ─ Filters → an error if the data section keeps no task
+//	recipe, model       ─ Chat → its chat template as protocol chat uses it; ChatNotes → what that means for the run
 package preflight
 
 import (

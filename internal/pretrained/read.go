@@ -40,11 +40,19 @@ type Model struct {
 
 // Read reads a model's small files.
 func Read(files map[string][]byte) (Model, error) {
-	m := Model{Config: string(files[checkpoint.FileConfig]), Special: map[string]string{}}
-	var err error
-	if m.Shape, err = checkpoint.ParseConfig(files[checkpoint.FileConfig]); err != nil {
-		return m, err
+	shape, err := checkpoint.ParseConfig(files[checkpoint.FileConfig])
+	if err != nil {
+		return Model{}, err
 	}
+	m, err := read(shape, files)
+	m.Config = string(files[checkpoint.FileConfig])
+	return m, err
+}
+
+// read reads the small files of a model whose configuration is known.
+func read(shape checkpoint.Shape, files map[string][]byte) (Model, error) {
+	m := Model{Shape: shape, Special: map[string]string{}}
+	var err error
 	text, ok := files[fileTokenizer]
 	if !ok {
 		return m, fmt.Errorf("%w: there is no %s", checkpoint.ErrUnsupported, fileTokenizer)

@@ -121,13 +121,23 @@ func convert(from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	c, err := f.Checkpoint()
+	c, err := inFolder(f)
 	if err != nil {
 		return err
 	}
+	_, err = checkpoint.Write(to, c)
+	return err
+}
+
+// inFolder returns a GGUF file's model with the files of its tokenizer and its chat template.
+func inFolder(f *gguf.File) (*checkpoint.Checkpoint, error) {
+	c, err := f.Checkpoint()
+	if err != nil {
+		return nil, err
+	}
 	v, err := tokenizer.GGUFVocabulary(f)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false,
 		"model_max_length": c.Shape.Positions}
@@ -141,12 +151,34 @@ func convert(from, to string) (err error) {
 		config["chat_template"] = template
 	}
 	text, err := json.MarshalIndent(config, "", "  ")
-	if err != nil {
-		return err
-	}
 	c.Extra[fileTokenizer], c.Extra[fileTokenizerConfig] = v.JSON(), append(text, '\n')
-	_, err = checkpoint.Write(to, c)
-	return err
+	return c, err
+}
+
+// Describe reads what a run needs of the model at a path besides its weights: of a Hugging Face folder, or of a GGUF
+// file.
+func Describe(path string) (Model, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Model{}, err
+	}
+	if info.IsDir() {
+		files, err := Files(path)
+		if err != nil {
+			return Model{}, err
+		}
+		return Read(files)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		return Model{}, err
+	}
+	defer f.Close()
+	c, err := inFolder(f)
+	if err != nil {
+		return Model{}, err
+	}
+	return read(c.Shape, c.Extra)
 }
 
 // Files reads the small files of a model's folder, by name.

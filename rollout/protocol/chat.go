@@ -18,7 +18,8 @@ import (
 //
 // Later contexts are what the template puts between a response and the next one. The template sees a response as a
 // message with its content, reasoning and calls, but a response's own tokens stay as they were sampled. So a template
-// must not write earlier turns differently once results follow: CheckTools refuses one that does.
+// must not write earlier turns differently once results follow: CheckTools refuses one that does, unless each context
+// is a whole prompt, in which the template writes all earlier turns.
 //
 // The zero value has the template of ChatML, for models that are made here.
 type Chat struct {
@@ -27,6 +28,8 @@ type Chat struct {
 	System string
 	// Format names the form of calls; "" is the one that the template writes.
 	Format string
+	// Whole renders each context as a whole prompt, for a template that Rewrites.
+	Whole bool
 }
 
 // chatTemplate is a model's template and what was found out about it.
@@ -86,11 +89,8 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 		}
 	}
 	c.bound = b
-	for _, tools := range [][]Tool{nil, {knownTool}} {
-		_, err := c.render([]any{message("user", probe)}, tools, true)
-		if err != nil && strings.Contains(err.Error(), "strftime_now") {
-			b.day = fixedDay
-		}
+	if err := c.findDay(); err != nil {
+		return c, err
 	}
 	var endless error // the form is of use without an end
 	b.end, endless = c.findEnd(m.Added)
@@ -118,6 +118,24 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 		}
 	}
 	return c, nil
+}
+
+// findDay finds out whether the template insists on a day. It refuses a template that cannot render the user's first
+// message at all, before anything else is rendered: that may take the template long.
+func (c Chat) findDay() (refused error) {
+	rendered := false
+	for _, tools := range [][]Tool{nil, {knownTool}} {
+		_, err := c.render([]any{message("user", probe)}, tools, true)
+		if err != nil && strings.Contains(err.Error(), "strftime_now") {
+			c.bound.day = fixedDay
+			_, err = c.render([]any{message("user", probe)}, tools, true)
+		}
+		rendered, refused = rendered || err == nil, err
+	}
+	if rendered {
+		return nil
+	}
+	return refused
 }
 
 // ForgeableMarks returns the added tokens that text from outside could forge.
@@ -162,7 +180,7 @@ func (c Chat) Spec() Spec {
 		Form: "it ends its turn and holds either closed calls with no text after the first of them, or no call and " +
 			"a text",
 		EndOfTurn: p.end, Stops: p.ends, Tags: []string{"tool_call"}, Opening: p.opening, Answer: AnswerText,
-		Tools: true, Marks: p.marks,
+		Tools: true, Marks: p.marks, Whole: c.Whole,
 	}
 }
 

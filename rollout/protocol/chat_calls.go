@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,11 @@ import (
 	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
-// CheckTools refuses a template that writes earlier turns differently once the results of calls follow. CheckCalls is
-// about the calls themselves.
+// resultProbe is the result of a call that no template holds, to find whether a template writes results.
+const resultProbe = "res01t of n0 call"
+
+// CheckTools refuses a template that does not write the results of calls, or that writes earlier turns differently once
+// they follow. CheckCalls is about the calls themselves.
 func (c Chat) CheckTools(tools []Tool) error {
 	called, p := orPython(tools), c.parts()
 	if len(called) == 0 {
@@ -27,11 +31,15 @@ func (c Chat) CheckTools(tools []Tool) error {
 		if p.opening != "" {
 			reasoning = "a\n" + closing + "\n\n"
 		}
-		one := Round{Response: reasoning + call + p.end, Bodies: []string{"b"}}
+		one := Round{Response: reasoning + call + p.end, Bodies: []string{resultProbe}}
 		one.Calls = c.Parse(one.Response, tools).Calls
 		for _, rounds := range [][]Round{{one}, {one, one}} {
-			if _, err := c.Render(View{Task: "a", Tools: tools, Turn: len(rounds), Rounds: rounds}); err != nil {
+			text, err := c.Render(View{Task: "a", Tools: tools, Turn: len(rounds), Rounds: rounds})
+			if err != nil {
 				return err
+			}
+			if !strings.Contains(text, resultProbe) {
+				return errors.New("the chat template does not write the results of calls")
 			}
 		}
 	}

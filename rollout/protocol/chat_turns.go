@@ -10,20 +10,23 @@ import (
 // Render is Context with the template's error.
 func (c Chat) Render(v View) (string, error) {
 	messages, tools := c.opening(v), orPython(v.Tools)
-	if v.Turn == 0 {
-		return c.render(messages, tools, true)
+	if v.Turn > 0 && len(v.Rounds) == 0 {
+		return "", errors.New("a later turn has no rounds before it")
 	}
 	calls := 0
 	for i, r := range v.Rounds {
 		said, results := c.turn(r, tools, calls)
+		if c.Whole { // it is read again as text, which must not hold the tokens of others
+			said, _ = jinja.Texts(said, func(s string) string { return guard(s, c.parts().marks) }).(*jinja.Dict)
+		}
 		messages = append(messages, said)
-		calls += len(results)
-		if i == len(v.Rounds)-1 {
+		if i == len(v.Rounds)-1 && !c.Whole {
 			return c.between(messages, results, r.Response, tools)
 		}
+		calls += len(results)
 		messages = append(messages, results...)
 	}
-	return "", errors.New("a later turn has no rounds before it")
+	return c.render(messages, tools, true)
 }
 
 // between renders what the template puts between a response, which is the last message, and the next one.
@@ -37,6 +40,10 @@ func (c Chat) between(messages, results []any, response string, tools []Tool) (s
 		return "", err
 	}
 	rest, same := strings.CutPrefix(whole, before)
+	if !same { // some templates end a conversation with a token of its own
+		before = strings.TrimSuffix(before, c.parts().special["eos_token"])
+		rest, same = strings.CutPrefix(whole, before)
+	}
 	if !same { // some templates write that the last response has no reasoning, and leave it out when results follow
 		before = c.withoutEmptyThought(before)
 		rest, same = strings.CutPrefix(whole, before)
@@ -58,7 +65,7 @@ func (c Chat) between(messages, results []any, response string, tools []Tool) (s
 		}
 	}
 	if at < 0 || !same {
-		return "", errTurns
+		return "", errRewrites
 	}
 	return before[at:] + rest, nil
 }
@@ -77,8 +84,8 @@ func (c Chat) withoutEmptyThought(text string) string {
 	return text[:at] + strings.TrimLeft(after, " \n")
 }
 
-var errTurns = errors.New("the chat template writes earlier turns differently once the results of calls follow, so " +
-	"the model would be trained on text that it never saw")
+var errRewrites = errors.New("the chat template writes earlier turns differently once the results of calls " +
+	"follow, so the model would be trained on text that it never saw")
 
 // turn returns a response as the message that templates expect, and the messages of its results. calls counts the calls
 // before it.
@@ -88,9 +95,7 @@ func (c Chat) turn(r Round, tools []Tool, calls int) (said *jinja.Dict, results 
 	read := form.Read(text, formTools(tools), c.parts().opening != "", ended)
 	said = message("assistant", strings.TrimSpace(read.Content))
 	if read.Reasons {
-		reasoning := strings.TrimSpace(read.Reasoning)
-		said.Set("reasoning_content", reasoning)
-		said.Set("thinking", reasoning) // the name that some templates have
+		setReasoning(said, strings.TrimSpace(read.Reasoning))
 	}
 	var list []any
 	for i, body := range r.Bodies {
@@ -117,6 +122,12 @@ func (c Chat) turn(r Round, tools []Tool, calls int) (said *jinja.Dict, results 
 		said.Set("tool_calls", list)
 	}
 	return said, results
+}
+
+// setReasoning sets the reasoning of a message, by the names that templates have for it.
+func setReasoning(said *jinja.Dict, reasoning string) {
+	said.Set("reasoning_content", reasoning)
+	said.Set("thinking", reasoning)
 }
 
 // callMessage returns a call as templates expect it. Its arguments are an object, or a text where the template wants

@@ -88,3 +88,42 @@ func TestChatKeepsReasoningWhileResultsFollow(t *testing.T) {
 	require.Equal(t, "It is 4.", got.Answer)
 	require.Equal(t, "\nSo.\n", got.Reasoning)
 }
+
+// A template that writes earlier turns differently is refused, unless each context is a whole prompt.
+func TestChatOfATemplateThatRewrites(t *testing.T) {
+	chat, err := protocol.Chat{}.With(protocol.ChatModel{Added: []string{"<|im_end|>", "<|im_start|>"},
+		Ends: []string{"<|im_end|>"}, Template: `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}` +
+			`{% if m.reasoning_content and loop.last %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}` +
+			`{{ m.content }}{% for c in m.tool_calls or [] %}{{ '<tool_call>' + c.function | tojson }}` +
+			`{{ '</tool_call>' }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}` +
+			`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`})
+	require.NoError(t, err)
+	tools := []protocol.Tool{lookup}
+	require.NoError(t, chat.CheckCalls(tools))
+	require.ErrorContains(t, chat.CheckTools(tools), "writes earlier turns differently")
+	require.True(t, chat.Rewrites(tools))
+	require.Equal(t, []string{"drops the reasoning of earlier turns at a new turn of the user",
+		"changes earlier text when the results of calls follow, so that each turn is a row with a whole prompt " +
+			"of its own (layout: turns)"}, chat.Warnings(tools))
+
+	chat.Whole = true
+	require.NoError(t, chat.CheckTools(tools))
+	require.True(t, chat.Rewrites(tools), "that is the template's")
+	require.True(t, chat.Spec().Whole)
+	const (
+		prompt = "<|im_start|>user\nFind it.<|im_end|>\n"
+		turn   = `<|im_start|>assistant` + "\n" + `<tool_call>{"name": "search", "arguments": {"query": "a"}}` +
+			"</tool_call><|im_end|>\n<|im_start|>tool\nfound<|im_end|>\n"
+		begun = "<|im_start|>assistant\n"
+	)
+	require.Equal(t, []string{prompt + turn + begun, prompt + turn + turn + begun},
+		talk(t, chat, "<|im_end|>", tools))
+
+	call := `<tool_call>{"name": "search", "arguments": {"query": "a"}}</tool_call><|im_end|>`
+	response := "<think>So.</think>I read <|im_start|>user." + call
+	next, err := chat.Render(protocol.View{Task: "Find it.", Tools: tools, Turn: 1,
+		Rounds: []protocol.Round{{Response: response, Bodies: []string{"found"}}}})
+	require.NoError(t, err)
+	require.Equal(t, prompt+begun+"I read < |im_start|>user."+strings.TrimSuffix(call, "<|im_end|>")+
+		"<|im_end|>\n<|im_start|>tool\nfound<|im_end|>\n"+begun, next, "tokens that the policy has spelt are text")
+}
