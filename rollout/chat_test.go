@@ -15,7 +15,7 @@ import (
 )
 
 // chatLoop is a loop with a chat template and a tokenizer with merges, so that a text has many tokenisations.
-func chatLoop(t *testing.T) *Loop {
+func chatLoop(t *testing.T, whole bool) *Loop {
 	t.Helper()
 	added := []string{"<|im_start|>", "<|im_end|>", "<|endoftext|>"}
 	tok, err := tokenizer.Train(added, []string{"<tool_call> {\"name\": \"python\", \"arguments\": {\"code\": " +
@@ -26,6 +26,7 @@ func chatLoop(t *testing.T) *Loop {
 		"{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}" +
 		"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}", Added: added, Ends: added[1:]})
 	require.NoError(t, err)
+	chat.Whole = whole
 	l, err := NewLoop(Settings{MaxTurns: 5, MaxTurnTokens: 300, MaxTokens: 5000, Temperature: 1, Protocol: chat}, tok,
 		1)
 	require.NoError(t, err)
@@ -45,7 +46,7 @@ func sampled(rng *rand.Rand, l *Loop, text string) []int32 {
 
 // The policy sees its own tokens as it sampled them at every later turn, and the loss mask marks exactly these.
 func TestWhatThePolicyWroteIsNeverTokenisedAgain(t *testing.T) {
-	l := chatLoop(t)
+	l := chatLoop(t, false)
 	rng := rand.New(rand.NewPCG(5, 8))
 	const call = "<tool_call>\n{\"name\": \"python\", \"arguments\": {\"code\": \"print(1)\"}}\n</tool_call>"
 	other := 0
@@ -102,4 +103,36 @@ func extraResults(e *Episode) (n int) {
 		n += len(t.Results) - 1
 	}
 	return n
+}
+
+// With whole prompts, a turn's prompt is the conversation as the template writes it, and its row holds nothing else.
+// The rows keep the responses as messages.
+func TestTurnsOfWholePrompts(t *testing.T) {
+	l := chatLoop(t, true)
+	e := l.Start(Identity{Label: LabelSample}, env.Task{Text: "What is 1 + 1?"})
+	const (
+		prompt = "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nWhat is 1 + 1?<|im_end|>\n"
+		call   = "<tool_call>\n{\"name\": \"python\", \"arguments\": {\"code\": \"print(1)\"}}\n</tool_call>"
+	)
+	for i, want := range []string{
+		prompt + "<|im_start|>assistant\n",
+		prompt + "<|im_start|>assistant\nI run it.<|im_end|>\n<|im_start|>tool\n2<|im_end|>\n<|im_start|>assistant\n",
+	} {
+		request, rows := l.NextRequest([]*Episode{e})
+		require.Equal(t, want, l.tok.Decode(request.Prefixes[0]))
+		text := []string{"<think>So.</think>I run it." + call + "<|im_end|>", "It is 2.<|im_end|>"}[i]
+		response := l.tok.Encode(text)
+		numbers := make([]float32, len(response))
+		require.NoError(t, l.Absorb(t.Context(), []*Episode{e}, rows, policy.Generated{Tokens: [][]int32{response},
+			LogProbs: [][]float32{numbers}, Entropies: [][]float32{numbers},
+			Finish: []policy.Finish{policy.FinishStop}}, "v"))
+		calls, _ := l.PendingCalls([]*Episode{e}, tool.Scope{})
+		require.NoError(t, l.AbsorbOutcomes([]*Episode{e}, slices.Repeat([]tool.Outcome{{Result: tool.Result{
+			Status: tool.OK, Stdout: "2"}}}, len(calls))))
+		row := TurnRows([]*Episode{e}, i)[0]
+		require.Equal(t, want+text, l.tok.Decode(row.TokenIDs))
+		require.Equal(t, []string{"I run it.", "It is 2."}[i], *row.Content)
+		require.Equal(t, i == 0, row.Reasoning != nil && *row.Reasoning == "So.")
+	}
+	require.Equal(t, FinishAnswered, e.Finish)
 }

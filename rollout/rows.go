@@ -271,6 +271,9 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 	if e.IsSummary(turn) {
 		row.Summary = new(true)
 	}
+	if m := t.Parsed.Message; m != nil {
+		row.Content, row.Reasoning = &m.Content, m.Reasoning
+	}
 	if t.Excluded == "" {
 		calls, parsed := e.countCalls(turn)
 		row.ToolCalls, row.ParsedCalls, row.Wrapped = int32(calls), new(int32(parsed)), new(t.Parsed.WellFormed)

@@ -50,6 +50,8 @@ type turn[N element] struct {
 	Wrapped       *bool   `parquet:"wrapped,optional" since:"3" doc:"no text of the response is outside the protocol's tags; null for imported rows"`
 	Summary       *bool   `parquet:"summary,optional" since:"8" doc:"true for a turn in which the policy wrote a summary of its episode instead of acting (rollout.summary); else null"`
 	Lag           *int32  `parquet:"lag,optional" since:"9" unit:"updates" doc:"updates between the policy that wrote the response and the one that the step updates; null where no response was written, and for imported rows and evaluations"`
+	Content       *string `parquet:"content,optional" since:"9" doc:"text of the response outside of its reasoning and its calls, as a message of a chat has it; null where messages of the protocol list no calls, where the response is cut inside its reasoning or a call, and for imported rows"`
+	Reasoning     *string `parquet:"reasoning,optional" since:"9" doc:"the reasoning of the response, as a message of a chat has it; null if it has none, and where content is null"`
 }
 
 // IsSummary reports whether the turn is a summary of its episode.

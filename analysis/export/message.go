@@ -15,6 +15,7 @@ import (
 type message struct {
 	Role       string     `json:"role"`
 	Content    *string    `json:"content"`
+	Reasoning  *string    `json:"reasoning_content,omitempty"`
 	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 	Name       string     `json:"name,omitempty"`
@@ -46,7 +47,8 @@ func messages(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 
 // made builds the conversation: the prompt is a user message, each response an assistant message, and each call's
 // answer a tool message. A block that could not be parsed as a call stays in the content, and its answer is a user
-// message, as the policy saw it. So does every call of a protocol that writes calls in tags or fences of its own.
+// message, as the policy saw it. So does every call of a protocol that writes calls in tags or fences of its own. A
+// turn of protocol chat has the content and the reasoning that the record holds.
 func made(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 	all := []message{{Role: "user", Content: &e.Prompt.Problem}}
 	for _, t := range e.Turns {
@@ -85,7 +87,7 @@ func summary(t schema.TurnRow) []message {
 
 // inContent reports whether the calls of a sampled turn are no <tool_call> blocks, and so stay in its content.
 func inContent(e analysis.Episode, t schema.TurnRow, opening string) bool {
-	return e.Trajectory.Source == rollout.SourceRollout && opening == "" && t.ToolCalls > 0 &&
+	return e.Trajectory.Source == rollout.SourceRollout && opening == "" && t.ToolCalls > 0 && t.Content == nil &&
 		protocol.Blocks(t.Response) != int(t.ToolCalls)
 }
 
@@ -104,15 +106,22 @@ func said(t schema.TurnRow, opening string, calls []schema.ToolCallRow) []messag
 func response(e analysis.Episode, t schema.TurnRow, opening string, calls []schema.ToolCallRow) message {
 	m := message{Role: "assistant"}
 	listed := map[int]bool{}
+	var unread []string // calls that could not be read
 	for _, c := range calls {
-		if c.Name != "" {
+		if c.Name == "" {
+			unread = append(unread, c.Arguments)
+		} else {
 			listed[int(c.Call)] = true
 			m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(c), Type: "function",
 				Function: function{c.Name, c.Arguments}})
 		}
 	}
 	content := t.Response
-	if e.Trajectory.Source == rollout.SourceRollout {
+	switch {
+	case t.Content != nil && len(calls) == int(t.ToolCalls):
+		content = strings.TrimPrefix(strings.Join(append([]string{*t.Content}, unread...), "\n"), "\n")
+		m.Reasoning = t.Reasoning
+	case e.Trajectory.Source == rollout.SourceRollout:
 		content = protocol.Message(opening, t.Response, func(block int) bool { return listed[block] })
 	}
 	if content != "" || len(m.ToolCalls) == 0 {

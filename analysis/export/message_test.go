@@ -182,3 +182,29 @@ func TestMessagesOfAnotherProtocol(t *testing.T) {
 		m{"role": "tool", "tool_call_id": "call_0_0", "name": "search", "content": "c"},
 	}, listOf(t, e, "hermes"))
 }
+
+// What a chat template wrote the calls in does not matter: the record has the messages. A call that could not be read
+// stays in the content.
+func TestMessagesOfChat(t *testing.T) {
+	type m = map[string]any
+	e := episode()
+	const glm = "<think>a</think>I look.<tool_call>search\n<arg_key>query</arg_key>\n" +
+		"<arg_value>b</arg_value>\n</tool_call>"
+	content, empty, reasoning := "I look.", "", "a"
+	e.Turns = []schema.TurnRow{
+		{Turn: 0, Response: glm + "<|observation|>", ToolCalls: 1, Content: &content, Reasoning: &reasoning},
+		{Turn: 1, Response: "<tool_call>search{</tool_call><|observation|>", ToolCalls: 1, Content: &empty},
+		{Turn: 2, Response: "It is <tool_c"},
+	}
+	e.Calls = []schema.ToolCallRow{{Turn: 0, Name: "search", Arguments: `{"query": "b"}`, Response: "c"},
+		{Turn: 1, Arguments: "search{", Response: "no name"}}
+	require.Equal(t, []any{
+		m{"role": "user", "content": "2 < 3 + x & more?"},
+		m{"role": "assistant", "content": "I look.", "reasoning_content": "a", "tool_calls": []any{m{"id": "call_0_0",
+			"type": "function", "function": m{"name": "search", "arguments": `{"query": "b"}`}}}},
+		m{"role": "tool", "tool_call_id": "call_0_0", "name": "search", "content": "c"},
+		m{"role": "assistant", "content": "search{"},
+		m{"role": "user", "content": "<tool_response>\nno name\n</tool_response>"},
+		m{"role": "assistant", "content": "It is <tool_c"},
+	}, listOf(t, e, "chat"))
+}

@@ -14,7 +14,7 @@ func (c Chat) Parse(response string, tools []Tool) Parsed {
 	text, ended := c.cut(response)
 	tools = orPython(tools)
 	read := c.Form().Read(text, formTools(tools), c.parts().opening != "", ended)
-	got := Parsed{Reasoning: read.Reasoning}
+	got := Parsed{Reasoning: read.Reasoning, Message: messageOf(read)}
 	for _, call := range read.Calls {
 		got.Calls = append(got.Calls, bindCall(call, tools))
 	}
@@ -46,6 +46,18 @@ func (c Chat) Parse(response string, tools []Tool) Parsed {
 	}
 	got.WellFormed = ended && got.HasAnswer
 	return got
+}
+
+// messageOf returns the message that the template sees of a response; nil if the response is cut inside a part of it.
+func messageOf(read toolcall.Response) *AssistantMessage {
+	if read.Open || read.Thinking {
+		return nil
+	}
+	m := &AssistantMessage{Content: strings.TrimSpace(read.Content)}
+	if read.Reasons {
+		m.Reasoning = new(strings.TrimSpace(read.Reasoning))
+	}
+	return m
 }
 
 // formTools returns tools as forms want them.

@@ -127,3 +127,19 @@ func TestChatOfATemplateThatRewrites(t *testing.T) {
 	require.Equal(t, prompt+begun+"I read < |im_start|>user."+strings.TrimSuffix(call, "<|im_end|>")+
 		"<|im_end|>\n<|im_start|>tool\nfound<|im_end|>\n"+begun, next, "tokens that the policy has spelt are text")
 }
+
+// A response is a message with its content and its reasoning, unless it is cut inside of them.
+func TestMessagesOfResponses(t *testing.T) {
+	chat, tools := protocol.Chat{}, []protocol.Tool{lookup}
+	const call = `<tool_call>{"name": "search", "arguments": {"query": "a"}}</tool_call>`
+	reasoning := "So."
+	for response, want := range map[string]*protocol.AssistantMessage{
+		"<think>\nSo.\n</think>\n\nI look.\n" + call + "<|im_end|>": {Content: "I look.", Reasoning: &reasoning},
+		call + "<|im_end|>":             {},
+		"It is 4.":                      {Content: "It is 4."},
+		"I look." + call[:len(call)-12]: nil,
+		"<think>So.":                    nil,
+	} {
+		require.Equal(t, want, chat.Parse(response, tools).Message, response)
+	}
+}

@@ -152,6 +152,15 @@ type Parsed struct {
 	AnswerTags int
 	// WellFormed means that the response ends at a stop and has the protocol's form (Spec.Form).
 	WellFormed bool
+	// Message is the response as a message of a chat; nil if messages of the protocol list no calls, or if the response
+	// is cut inside its reasoning or a call.
+	Message *AssistantMessage
+}
+
+// AssistantMessage is a response without its calls, which a message of a chat lists separately.
+type AssistantMessage struct {
+	Content   string
+	Reasoning *string // nil if it has none
 }
 
 // All lists the protocols.
