@@ -2,7 +2,8 @@
 //
 // Glossary. An *item* is one conversation of a file: its *messages* (system, developer, user, assistant, tool), the
 // reward from its source, and any other fields of the same object. Two layouts are supported: {"messages": […],
-// "reward": …} and tau-bench's {"traj": […], "reward": …, "task_id": …, "trial": …, "info": …}. A *task* is one group:
+// "reward": …} and tau-bench's {"traj": […], "reward": …, "task_id": …, "trial": …, "info": …}. A *preference pair* is
+// two items, with the rewards 1 and 0. A *task* is one group:
 // the items of one task_id. Without a task_id, it is the items with the same messages before the first answer. Its
 // *trials* are the group's trajectories, in the order of their trial numbers, or else in the order of the file.
 //

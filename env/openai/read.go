@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Read reads a file of conversations, a JSON list or JSON lines, and groups them into tasks in the order of their first
-// items. The first bad item is an error, and no task is returned. The error names the item's line, its index in the
-// file (from 0) and the field.
+// Read reads a file of conversations or preference pairs, a JSON list or JSON lines, and groups them into tasks in the
+// order of their first items. The first bad item is an error, and no task is returned. The error names the item's line,
+// its index in the file (from 0) and the field.
 func Read(data []byte) ([]Task, error) {
 	entries, err := split(data)
 	if err != nil {
@@ -19,12 +19,20 @@ func Read(data []byte) ([]Task, error) {
 	if len(entries) == 0 {
 		return nil, errors.New("read conversations: the file holds none")
 	}
-	items := make([]Item, len(entries))
+	var items []Item
 	for i, e := range entries {
-		if items[i], err = readItem(e.text); err != nil {
+		both, err := expand(e)
+		for _, one := range both {
+			var item Item
+			if item, err = readItem(one.text); err != nil {
+				break
+			}
+			item.Index, item.Line = i, e.line
+			items = append(items, item)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read conversations: line %d: item %d: %w", e.line, i, err)
 		}
-		items[i].Index, items[i].Line = i, e.line
 	}
 	tasks, err := group(items)
 	if err != nil {
