@@ -26,8 +26,9 @@ type Declaration struct {
 	Interactive bool
 	// Sandboxed means that the trajectories' tool calls run in the sandbox.
 	Sandboxed bool
-	// Tools are the tools that policies answer questions with, if the recipe names none; none means python if the
-	// environment is Sandboxed. MoreTools are others that a recipe can name.
+	// Tools are the tools that policies answer questions with, if the recipe names none; nil means python if the
+	// environment is Sandboxed, and an empty list that there is none unless the recipe names python. MoreTools are
+	// others that a recipe can name.
 	Tools, MoreTools []string
 	// Golds means that Task.Answer holds right answers as JoinGolds writes them, and that answers are compared with
 	// them by words (exact match, F1).
@@ -62,6 +63,9 @@ type Declaration struct {
 	// run's recipe says from which files its tasks come. It is an error if the recipe gives another digest. The recipe
 	// of a record is not pinned again, so that reading a record needs no such file. Pin is nil if no setting names one.
 	Pin func(s Settings) error
+	// Rows calls each for every row of a file of tasks, as a recipe with these settings would read it, and returns the
+	// file's digest. It is nil if no setting names files of rows.
+	Rows func(ctx context.Context, s Settings, file string, each func(FileRow)) (digest string, err error)
 	// Wants says what a recipe must set before a run can use the environment, such as the file that holds its tasks; ""
 	// = nothing. A preset may leave that open, so a recipe without it is valid. Wants is nil if every recipe can run.
 	Wants func(s Settings) string
@@ -76,6 +80,15 @@ type Declaration struct {
 	Summary func(s Settings) int
 	// Open makes the environment; nil if the environment is imported.
 	Open func(o Options) (Environment, error)
+}
+
+// FileRow is one row of a file of tasks.
+type FileRow struct {
+	Number int
+	Shape  string         // name of the recognised shape of the file; "" = none
+	Cells  map[string]any // values by column: text, json.RawMessage, or an error
+	Task   Task
+	Fault  error // why a run would refuse the row; nil = it would not
 }
 
 // Options holds a recipe's settings of its environment.

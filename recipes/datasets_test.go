@@ -47,8 +47,18 @@ func TestFilesOfQuestionsArePinned(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, protocol, p.Spec().Name)
 	}
+	mapped, err := resolve("math", file, ", columns: {question: '{question}!', answer: answer}, "+
+		"filter: {answer: '!= 3+x'}")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"question": "{question}!", "answer": "answer"}`,
+		mapped.Recipe.Environment.Settings["columns"].(string))
+	require.Equal(t, `{"answer":"!= 3+x"}`, mapped.Recipe.Environment.Settings["filter"])
+	_, err = resolve("math", file, ", columns: [question]")
+	require.ErrorContains(t, err, "environment.settings.columns: must be text, got a list")
+	_, err = resolve("math", file, ", columns: {answer: gold}")
+	require.ErrorContains(t, err, file+":1: answer (gold) is missing or blank; the row has answer, question")
 	require.NoError(t, os.WriteFile(file, []byte(`{"question": "a"}`), 0o600))
-	_, err := resolve("math", file, "")
+	_, err = resolve("math", file, "")
 	require.ErrorContains(t, err, "environment.settings: train: "+file+":1: answer is missing or blank")
 	_, err = resolve("math", "s3://data/f.jsonl", "")
 	require.ErrorContains(t, err, "environment.settings: train: a remote file wants its digest")
@@ -62,6 +72,25 @@ func TestFilesOfQuestionsArePinned(t *testing.T) {
 			"or https://…", planned[0])
 		require.NotContains(t, strings.Join(planned, "\n"), "policy.checkpoint")
 		require.NotContains(t, strings.Join(planned, "\n"), "environment.name")
+	}
+}
+
+// Questions that a model's own template asks have rewards that need neither a box nor a tag.
+func TestRewardsOfOnesOwnQuestions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"question": "1 + 1?", "answer": 2}`), 0o600))
+	recipe := strings.Replace(questionsRecipe, "warm_start: {steps: 1, optimizer: {lr: 0.001}}\n", "", 1)
+	for environment, rewards := range map[string][]string{
+		"chat": {"last_number", "rstar2_outcome", "exact_match", "f1"}, "qa": {"exact_match", "f1"}} {
+		for _, reward := range rewards {
+			text := fmt.Sprintf(recipe, environment, file, "", "{name: "+reward+"}")
+			r, err := Resolve("questions", text, nil, nil, nil)
+			require.NoError(t, err, "%s %s", environment, reward)
+			p, err := r.Recipe.Protocol()
+			require.NoError(t, err)
+			require.Equal(t, "chat", p.Spec().Name)
+			require.Empty(t, r.Recipe.Rollout.ToolNames())
+		}
 	}
 }
 

@@ -145,7 +145,7 @@ func toolsOf(d env.Declaration) []string { return slices.Concat(mix.Tools(d), d.
 
 // defaultTools returns an environment's own default of rollout.tools as YAML; "" if it has none.
 func defaultTools(d env.Declaration) string {
-	if len(d.Tools) == 0 {
+	if d.Tools == nil {
 		return ""
 	}
 	return "[" + strings.Join(d.Tools, ", ") + "]"
@@ -161,7 +161,7 @@ func toolsFit(r *Recipe) string {
 		return unless(slices.Equal(named, Rollout{}.ToolNames()) && len(r.Rollout.MCP) == 0,
 			"has no place in a recipe of parts that are played by actions")
 	}
-	none := len(named) == 0 && (len(r.Rollout.MCP) > 0 || r.Rollout.Protocol == "chat")
+	none := len(named) == 0 && (len(r.Rollout.MCP) > 0 || r.protocolSpec().Name == "chat")
 	if text := distinct("tool", named); text != "" && !none {
 		return text
 	}

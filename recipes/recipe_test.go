@@ -158,7 +158,8 @@ f:5: engine.lora.alpha: must be > 0, got 0`},
 			`seq-mean-token-sum-norm, norm_legacy, token-sum (did you mean token-mean?), got "token_mean"`},
 	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"},
 		want: `f:4: environment.name: must be one of calc, openai, alfworld, webshop, sokoban, ` +
-			`dapo_math, tir_math, rstar2_math, search_qa, deep_research, math, code, python, mix, openenv, sums, ` +
+			`dapo_math, tir_math, rstar2_math, search_qa, deep_research, math, chat, qa, code, python, mix, openenv, ` +
+			`sums, ` +
 			`got "chess"`},
 	{name: "name with a slash", change: []string{"name: small", "name: a/b"},
 		want: `f:2: name: must match ^[a-z0-9][a-z0-9._-]{0,62}$, got "a/b"`},

@@ -21,7 +21,7 @@ func (d *decoder) scalar(f *Field, path string, n *yaml.Node, v reflect.Value) {
 		d.fail(n, path, "anchors and aliases are not part of the format")
 		return
 	}
-	if f.Name == kwargs && n.Kind == yaml.MappingNode {
+	if slices.Contains(mappings, f.Name) && n.Kind == yaml.MappingNode {
 		n = jsonOf(n)
 	}
 	if n.Kind != yaml.ScalarNode || !tagFits(f.typ.Kind(), n.ShortTag()) {
@@ -41,9 +41,9 @@ func (d *decoder) scalar(f *Field, path string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// kwargs is the name of the fields that hold arguments of the user's own code: JSON in a text, which may be written as
-// a mapping.
-const kwargs = "kwargs"
+// mappings are the names of the fields that hold JSON in a text, which may be written as a mapping: arguments of the
+// user's own code, and what the columns of a file are.
+var mappings = []string{"kwargs", "columns", "filter"}
 
 // jsonOf returns a mapping as its JSON in a text, or as it is where JSON has no such value.
 func jsonOf(n *yaml.Node) *yaml.Node {

@@ -200,7 +200,7 @@ func (f *Field) scalarSchema(s object) {
 	switch f.typ.Kind() {
 	case reflect.String:
 		s["type"] = "string"
-		if f.Name == kwargs {
+		if slices.Contains(mappings, f.Name) {
 			s["type"] = []string{"string", "object"}
 		}
 	case reflect.Bool:

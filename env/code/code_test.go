@@ -91,11 +91,46 @@ func TestBadRowsAreRefused(t *testing.T) {
 			`function, got "f(x)"`,
 		`{"prompt": "a", "entry_point": "f", "test": ["assert f(1)"]}`: ":1: test must be text or " +
 			"a number, got [",
-		strings.Repeat(`{"prompt": "a", "entry_point": "f", "test": "t"}`+"\n", 2): ":2: the same task is in ",
+		`{"prompt": "a", "entry_point": "f", "test": "assert half(1)"}`: ":1: test neither " +
+			"defines check nor calls f",
+		strings.Repeat(`{"prompt": "a", "entry_point": "f", "test": "f(1)"}`+"\n", 2): ":2: the same task is in ",
 	} {
 		path := filepath.Join(t.TempDir(), "f.jsonl")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		require.ErrorContains(t, Declaration.Pin(settings(path)), "train: "+path+want)
+	}
+}
+
+// Rows of public sets become functions with tests, without a mapping.
+func TestShapes(t *testing.T) {
+	for row, want := range map[string]function{
+		`{"task_id": 2, "text": "Add.", "code": "def help(x):\n  pass\ndef add(a, b):\n  return a+b", ` +
+			`"test_list": ["assert add(1, 2) == 3", "assert add(0, 0) == 0"]}`: {ID: "2", Entry: "add",
+			Prompt:   "Add.\nThe program must pass these tests:\n\nassert add(1, 2) == 3\nassert add(0, 0) == 0\n",
+			Test:     "assert add(1, 2) == 3\nassert add(0, 0) == 0",
+			Solution: "def help(x):\n  pass\ndef add(a, b):\n  return a+b"},
+		`{"question": "Twice.", "starter_code": "class Solution:\n    def twice(self, x):\n", "input_output": ` +
+			`"{\"fn_name\": \"twice\", \"inputs\": [[2]], \"outputs\": [4]}"}`: {Entry: "Solution",
+			Prompt: "Twice.\nclass Solution:\n    def twice(self, x):\n"},
+	} {
+		stdin := `{"question": "Read.", "starter_code": "", ` +
+			`"input_output": "{\"inputs\": [\"2\"], \"outputs\": [\"4\"]}"}`
+		if !strings.Contains(row, "input_output") {
+			stdin = ""
+		}
+		path := filepath.Join(t.TempDir(), "f.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(stdin+"\n"+row), 0o600))
+		s := settings(path)
+		s["held_out_share"] = 0
+		task := envtest.Take(t, openWith(t, s), env.Train, 1, 1)[0]
+		var got function
+		require.NoError(t, env.Decode([]byte(task.Spec), &got))
+		if want.Test == "" {
+			require.Contains(t, got.Test, `json.loads("[[[2]],[4]]")`)
+			require.Contains(t, got.Test, `getattr(candidate(), "twice")`)
+			want.Test = got.Test
+		}
+		require.Equal(t, want, got)
 	}
 }
 

@@ -93,7 +93,8 @@ func (f function) Task() (env.Task, error) {
 	if err != nil {
 		return env.Task{}, fmt.Errorf("write a task: %w", err)
 	}
-	return env.Task{ID: f.digest(), Level: max(f.level, 1), Text: f.Prompt, Answer: gold, Spec: string(spec)}, nil
+	return env.Task{ID: f.digest(), Level: max(f.level, 1), Type: f.set, Text: f.Prompt, Answer: gold,
+		Spec: string(spec)}, nil
 }
 
 // digest is the task's id. The row's own id and its solution do not count.

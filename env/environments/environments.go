@@ -33,6 +33,8 @@ var All = []env.Declaration{
 	searchqa.SearchQA,
 	searchqa.DeepResearch,
 	math.Plain,
+	math.Chat,
+	math.QA,
 	code.Declaration,
 	remote.Python,
 	mix.Declaration,

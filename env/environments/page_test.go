@@ -3,8 +3,10 @@ package environments
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/env/household"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/env/sokoban"
+	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
@@ -105,6 +108,51 @@ func TestExpertsOfThePage(t *testing.T) {
 		fmt.Fprintf(&b, "\nsolved in %d turns; the last one pays %.4g", len(plan), last.Reward)
 		replaced(t, "episode of "+c.declared.Name, "```text", b.String())
 	}
+}
+
+// The page lists the shapes of public sets that are recognised, and the functions of mappings.
+func TestShapesOfThePage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| set | environments | fields | |\n| --- | --- | --- | --- |\n")
+	questions := "`math`, `chat`, `qa`"
+	row := func(s dataset.Shape, of string) {
+		var fields []string
+		for _, name := range slices.Sorted(maps.Keys(s.Columns)) {
+			column := strings.NewReplacer("|", "\\|", "\n", "\\n").Replace(s.Columns[name])
+			fields = append(fields, name+": `"+column+"`")
+		}
+		if fields == nil {
+			fields = []string{"`" + strings.Join(s.Needs, "`, `") + "`"}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", s.Name, of, strings.Join(fields, ", "), s.Note)
+	}
+	one := math.Shapes("math")
+	for _, s := range math.Shapes("qa") {
+		if of := questions; slices.ContainsFunc(one, func(o dataset.Shape) bool { return o.Name == s.Name }) {
+			row(s, of)
+		} else {
+			row(s, "`qa`")
+		}
+	}
+	for _, s := range code.Shapes {
+		row(s, "`code`")
+	}
+	b.WriteString("\n| function | gives |\n| --- | --- |\n")
+	for _, f := range dataset.Functions() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f[0], f[1])
+	}
+	text, err := os.ReadFile("../../docs/data.md")
+	require.NoError(t, err)
+	const begin, end = "<!-- shapes -->\n", "<!-- end of shapes -->"
+	before, rest, found := strings.Cut(string(text), begin)
+	require.True(t, found)
+	shown, after, found := strings.Cut(rest, end)
+	require.True(t, found)
+	if *update {
+		require.NoError(t, os.WriteFile("../../docs/data.md", []byte(before+begin+b.String()+end+after), 0o644))
+		return
+	}
+	require.Equal(t, b.String(), shown, "run: go test ./env/environments -update")
 }
 
 // shortExample bounds the lines of the page's whole environment.

@@ -1,6 +1,7 @@
 package math
 
 import (
+	"context"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -10,7 +11,11 @@ import (
 // The declarations of the environment, one for each of its names.
 var (
 	Plain = declare("math", "questions and answers from files", "", "boxed",
-		slices.Concat(rewards, []string{"arlarena"}))
+		slices.Concat(rewards, []string{"arlarena", "last_number"}))
+	Chat = asked(declare("chat", "questions with one right answer each, from files, for a model's own chat template",
+		"", "chat", []string{"last_number", "rstar2_outcome", "exact_match", "f1"}))
+	QA = asked(declare(qa, "questions whose answers are compared by their words, from files", "", "chat",
+		[]string{"exact_match", "f1"}))
 	DAPO = declare("dapo_math", "questions and answers from files, such as DAPO-Math-17K, with a code interpreter",
 		"SPEAR §5.1", "hermes", rewards)
 	TIR = declare("tir_math", "questions and answers from files, with Python blocks in the text, as SimpleTIR and "+
@@ -18,6 +23,9 @@ var (
 	RStar2 = declare("rstar2_math", "questions and answers from files, with rStar2-Agent's tool protocol",
 		"rStar2 §4.2", "rstar2", rewards)
 )
+
+// qa is the name of the environment whose questions may have several golds.
+const qa = "qa"
 
 // rewards are the rewards that compare an answer with a gold.
 var rewards = []string{"rstar2_outcome", "spear", "spear_math", "spear_math_qwen3", "retool", "dapo_strict"}
@@ -32,7 +40,21 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 			if err != nil {
 				return err
 			}
-			return dataset.Pin(f.Fields, f.format(), f.read, s)
+			return dataset.Pin(f.Fields, formatOf(name), reader(name), s)
+		},
+		Rows: func(ctx context.Context, s env.Settings, file string, each func(env.FileRow)) (string, error) {
+			f, err := env.Read[fields](s)
+			if err != nil {
+				return "", err
+			}
+			return dataset.Look(ctx, f.Fields, file, formatOf(name), nil, reader(name),
+				func(r dataset.Row, q question, fault error) {
+					row := env.FileRow{Number: r.Number, Shape: r.Shape, Cells: r.Cells, Fault: fault}
+					if fault == nil {
+						row.Task, row.Fault = q.Task()
+					}
+					each(row)
+				})
 		},
 		Wants: func(s env.Settings) string {
 			if f, err := env.Read[fields](s); err != nil || f.Train != "" {
@@ -44,9 +66,13 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 	}
 }
 
+// asked makes an environment one for published models, which answer without tools unless the recipe names them.
+func asked(d env.Declaration) env.Declaration {
+	d.Tools, d.Demonstrated, d.Golds = []string{}, false, d.Name == qa
+	return d
+}
+
 // fields are the settings in a recipe.
 type fields struct {
 	dataset.Fields
-	QuestionField string `json:"question_field" quiet:"true" doc:"the field of a row that holds the question; empty = question" default:"\"\""`
-	AnswerField   string `json:"answer_field" quiet:"true" doc:"the field of a row that holds the gold; empty = answer" default:"\"\""`
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/refusal"
+	"github.com/ropewalk/ropewalk/rl/words"
 )
 
 // Math is the environment. Its tasks are questions.
@@ -30,10 +31,14 @@ func open(name string, o env.Options) (env.Environment, error) {
 		if f.Train == "" {
 			return tasks, refusal.Unusablef("environment.settings.train: names no file of questions")
 		}
-		return dataset.Load(ctx, f.Fields, f.format(), o.Fetch, f.read)
+		return dataset.Load(ctx, f.Fields, formatOf(name), o.Fetch, reader(name))
+	}
+	mark := env.SameText
+	if name == qa {
+		mark = sameWords
 	}
 	return &Math{name: name, fields: f, bank: dataset.NewBank("math", load),
-		Questions: env.Questions{Gold: goldOf, Mark: env.SameText}}, nil
+		Questions: env.Questions{Gold: goldOf, Mark: mark}}, nil
 }
 
 // Name returns the name in recipes.
@@ -63,7 +68,7 @@ func (m *Math) Tasks(ctx context.Context, split env.Split) ([]env.Task, error) {
 
 // TasksAt reads the tasks of another file.
 func (m *Math) TasksAt(ctx context.Context, path string) ([]env.Task, string, error) {
-	all, digest, err := dataset.LoadSet(ctx, m.fields.Fields, path, m.fields.format(), m.fields.read)
+	all, digest, err := dataset.LoadSet(ctx, m.fields.Fields, path, formatOf(m.name), reader(m.name))
 	if err != nil {
 		return nil, "", err
 	}
@@ -77,7 +82,8 @@ func (q question) Task() (env.Task, error) {
 	if err != nil {
 		return env.Task{}, fmt.Errorf("write a question: %w", err)
 	}
-	return env.Task{ID: q.digest(), Level: max(q.level, 1), Text: q.Text, Answer: q.Answer, Spec: string(spec)}, nil
+	return env.Task{ID: q.digest(), Level: max(q.level, 1), Type: q.set, Text: q.Text, Answer: q.Answer,
+		Spec: string(spec)}, nil
 }
 
 // digest is the task's id. The row's own id and its level do not count.
@@ -97,6 +103,12 @@ func goldOf(task env.Task) (string, error) {
 		return "", fmt.Errorf("%.80q is not its text", task.Spec)
 	}
 	return q.Answer, nil
+}
+
+// sameWords marks answers by their words. An answer without a word is invalid.
+func sameWords(answer, golds string) (valid, right bool) {
+	valid = words.Normalize(answer) != ""
+	return valid, valid && words.Exact(answer, env.SplitGolds(golds))
 }
 
 // Draw draws a training question of any level.

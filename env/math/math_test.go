@@ -47,7 +47,7 @@ func openFile(t *testing.T, d env.Declaration, s env.Settings) env.Environment {
 
 func TestConformance(t *testing.T) {
 	path := file(t, 60)
-	for _, d := range []env.Declaration{Plain, DAPO, TIR, RStar2} {
+	for _, d := range []env.Declaration{Plain, DAPO, TIR, RStar2, Chat, QA} {
 		e := openFile(t, d, settings(path, ""))
 		require.Equal(t, d.Name, e.Name())
 		envtest.Run(t, e, envtest.Case{Tasks: 15, Turns: 2, Nonsense: []string{"", " \n"}})
@@ -84,7 +84,7 @@ func TestOtherNamesOfFields(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(`{"problem": "1 + 1?", "solution": "So\n#### 2"}`+"\n"+
 		`{"problem": "1 + 2?", "solution": "3", "question": "another"}`+"\n"), 0o600))
 	s := settings(path, "")
-	s["question_field"], s["answer_field"] = "problem", "solution"
+	s["columns"] = `{"question": "problem", "answer": "solution"}`
 	e := openFile(t, Plain, s)
 	golds := map[string]string{}
 	for i := range 2 {
@@ -93,8 +93,76 @@ func TestOtherNamesOfFields(t *testing.T) {
 		golds[task.Text] = task.Answer
 	}
 	require.Subset(t, map[string]string{"1 + 1?": "2", "1 + 2?": "3"}, golds)
-	s["answer_field"] = "gold"
-	require.ErrorContains(t, Plain.Pin(s), "f.jsonl:1: gold is missing or blank")
+	for columns, want := range map[string]string{
+		`{"question": "problem", "answer": "gold"}`: "f.jsonl:1: answer (gold) is missing or blank; the row " +
+			"has problem, solution",
+		`{"question": "problem", "solution": "x"}`: "columns.solution: there is no such field; the fields are " +
+			"question, answer, id, level",
+		`{"question": "problem | upper"}`: `columns.question: "problem | upper" has an unknown function ` +
+			`"upper"; there are`,
+		`[]`: `columns: must be a mapping of texts, got "[]"`,
+	} {
+		s["columns"] = columns
+		require.ErrorContains(t, Plain.Pin(s), want)
+	}
+}
+
+// Rows of public sets become questions, without a mapping.
+func TestShapes(t *testing.T) {
+	const asked = `[{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]`
+	for row, want := range map[string]string{
+		`{"data_source": "d", "prompt": ` + asked + `, "reward_model": {"style": "rule", "ground_truth": "7"}}`: "7",
+		`{"id": 60, "problem": "q", "solution": "s", "answer": 7, "url": "u", "year": "2024"}`:                  "7",
+		`{"problem": "q", "expected_answer": "x+1", "generated_solution": "g"}`:                                 "x+1",
+		`{"problem": "q", "solution": "\\boxed{1}", "level": "Level 5"}`:                                        "1",
+		`{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "7"}]}`:               "7",
+		`{"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "7"}]}`:                   "7",
+		`{"prompt": "q", "completion": "7"}`:                                                                    "7",
+		`{"question": "q", "answer": "5 + 2\n#### 7"}`:                                                          "7",
+		`{"question": "q", "answer": "Oslo", "level": "hard", "supporting_facts": {"title": []}}`:               "Oslo",
+	} {
+		path := filepath.Join(t.TempDir(), "f.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(row), 0o600))
+		s := settings(path, "")
+		s["held_out_share"] = 0
+		task := envtest.Take(t, openFile(t, Plain, s), env.Train, 1, 1)[0]
+		require.Equal(t, []string{"q", want}, []string{task.Text, task.Answer}, row)
+		if strings.Contains(row, "Level 5") {
+			require.Equal(t, 5, task.Level)
+		}
+	}
+	for row, want := range map[string][]string{
+		`{"question": "q", "golden_answers": ["x", "b"]}`:                                   {"x", "b"},
+		`{"question": "q", "answer": {"value": "x", "aliases": ["x", "b", "x"]}}`:           {"x", "b"},
+		`{"question": "q", "answer": ["x"]}`:                                                {"x"},
+		`{"prompt": ` + asked + `, "reward_model": {"ground_truth": {"target": ["x", 2]}}}`: {"x", "2"},
+		`{"question": "q", "answer": "the x"}`:                                              {"the x"},
+	} {
+		path := filepath.Join(t.TempDir(), "f.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(row), 0o600))
+		s := settings(path, "")
+		s["held_out_share"] = 0
+		e := openFile(t, QA, s)
+		task := envtest.Take(t, e, env.Train, 1, 1)[0]
+		require.Equal(t, want, env.SplitGolds(task.Answer), row)
+		state, _, err := e.Reset(t.Context(), task)
+		require.NoError(t, err)
+		_, step, err := e.Step(t.Context(), state, " The X! ")
+		require.NoError(t, err)
+		require.True(t, step.Success, "the words of a gold")
+	}
+}
+
+// A file with golds of two kinds is refused at the row where the kind changes.
+func TestAMixedColumn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"question": "a", "answer": "1"}`+"\n"+
+		`{"question": "b", "answer": ["1", "2"]}`), 0o600))
+	require.ErrorContains(t, Plain.Pin(settings(path, "")),
+		`f.jsonl:2: answer must be text or a number, got ["1", "2"]`)
+	require.NoError(t, QA.Pin(settings(path, "")))
+	require.NoError(t, os.WriteFile(path, []byte(`{"question": "a", "answer": ["x | y", "z"]}`), 0o600))
+	require.ErrorContains(t, QA.Pin(settings(path, "")), "f.jsonl:1: answer: a gold holds the characters that separate")
 }
 
 func TestWithoutAFile(t *testing.T) {

@@ -1,23 +1,29 @@
 package math
 
 import (
-	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 )
 
-// format is the form of the rows.
-func (f fields) format() dataset.Format {
-	question, answer := f.names()
-	return dataset.Format{Required: []string{question, answer}, Optional: []string{"id", "level"}, ID: "id",
-		Key: []string{question}}
-}
+// The fields of a row.
+const (
+	text   = "question"
+	answer = "answer"
+	level  = "level"
+)
 
-// names are the fields of a row that hold the question and the gold.
-func (f fields) names() (question, answer string) {
-	return cmp.Or(f.QuestionField, "question"), cmp.Or(f.AnswerField, "answer")
+// formatOf is the form of the rows of the environment with a name. Only those of qa may have several golds.
+func formatOf(name string) dataset.Format {
+	f := dataset.Format{Required: []string{text, answer}, Optional: []string{"id", level}, ID: "id",
+		Key: []string{text}, Shapes: oneGold}
+	if name == qa {
+		f.Many, f.Shapes = []string{answer}, slices.Concat(manyGolds, oneGold)
+	}
+	return f
 }
 
 // hashes begin the line of a solution's final answer, in GSM8K's files.
@@ -32,16 +38,29 @@ type question struct {
 	Text   string `json:"question"`
 	Answer string `json:"answer"` // gold
 	level  int
+	set    string // evaluation set
 }
 
-// read makes a row a question.
-func (f fields) read(r dataset.Row) (question, error) {
-	text, answer := f.names()
-	q := question{ID: r.Values["id"], Text: r.Values[text], Answer: gold(r.Values[answer]), level: 1}
+// reader returns what makes a row a question of the environment with a name.
+func reader(name string) func(dataset.Row) (question, error) {
+	return func(r dataset.Row) (question, error) {
+		q, err := read(r)
+		if golds := r.Lists[answer]; err == nil && name == qa && len(golds) > 1 {
+			q.Answer = env.JoinGolds(golds)
+			if len(env.SplitGolds(q.Answer)) != len(golds) {
+				return q, r.Fault(dataset.BadField, "answer: a gold holds the characters that separate golds")
+			}
+		}
+		return q, err
+	}
+}
+
+func read(r dataset.Row) (question, error) {
+	q := question{ID: r.Values["id"], Text: r.Values[text], Answer: gold(r.Values[answer]), level: 1, set: r.Set}
 	if q.Answer == "" {
 		return q, r.Fault(dataset.Missing, "%s: nothing is after %s", answer, hashes)
 	}
-	if text, ok := r.Values["level"]; ok {
+	if text, ok := r.Values[level]; ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxLevel {
 			return q, r.Fault(dataset.BadField, "level must be a whole number from 1 to %d, got %.20q", maxLevel, text)

@@ -126,7 +126,7 @@ func TestCSV(t *testing.T) {
 		row  int
 		want string
 	}{
-		"no column":     {"question,gold\na,1\n", Missing, 0, "its first line names no column answer"},
+		"no column":     {"question,gold\na,1\n", Missing, 0, "has no column answer for answer; it has question, gold"},
 		"two columns":   {"question,answer,answer\na,1,2\n", Unreadable, 0, "names the column answer twice"},
 		"blank":         {"question,answer\na,1\nb, \n", Missing, 2, "answer is missing or blank"},
 		"fewer":         {"question,answer\na,1\nb\n", Unreadable, 2, "line 3 is not CSV: wrong number of fields"},
@@ -164,7 +164,7 @@ func TestAddresses(t *testing.T) {
 	folder := t.TempDir()
 	for address, want := range map[string]string{
 		"f.jsonl": "train: must be an absolute path, because workers read it too, or an address that begins with " +
-			"s3:// or https://, got f.jsonl",
+			"s3://, https:// or hf://datasets/, got f.jsonl",
 		folder:              "train: " + folder + ": the folder holds no file *.jsonl, *.jsonl.gz, *.csv,",
 		folder + "/f.jsonl": "train: stat " + folder + "/f.jsonl: no such file or directory",
 		"/dev/null":         "train: /dev/null is neither a file nor a folder",
@@ -219,7 +219,11 @@ func TestPin(t *testing.T) {
 	require.Equal(t, settings["train_sha256"], again["train_sha256"])
 	got, err = load(whole)
 	require.NoError(t, err)
-	require.Len(t, got.Train, 25)
+	require.Len(t, got.Train, 21, "the test set of a folder is no training file")
+	whole.HeldOut = folder
+	got, err = load(whole)
+	require.NoError(t, err)
+	require.Equal(t, []int{21, 4}, []int{len(got.Train), len(got.HeldOut)})
 }
 
 // A remote file is read once, by its digest, in bounded memory.

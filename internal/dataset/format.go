@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/ropewalk/ropewalk/schema/foreign"
 )
 
 // Format says which fields the rows of a source have. Other fields are ignored.
@@ -16,6 +14,8 @@ type Format struct {
 	Optional []string
 	ID       string   // the optional field that names a row; no two rows of a source have the same id
 	Key      []string // the fields whose texts are the row's key
+	Many     []string // the fields that may be lists of texts
+	Shapes   []Shape  // that are recognised, in the order in which they are tried
 }
 
 func (f Format) names() []string { return append(append([]string(nil), f.Required...), f.Optional...) }
@@ -24,7 +24,11 @@ func (f Format) names() []string { return append(append([]string(nil), f.Require
 type Row struct {
 	File   string
 	Number int
-	Values map[string]string // texts by field, without those that are missing, null or blank
+	Values map[string]string   // texts by field, without those that are missing, null or blank
+	Lists  map[string][]string // the texts of the fields that may be lists
+	Cells  map[string]any      // the values of the columns that were read: text, JSON, or an error
+	Set    string              // of the evaluation set, if there are several
+	Shape  string              // name of the recognised shape of the file; "" = none
 }
 
 // Fault returns the fault of the row.
@@ -39,16 +43,6 @@ func (r Row) set(name, text string) error {
 	}
 	if strings.TrimSpace(text) != "" {
 		r.Values[name] = text
-	}
-	return nil
-}
-
-// check refuses a row that lacks a required field.
-func (f Format) check(r Row) error {
-	for _, name := range f.Required {
-		if _, ok := r.Values[name]; !ok {
-			return r.Fault(Missing, "%s is missing or blank", name)
-		}
 	}
 	return nil
 }
@@ -68,53 +62,23 @@ func firstInvalid(text string) int {
 	return -1
 }
 
-// parse reads one line.
-func (f Format) parse(r Row, line []byte) error {
+// cellsOf reads one line of JSON Lines.
+func cellsOf(r Row, line []byte) (cells, error) {
 	if at := firstInvalid(string(line)); at >= 0 {
-		return r.Fault(NotUTF8, "byte %d is not UTF-8", at)
+		return nil, r.Fault(NotUTF8, "byte %d is not UTF-8", at)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
 		if trimmed := bytes.TrimSpace(line); json.Valid(trimmed) {
-			return r.Fault(Unreadable, "is not a JSON object: it begins with %.1q", trimmed)
+			return nil, r.Fault(Unreadable, "is not a JSON object: it begins with %.1q", trimmed)
 		}
-		return r.Fault(Unreadable, "is not a JSON object: %v", err)
+		return nil, r.Fault(Unreadable, "is not a JSON object: %v", err)
 	}
-	for _, name := range f.names() {
-		raw, ok := fields[name]
-		if !ok {
-			continue
-		}
-		text, err := textOf(raw)
-		if err != nil {
-			return r.Fault(BadField, "%s %v", name, err)
-		}
-		if err := r.set(name, text); err != nil {
-			return err
+	out := cells{}
+	for name, raw := range fields {
+		if string(raw) != "null" {
+			out[name] = raw
 		}
 	}
-	return f.check(r)
-}
-
-// textOf returns the text of a JSON value: a string, or a number as it is written but without an exponent. It is "" for
-// null.
-func textOf(raw json.RawMessage) (string, error) {
-	switch c := raw[0]; {
-	case c == '"':
-		var text string
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return "", err
-		}
-		// the decoder replaces an escape that is half a character
-		if strings.Count(text, "\uFFFD") > strings.Count(string(raw), "\uFFFD")+
-			strings.Count(strings.ToLower(string(raw)), `\ufffd`) {
-			return "", fmt.Errorf("holds an escape that is half a character")
-		}
-		return text, nil
-	case c == '-' || c >= '0' && c <= '9':
-		return foreign.Decimal(string(raw))
-	case string(raw) == "null":
-		return "", nil
-	}
-	return "", fmt.Errorf("must be text or a number, got %.20s", raw)
+	return out, nil
 }

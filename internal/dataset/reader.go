@@ -25,6 +25,9 @@ type reader struct {
 	part   part
 	left   int64 // bytes that the source may still hold
 	each   func(Row) error
+
+	plan    *plan // how the file's rows are read; nil before the first one
+	dropped int   // rows that the filter drops
 }
 
 // errTooLarge is the error of a read beyond the limit.
@@ -74,8 +77,8 @@ func (r *reader) run(ctx context.Context) (sum []byte, err error) {
 // rows reads the rows in the form that the first bytes of the file show.
 func (r *reader) rows(ctx context.Context, in *bufio.Reader, head []byte) error {
 	switch {
-	case bytes.HasPrefix(head, []byte(foreign.Magic)):
-		return r.parquet(in)
+	case foreign.Is(head):
+		return r.columns(in)
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
 		unpacked, err := gzip.NewReader(in)
 		if err != nil {
@@ -103,7 +106,7 @@ func (r *reader) text(ctx context.Context, in *bufio.Reader) error {
 func (r *reader) table(ctx context.Context, in *csv.Reader) error {
 	var names []string
 	for number := 0; ctx.Err() == nil; number++ {
-		row := Row{File: r.part.name, Number: number, Values: map[string]string{}}
+		row := Row{File: r.part.name, Number: number}
 		values, err := in.Read()
 		var bad *csv.ParseError
 		switch {
@@ -115,50 +118,51 @@ func (r *reader) table(ctx context.Context, in *csv.Reader) error {
 			return r.unpacked(row, err)
 		case number == 0:
 			values[0] = strings.TrimPrefix(values[0], "\ufeff") // some programs mark UTF-8 so
-			if names, err = r.header(values); err != nil {
-				return err
+			for i, name := range values {
+				if slices.Contains(values[:i], name) && name != "" {
+					return faultf(r.part.name, Unreadable, "its first line names the column %s twice", name)
+				}
 			}
+			names = values
 			continue
 		}
-		size := 0
+		from, size := cells{}, 0
 		for i, name := range names {
 			if size += len(values[i]); size > r.source.row {
 				return r.tooLong(row)
 			}
-			if name == "" {
-				continue
-			}
-			if err := row.set(name, values[i]); err != nil {
-				return err
+			if name != "" {
+				from[name] = values[i]
 			}
 		}
-		if err := r.format.check(row); err != nil {
-			return err
-		}
-		if err := r.each(row); err != nil {
+		if err := r.take(number, from, names); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// header returns the name of each column of CSV, "" for one that is not read.
-func (r *reader) header(names []string) ([]string, error) {
-	for _, name := range r.format.Required {
-		if !slices.Contains(names, name) {
-			return nil, faultf(r.part.name, Missing, "its first line names no column %s", name)
+// take reads one row of the file. columns are those of the file, nil if each row has its own.
+func (r *reader) take(number int, from cells, columns []string) (err error) {
+	if r.plan == nil {
+		if r.plan, err = r.format.recognise(r.source.mapping, r.part.name, columns, from); err != nil {
+			return err
 		}
 	}
-	out := slices.Clone(names)
-	for i, name := range out {
-		if slices.Contains(out[:i], name) {
-			return nil, faultf(r.part.name, Unreadable, "its first line names the column %s twice", name)
-		}
-		if !slices.Contains(r.format.names(), name) {
-			out[i] = ""
-		}
+	row := Row{File: r.part.name, Number: number, Values: map[string]string{}, Lists: map[string][]string{},
+		Cells: from, Shape: r.plan.shape, Set: r.source.set}
+	keep, err := r.plan.read(row, from)
+	switch {
+	case err != nil && r.source.look != nil:
+		r.source.look(row, err)
+		return nil
+	case err != nil:
+		return err
+	case !keep:
+		r.dropped++
+		return nil
 	}
-	return out, nil
+	return r.each(row)
 }
 
 // unpacked says what is wrong if reading failed because a packed file is damaged.
@@ -172,16 +176,17 @@ func (r *reader) unpacked(row Row, err error) error {
 // lines reads JSON Lines.
 func (r *reader) lines(ctx context.Context, in *bufio.Reader) error {
 	for number := 1; ; number++ {
-		row := Row{File: r.part.name, Number: number, Values: map[string]string{}}
+		row := Row{File: r.part.name, Number: number}
 		line, err := r.line(row, in)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return r.unpacked(row, err)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			if err := r.format.parse(row, line); err != nil {
-				return err
+			from, err := cellsOf(row, line)
+			if err == nil {
+				err = r.take(number, from, nil)
 			}
-			if err := r.each(row); err != nil {
+			if err != nil {
 				return err
 			}
 		}
@@ -215,36 +220,46 @@ func (r *reader) tooLong(row Row) error {
 		r.source.row>>10)
 }
 
-// parquet reads a Parquet file.
-func (r *reader) parquet(in io.Reader) error {
+// errFirst ends a reading after the first row.
+var errFirst = errors.New("the first row")
+
+// columns reads a file of columns: Parquet or Arrow. Its first row says which columns are read of the others.
+func (r *reader) columns(in io.Reader) error {
 	data, err := io.ReadAll(in)
 	if err != nil {
 		return err
 	}
 	number := 0
-	err = rescue.Do(func() error { // the decoder may panic on damaged pages
-		table, err := foreign.Open(bytes.NewReader(data), int64(len(data)), r.source.bytes, r.format.names())
+	err = rescue.Do(func() error { // the decoders may panic on damaged files
+		table, err := foreign.Open(data, r.source.bytes)
 		if err != nil {
 			return err
 		}
 		names := table.Columns()
-		return table.Rows(func(texts []string, ok []bool) error {
-			number++
-			row, size := Row{File: r.part.name, Number: number, Values: map[string]string{}}, 0
-			for i, name := range names {
-				if size += len(texts[i]); size > r.source.row {
-					return r.tooLong(row)
-				}
-				if ok[i] {
-					if err := row.set(name, strings.Clone(texts[i])); err != nil {
-						return err
-					}
-				}
-			}
-			if err := r.format.check(row); err != nil {
+		err = table.Rows(names, func(values []any) (err error) {
+			first := cellsFrom(names, values)
+			if r.plan, err = r.format.recognise(r.source.mapping, r.part.name, names, first); err != nil {
 				return err
 			}
-			return r.each(row)
+			return errFirst
+		})
+		if !errors.Is(err, errFirst) {
+			return err
+		}
+		if r.source.look == nil {
+			roots := r.plan.roots()
+			names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(roots, name) })
+		}
+		return table.Rows(names, func(values []any) error {
+			number++
+			size := int64(0)
+			for _, v := range values {
+				size += foreign.Size(v)
+			}
+			if size > int64(r.source.row) {
+				return r.tooLong(Row{File: r.part.name, Number: number})
+			}
+			return r.take(number, cellsFrom(names, values), names)
 		})
 	})
 	var fault *Fault
@@ -252,4 +267,15 @@ func (r *reader) parquet(in io.Reader) error {
 		return err
 	}
 	return faultf(r.part.name, Unreadable, "after row %d: %v", number, err)
+}
+
+// cellsFrom are the values of a row, without nulls.
+func cellsFrom(names []string, values []any) cells {
+	out := cells{}
+	for i, name := range names {
+		if values[i] != nil {
+			out[name] = values[i]
+		}
+	}
+	return out
 }

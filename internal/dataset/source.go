@@ -12,26 +12,28 @@ import (
 	"strings"
 )
 
-// Fetch opens the file at a remote address for reading. The caller closes it.
+// Fetch opens the file at a remote address for reading. The caller closes it. An address that ends in a slash is a
+// folder: what is read are the names of its files, also of folders below, one on each line.
 type Fetch func(ctx context.Context, address string) (io.ReadCloser, error)
 
 // schemes are the beginnings of remote addresses.
-var schemes = []string{"s3://", "https://", "http://"}
+var schemes = []string{"s3://", "https://", "http://", hubScheme}
 
 // Remote reports whether an address is that of a remote file rather than a local path.
 func Remote(address string) bool {
 	return slices.ContainsFunc(schemes, func(s string) bool { return strings.HasPrefix(address, s) })
 }
 
-// suffixes end the names of the files of a folder that are read.
-var suffixes = []string{".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet"}
-
 // source is where rows come from.
 type source struct {
+	split   string // train or held_out
+	set     string // of several evaluation sets; "" = there is one
 	address string
 	digest  string // that the recipe gives; "" accepts any
-	bytes   int64  // most bytes of all files, packed and unpacked
-	row     int    // most bytes of a row
+	mapping mapping
+	look    func(Row, error) // takes bad rows, and has all columns read; nil: a bad row ends the reading
+	bytes   int64            // most bytes of all files, packed and unpacked
+	row     int              // most bytes of a row
 	fetch   Fetch
 }
 
@@ -40,11 +42,20 @@ type part struct {
 	name string // in messages
 	base string // in the digest
 	open func() (io.ReadCloser, error)
+	// sha256 is the digest that the server gives; "" if it gives none.
+	sha256 string
 }
 
 // parts lists the files of a source, sorted by name.
 func (s source) parts(ctx context.Context) (parts []part, folder bool, err error) {
-	if Remote(s.address) {
+	switch {
+	case onHub(s.address):
+		parts, err = s.hub(ctx)
+		return parts, true, err
+	case Remote(s.address) && strings.HasSuffix(s.address, "/") && s.fetch != nil:
+		parts, err = s.remoteFolder(ctx)
+		return parts, true, err
+	case Remote(s.address):
 		if s.fetch == nil {
 			return nil, false, fmt.Errorf("%s: this program opens no remote addresses", s.address)
 		}
@@ -53,7 +64,7 @@ func (s source) parts(ctx context.Context) (parts []part, folder bool, err error
 	}
 	if !filepath.IsAbs(s.address) {
 		return nil, false, fmt.Errorf("must be an absolute path, because workers read it too, or an address that "+
-			"begins with %s, got %s", strings.Join(schemes[:2], " or "), s.address)
+			"begins with s3://, https:// or %s, got %s", hubScheme, s.address)
 	}
 	at, err := os.Stat(s.address)
 	switch {
@@ -70,35 +81,6 @@ func (s source) parts(ctx context.Context) (parts []part, folder bool, err error
 
 func local(path string) part {
 	return part{name: path, base: filepath.Base(path), open: func() (io.ReadCloser, error) { return os.Open(path) }}
-}
-
-// folder lists the files of a local folder. Folders below it, hidden files and files of other kinds are not read.
-func (s source) folder() (parts []part, err error) {
-	entries, err := os.ReadDir(s.address)
-	if err != nil {
-		return nil, err
-	}
-	total := int64(0)
-	for _, e := range entries {
-		named := slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(e.Name(), suffix) })
-		if e.IsDir() || strings.HasPrefix(e.Name(), ".") || !named {
-			continue
-		}
-		path := filepath.Join(s.address, e.Name())
-		at, err := os.Stat(path)
-		if err != nil {
-			return nil, err
-		}
-		total += at.Size()
-		if err := s.fits(path, total); err != nil {
-			return nil, err
-		}
-		parts = append(parts, local(path))
-	}
-	if len(parts) == 0 {
-		return nil, faultf(s.address, Empty, "the folder holds no file *%s", strings.Join(suffixes, ", *"))
-	}
-	return parts, nil
 }
 
 // fits refuses more bytes than the recipe accepts.
@@ -121,7 +103,7 @@ func (s source) read(ctx context.Context, f Format, each func(Row) error) (diges
 	if err != nil {
 		return "", err
 	}
-	all, rows, left := sha256.New(), 0, s.bytes
+	all, rows, dropped, left := sha256.New(), 0, 0, s.bytes
 	for _, p := range parts {
 		r := reader{source: s, format: f, part: p, left: left, each: func(row Row) error {
 			rows++
@@ -131,8 +113,10 @@ func (s source) read(ctx context.Context, f Format, each func(Row) error) (diges
 		if err != nil {
 			return "", err
 		}
-		left = r.left
-		digest = hex.EncodeToString(sum)
+		left, dropped = r.left, dropped+r.dropped
+		if digest = hex.EncodeToString(sum); p.sha256 != "" && p.sha256 != digest {
+			return "", faultf(p.name, OtherBytes, "has the digest %s, and the hub says %s", digest, p.sha256)
+		}
 		fmt.Fprintf(all, "%s %s\n", p.base, digest)
 	}
 	if folder {
@@ -141,7 +125,10 @@ func (s source) read(ctx context.Context, f Format, each func(Row) error) (diges
 	if s.digest != "" && s.digest != digest {
 		return "", faultf(s.address, OtherBytes, "has the digest %s, and the recipe wants %s", digest, s.digest)
 	}
-	if rows == 0 {
+	switch {
+	case rows == 0 && dropped > 0:
+		return "", faultf(s.address, Empty, "the filter drops all of its %d rows", dropped)
+	case rows == 0:
 		return "", faultf(s.address, Empty, "holds no rows")
 	}
 	return digest, nil

@@ -18,16 +18,16 @@ type Tasks[T any] struct {
 // Load reads the files that the settings name. convert makes a row a task; its error is the fault of the row.
 func Load[T any](ctx context.Context, f Fields, format Format, fetch Fetch, convert func(Row) (T, error)) (Tasks[T],
 	error) {
-	if err := f.check(); err != nil {
+	if err := f.check(format); err != nil {
 		return Tasks[T]{}, err
 	}
 	l := loader[T]{fields: f, format: format, convert: convert}
-	if f.HeldOut != "" {
-		if _, err := l.read(ctx, "held_out", f.source(f.HeldOut, f.HeldOutDigest, fetch)); err != nil {
-			return Tasks[T]{}, err
+	all, err := f.files()
+	for _, s := range all {
+		if err == nil && s.address != "" {
+			_, err = l.read(ctx, s.split, f.source(s, fetch))
 		}
 	}
-	_, err := l.read(ctx, "train", f.source(f.Train, f.TrainDigest, fetch))
 	return l.tasks, err
 }
 
@@ -38,7 +38,7 @@ func LoadSet[T any](ctx context.Context, f Fields, path string, format Format,
 	if Remote(path) {
 		return nil, "", fmt.Errorf("%s: must be an absolute path", path)
 	}
-	digest, err = f.source(path, "", nil).read(ctx, format, func(r Row) error {
+	digest, err = f.source(file{heldOut, path, ""}, nil).read(ctx, format, func(r Row) error {
 		task, err := convert(r)
 		set = append(set, task)
 		return err
@@ -46,7 +46,7 @@ func LoadSet[T any](ctx context.Context, f Fields, path string, format Format,
 	return set, digest, err
 }
 
-// loader reads the held-out file before the training file, so that a task of both is held out.
+// loader reads the held-out files before the training file, so that a task of both is held out.
 type loader[T any] struct {
 	fields  Fields
 	format  Format
@@ -86,7 +86,7 @@ func (l *loader[T]) read(ctx context.Context, name string, s source) (string, er
 	if l.keys == nil {
 		l.keys = map[digest]place{}
 	}
-	sha, err := s.read(ctx, l.format, func(r Row) error { return l.add(name == "held_out", r) })
+	sha, err := s.read(ctx, l.format, func(r Row) error { return l.add(name == heldOut, r) })
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
@@ -94,7 +94,7 @@ func (l *loader[T]) read(ctx context.Context, name string, s source) (string, er
 }
 
 // add takes one row.
-func (l *loader[T]) add(heldOut bool, r Row) error {
+func (l *loader[T]) add(held bool, r Row) error {
 	key, here := l.key(r), l.place(r)
 	earlier, known := l.keys[key]
 	if known && l.fields.Duplicates != "first" {
@@ -115,7 +115,7 @@ func (l *loader[T]) add(heldOut bool, r Row) error {
 	if err != nil {
 		return err
 	}
-	if heldOut || l.fields.HeldOut == "" && l.drawn(key) {
+	if held || l.fields.HeldOut == "" && l.drawn(key) {
 		l.tasks.HeldOut = append(l.tasks.HeldOut, task)
 	} else {
 		l.tasks.Train = append(l.tasks.Train, task)
@@ -145,3 +145,25 @@ func (l *loader[T]) place(r Row) place {
 }
 
 func (l *loader[T]) at(p place) string { return fmt.Sprintf("%s:%d", l.files[p.file], p.row) }
+
+// Look reads a source as Load does, and calls each with every row, also with those that Load would refuse; their fault
+// is not nil. It returns the source's digest.
+func Look[T any](ctx context.Context, f Fields, address string, format Format, fetch Fetch,
+	convert func(Row) (T, error), each func(row Row, task T, fault error)) (digest string, err error) {
+	if err := f.check(format); err != nil {
+		return "", err
+	}
+	s := f.source(file{train, address, ""}, fetch)
+	var none T
+	s.look = func(row Row, fault error) { each(row, none, fault) }
+	return s.read(ctx, format, func(row Row) error {
+		task, fault := convert(row)
+		each(row, task, fault)
+		return nil
+	})
+}
+
+// Lenient are the settings by which files are looked at that no recipe names.
+func Lenient() map[string]any {
+	return map[string]any{"duplicates": "first", "max_mb": 1 << 20, "max_row_kb": 1 << 16}
+}

@@ -9,7 +9,7 @@ import (
 
 // ReadWhole reads one file into memory: at most most bytes, which must have the SHA-256 digest.
 func ReadWhole(ctx context.Context, address, digest string, most int64, fetch Fetch) ([]byte, error) {
-	s := source{address: address, bytes: most, fetch: fetch}
+	s := source{split: train, address: address, bytes: most, fetch: fetch}
 	parts, folder, err := s.parts(ctx)
 	if err != nil {
 		return nil, err

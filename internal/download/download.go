@@ -31,7 +31,8 @@ type Opener struct {
 	Transport http.RoundTripper
 }
 
-// Open opens the file at an address. The caller closes it. A connection that breaks is an error of a read.
+// Open opens the file at an address, or the list of a folder on the S3 server, whose address ends in a slash. The
+// caller closes it. A connection that breaks is an error of a read.
 func (o Opener) Open(ctx context.Context, address string) (io.ReadCloser, error) {
 	scheme, rest, _ := strings.Cut(address, "://")
 	switch scheme {
@@ -53,11 +54,27 @@ func (o Opener) object(ctx context.Context, address string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, err
 	}
+	if strings.HasSuffix(key, "/") {
+		return listing(ctx, objects, key)
+	}
 	r := &object{ctx: ctx, from: objects, key: key}
 	if err := r.fill(); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// listing lists the objects of a folder, as dataset.Fetch has it.
+func listing(ctx context.Context, objects store.Store, folder string) (io.ReadCloser, error) {
+	all, err := objects.List(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	var names strings.Builder
+	for _, o := range all {
+		fmt.Fprintln(&names, strings.TrimPrefix(o.Key, folder))
+	}
+	return io.NopCloser(strings.NewReader(names.String())), nil
 }
 
 // object reads an object a piece at a time.

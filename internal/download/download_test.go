@@ -35,7 +35,12 @@ func TestObjects(t *testing.T) {
 		require.True(t, bytes.Equal(want, got), key)
 		require.NoError(t, r.Close())
 	}
-	_, err := o.Open(t.Context(), "s3://data/none")
+	r, err := o.Open(t.Context(), "s3://data/a/")
+	require.NoError(t, err)
+	names, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.Equal(t, "large\nwhole\n", string(names))
+	_, err = o.Open(t.Context(), "s3://data/none")
 	require.ErrorIs(t, err, store.ErrNotFound)
 	for address, want := range map[string]string{
 		"s3://other/f": "no such bucket: other", "s3://data": "the address is not s3://BUCKET/KEY",

@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // ErrUnreachable says that no hub answered. A model that was fetched before can then be used from the store.
@@ -77,7 +75,7 @@ func givenToken() string {
 
 // Snapshot is a commit of a repository.
 type Snapshot struct {
-	Repository string
+	Repository string // of a data set with datasets/ before it
 	Commit     string
 	Files      []File
 }
@@ -113,9 +111,13 @@ func Parse(text string) (repository, revision string, err error) {
 	return repository, revision, nil
 }
 
-// Resolve returns the commit that a revision names, and its files.
+// Resolve returns the commit that a revision names, and its files. The repository of a data set begins with datasets/.
 func (h Hub) Resolve(ctx context.Context, repository, revision string) (Snapshot, error) {
-	answer, err := h.get(ctx, fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", h.endpoint, repository,
+	kind := "models/"
+	if strings.HasPrefix(repository, "datasets/") {
+		kind = ""
+	}
+	answer, err := h.get(ctx, fmt.Sprintf("%s/api/%s%s/revision/%s?blobs=true", h.endpoint, kind, repository,
 		url.PathEscape(revision)), 0)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("hf://%s@%s: %w", repository, revision, err)
@@ -134,8 +136,7 @@ func (h Hub) Resolve(ctx context.Context, repository, revision string) (Snapshot
 		}
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, mostListing)).Decode(&listing); err != nil {
-		return Snapshot{}, fmt.Errorf("hf://%s@%s: read the hub's list of files: %w", repository, revision,
-			badinput.JSON(err))
+		return Snapshot{}, fmt.Errorf("hf://%s@%s: read the hub's list of files: %w", repository, revision, err)
 	}
 	if !IsCommit(listing.SHA) || len(listing.Siblings) > mostFiles {
 		return Snapshot{}, fmt.Errorf("hf://%s@%s: the hub names the commit %.60q with %d files", repository, revision,

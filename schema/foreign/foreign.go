@@ -1,11 +1,13 @@
-// Package foreign reads Parquet files that other programs have written. It knows nothing of the record.
+// Package foreign reads Parquet and Arrow files that other programs have written. It knows nothing of the record.
 //
-// A *column* is a top-level column of single values. Its values are read as text, by their logical type (value.go): a
-// number by its digits, without an exponent; a date, a time or an identifier as people write it; a truth value as true
-// or false. A null has no text. What cannot be read as what it means is refused by name.
+// A *column* is a top-level column of a file. A *value* of it is nil for a null; a string for text, a number, a truth
+// value or a time, by its logical type (value.go): a number by its digits, without an exponent; a date, a time or an
+// identifier as people write it; JSON (json.RawMessage) where the column is nested; or an error, if the value cannot be
+// read as what it means. An error does no harm unless the caller needs the value.
 package foreign
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,78 +26,84 @@ var ErrTooLarge = errors.New("the file's columns hold too many bytes")
 const rowsAtOnce = 256
 
 // Table is an open file.
-type Table struct {
-	file    *parquet.File
-	columns []parquet.LeafColumn // the requested columns that the file has
-	texts   []func(parquet.Value) (string, error)
-	names   []string
-	most    int64 // bytes of all texts
+type Table interface {
+	// Columns lists the names of the file's columns.
+	Columns() []string
+	// Rows calls each for every row, in order, with the values of some columns. It stops at the first error. The slice
+	// is used again for the next row. Values of more bytes than the caller of Open accepts are ErrTooLarge: rows may
+	// repeat a text that the file holds once.
+	Rows(columns []string, each func(values []any) error) error
 }
 
-// Open reads the file's footer. columns names the columns that Rows is to read; the file need not have all of them. A
-// file whose pages hold more than most bytes once they are unpacked is ErrTooLarge.
-func Open(r io.ReaderAt, size, most int64, columns []string) (*Table, error) {
-	if err := CheckFooter(r, size); err != nil {
+// Is reports whether a file that begins with these bytes is one that Open reads.
+func Is(head []byte) bool {
+	return bytes.HasPrefix(head, []byte(Magic)) || bytes.HasPrefix(head, []byte(arrowMagic)) ||
+		bytes.HasPrefix(head, []byte(arrowStream))
+}
+
+// Open reads what the file says of its columns. A Parquet file whose pages hold more than most bytes once they are
+// unpacked is ErrTooLarge.
+func Open(data []byte, most int64) (Table, error) {
+	if !bytes.HasPrefix(data, []byte(Magic)) {
+		return openArrow(data, most)
+	}
+	r := bytes.NewReader(data)
+	if err := CheckFooter(r, r.Size()); err != nil {
 		return nil, fmt.Errorf("read the file's footer: %w", err)
 	}
-	f, err := parquet.OpenFile(r, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	f, err := parquet.OpenFile(r, r.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, fmt.Errorf("read the file's footer: %w", err)
 	}
 	if err := checkPages(r, f, most); err != nil {
 		return nil, err
 	}
-	t := &Table{file: f, most: most}
-	for _, name := range columns {
-		leaf, ok := f.Schema().Lookup(name)
-		if !ok {
-			if slices.ContainsFunc(f.Schema().Fields(), func(n parquet.Field) bool { return n.Name() == name }) {
-				return nil, fmt.Errorf("column %s is nested, want single values", name)
-			}
-			continue
-		}
-		if leaf.MaxRepetitionLevel > 0 {
-			return nil, fmt.Errorf("column %s holds lists, want single values", name)
-		}
-		text, err := reading(leaf.Node.Type())
-		if err != nil {
-			return nil, fmt.Errorf("column %s holds %w", name, err)
-		}
-		t.columns, t.texts, t.names = append(t.columns, leaf), append(t.texts, text), append(t.names, name)
+	t := &parquetTable{file: f, most: most}
+	leaf := 0
+	for _, field := range f.Schema().Fields() {
+		n := nodeOf(field, &leaf)
+		t.columns, t.names = append(t.columns, n), append(t.names, n.name)
 	}
 	return t, nil
 }
 
-// Columns lists the requested columns that the file has.
-func (t *Table) Columns() []string { return t.names }
+// parquetTable is an open Parquet file.
+type parquetTable struct {
+	file    *parquet.File
+	columns []*node
+	names   []string
+	most    int64 // bytes of all values
+}
 
-// Rows calls each for every row, in order, with the texts of Columns; ok is false for a null. It stops at the first
-// error. Texts of more than most bytes together are ErrTooLarge: rows may repeat a text that the file holds once.
-func (t *Table) Rows(each func(texts []string, ok []bool) error) error {
-	texts, ok, left := make([]string, len(t.columns)), make([]bool, len(t.columns)), t.most
+// Columns implements Table.
+func (t *parquetTable) Columns() []string { return t.names }
+
+// Rows implements Table.
+func (t *parquetTable) Rows(columns []string, each func(values []any) error) error {
+	read := make([]*node, len(columns))
+	for i, name := range columns {
+		if at := slices.Index(t.names, name); at >= 0 {
+			read[i] = t.columns[at]
+		}
+	}
+	values, left := make([]any, len(columns)), t.most
+	leaves := make([][]parquet.Value, len(t.file.Schema().Columns()))
 	for _, group := range t.file.RowGroups() {
 		if group.NumRows() == 0 { // the decoder would look for its pages
 			continue
 		}
 		if err := t.group(group, func(row parquet.Row) error {
-			for i := range texts {
-				texts[i], ok[i] = "", false
-			}
-			for _, v := range row {
-				i := slices.IndexFunc(t.columns, func(c parquet.LeafColumn) bool { return c.ColumnIndex == v.Column() })
-				if i < 0 || v.IsNull() {
-					continue
+			row.Range(func(column int, of []parquet.Value) bool { leaves[column] = of; return true })
+			for i, n := range read {
+				values[i] = nil
+				if n != nil {
+					values[i] = n.read(leaves)
 				}
-				var err error
-				if texts[i], err = t.texts[i](v); err != nil {
-					return fmt.Errorf("column %s %w", t.names[i], err)
-				}
-				if left -= int64(len(texts[i])); left < 0 {
+				if left -= Size(values[i]); left < 0 {
 					return ErrTooLarge
 				}
-				ok[i] = true
 			}
-			return each(texts, ok)
+			return each(values)
 		}); err != nil {
 			return err
 		}
@@ -103,7 +111,7 @@ func (t *Table) Rows(each func(texts []string, ok []bool) error) error {
 	return nil
 }
 
-func (t *Table) group(group parquet.RowGroup, each func(parquet.Row) error) (err error) {
+func (t *parquetTable) group(group parquet.RowGroup, each func(parquet.Row) error) (err error) {
 	rows := group.Rows()
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	buffer := make([]parquet.Row, rowsAtOnce)

@@ -2,13 +2,21 @@ package foreign_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema/foreign"
 )
 
@@ -34,36 +42,33 @@ func file(t *testing.T, rows ...row) []byte {
 func TestRows(t *testing.T) {
 	data := file(t, row{"a", new(int64(3)), true, 0.5, []string{"x", "y"}}, row{"ü", nil, false, 1e30, nil},
 		row{"", new(int64(-7)), false, 2, []string{"z"}})
-	table, err := foreign.Open(bytes.NewReader(data), int64(len(data)), 1<<20,
-		[]string{"answer", "question", "absent", "easy", "weight"})
+	table, err := foreign.Open(data, 1<<20)
 	require.NoError(t, err)
-	require.Equal(t, []string{"answer", "question", "easy", "weight"}, table.Columns())
-	var got [][]string
-	var nulls []bool
-	require.NoError(t, table.Rows(func(texts []string, ok []bool) error {
-		got, nulls = append(got, bytesOf(texts)), append(nulls, !ok[0])
+	require.Equal(t, []string{"question", "answer", "easy", "weight", "tags"}, table.Columns())
+	columns, got := []string{"answer", "question", "absent", "easy", "weight", "tags"}, [][]any(nil)
+	require.NoError(t, table.Rows(columns, func(values []any) error {
+		got = append(got, slices.Clone(values))
 		return nil
 	}))
-	require.Equal(t, [][]string{{"3", "a", "true", "0.5"}, {"", "ü", "false", "1000000000000000000000000000000"},
-		{"-7", "", "false", "2"}}, got)
-	require.Equal(t, []bool{false, true, false}, nulls)
+	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
+	require.Equal(t, [][]any{{"3", "a", nil, "true", "0.5", raw(`["x","y"]`)},
+		{nil, "ü", nil, "false", "1000000000000000000000000000000", raw("[]")},
+		{"-7", "", nil, "false", "2", raw(`["z"]`)}}, got)
 
 	stop := errors.New("stop")
-	require.ErrorIs(t, table.Rows(func([]string, []bool) error { return stop }), stop)
+	require.ErrorIs(t, table.Rows(columns, func([]any) error { return stop }), stop)
 }
-
-func bytesOf(texts []string) []string { return append([]string(nil), texts...) }
 
 func TestBadFilesAreRefused(t *testing.T) {
 	data := file(t, row{Question: "a"})
-	open := func(data []byte, most int64, columns ...string) error {
-		_, err := foreign.Open(bytes.NewReader(data), int64(len(data)), most, columns)
+	open := func(data []byte, most int64) error {
+		_, err := foreign.Open(data, most)
 		return err
 	}
-	require.NoError(t, open(data, 1<<20, "question"))
-	require.ErrorIs(t, open(data, 8, "question"), foreign.ErrTooLarge)
-	require.ErrorContains(t, open(data[:len(data)-9], 1<<20, "question"), "read the file's footer")
-	require.ErrorContains(t, open([]byte(foreign.Magic), 1<<20, "question"), "read the file's footer")
+	require.NoError(t, open(data, 1<<20))
+	require.ErrorIs(t, open(data, 8), foreign.ErrTooLarge)
+	require.ErrorContains(t, open(data[:len(data)-9], 1<<20), "read the file's footer")
+	require.ErrorContains(t, open([]byte(foreign.Magic), 1<<20), "read the file's footer")
 }
 
 // typed holds a value of each logical type that is read.
@@ -93,54 +98,140 @@ func TestValuesAreReadAsWhatTheyMean(t *testing.T) {
 		Kind: "k", Further: "{}"}
 	names := []string{"small", "large", "bytes", "day", "at", "noon", "count", "total", "id", "float", "double", "kind",
 		"further"}
-	require.Equal(t, []string{"2.5", "-0.001", "-0.1", "2024-01-01", "1969-12-31T23:59:59.999999Z", "12:00:00.5",
+	require.Equal(t, []any{"2.5", "-0.001", "-0.1", "2024-01-01", "1969-12-31T23:59:59.999999Z", "12:00:00.5",
 		"4294967295", "18446744073709551615", "12340000-0000-0000-0000-0000000000ff", "1500000", "0.00001", "k", "{}"},
 		read(t, values, names))
 }
 
 // read writes one row and reads the columns of it.
-func read[T any](t *testing.T, value T, names []string) (texts []string) {
+func read[T any](t *testing.T, value T, names []string) (out []any) {
 	t.Helper()
-	table, err := opened(value, names)
-	require.NoError(t, err)
-	require.NoError(t, table.Rows(func(row []string, _ []bool) error {
-		texts = bytesOf(row)
-		return nil
-	}))
-	return texts
-}
-
-func opened[T any](value T, names []string) (*foreign.Table, error) {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[T](&b)
-	if _, err := w.Write([]T{value}); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return foreign.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), 1<<20, names)
+	_, err := w.Write([]T{value})
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	table, err := foreign.Open(b.Bytes(), 1<<20)
+	require.NoError(t, err)
+	require.NoError(t, table.Rows(names, func(row []any) error {
+		out = slices.Clone(row)
+		return nil
+	}))
+	return out
 }
 
+// What cannot be read is an error by name, which does no harm to other columns.
 func TestWhatHasNoTextIsRefusedByName(t *testing.T) {
-	type inner struct {
-		Answer string `parquet:"answer"`
+	type mixed struct {
+		Raw    [4]byte `parquet:"raw"`
+		Weight float64 `parquet:"weight"`
+		Inner  struct {
+			At [4]byte `parquet:"at"`
+		} `parquet:"inner"`
+		Text string `parquet:"text"`
 	}
-	type nested struct {
-		Reward inner    `parquet:"reward"`
-		Tags   []string `parquet:"tags,list"`
-		Many   []string `parquet:"many"`
-		Raw    [4]byte  `parquet:"raw"`
+	got := read(t, mixed{Weight: math.Inf(1), Text: "a"}, []string{"raw", "weight", "inner", "text"})
+	for i, want := range []string{"raw holds values of type FIXED_LEN_BYTE_ARRAY", "weight holds +Inf",
+		"inner holds values of type FIXED_LEN_BYTE_ARRAY(4), want text, numbers or times in at"} {
+		require.ErrorContains(t, got[i].(error), want)
 	}
-	for name, want := range map[string]string{"reward": "column reward is nested", "tags": "column tags is nested",
-		"many": "column many holds lists", "raw": "column raw holds values of type FIXED_LEN_BYTE_ARRAY"} {
-		_, err := opened(nested{}, []string{name})
-		require.ErrorContains(t, err, want)
+	require.Equal(t, "a", got[3])
+}
+
+type (
+	turn struct {
+		Role    string  `parquet:"role"`
+		Content *string `parquet:"content,optional"`
 	}
-	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		table, err := opened(row{Weight: x}, []string{"weight"})
+	conversation struct {
+		Prompt []turn `parquet:"prompt,list,optional"`
+		Reward *struct {
+			Truth string  `parquet:"ground_truth"`
+			Score float64 `parquet:"score"`
+		} `parquet:"reward_model,optional"`
+		Sentences [][]string `parquet:"sentences,list"`
+		Plain     []int32    `parquet:"plain"`
+	}
+)
+
+// Nested columns are JSON, with empty lists, nulls and lists of lists where they are.
+func TestNestedColumns(t *testing.T) {
+	names := []string{"prompt", "reward_model", "sentences", "plain"}
+	full := conversation{Prompt: []turn{{"system", nil}, {"user", new("a \"q\"")}},
+		Sentences: [][]string{{"x", "y"}, {}, {"z"}}, Plain: []int32{1, -2}}
+	full.Reward = &struct {
+		Truth string  `parquet:"ground_truth"`
+		Score float64 `parquet:"score"`
+	}{"42", 1.5}
+	for i, want := range []string{`[{"role":"system","content":null},{"role":"user","content":"a \"q\""}]`,
+		`{"ground_truth":"42","score":1.5}`, "", `[1,-2]`} {
+		if got := read(t, full, names)[i]; want != "" {
+			require.JSONEq(t, want, string(got.(json.RawMessage)))
+		}
+	}
+	require.Equal(t, []any{nil, nil, json.RawMessage("[]"), json.RawMessage("[]")}, read(t, conversation{}, names))
+}
+
+// Files of Arrow's two forms are read as Parquet files are; pyarrow has written them.
+func TestArrow(t *testing.T) {
+	python := os.Getenv("ROPEWALK_PYTHON")
+	if python == "" {
+		t.Skip("ROPEWALK_PYTHON names no Python with pyarrow")
+	}
+	const program = `
+import sys, pyarrow as pa, pyarrow.parquet as pq, pyarrow.ipc as ipc
+t = pa.table({"q": ["a", "ü", None], "n": [1, -2, 3], "x": [0.5, 1e30, 2.0], "b": [True, False, None],
+  "m": [[{"content": "h", "role": "user"}], [], None], "s": [{"g": ["1", None]}, {"g": []}, None],
+  "d": pa.array(["k", "k", "l"]).dictionary_encode(), "deep": [[["x", "y"], [], ["z"]], [], None]})
+pq.write_table(t, sys.argv[1] + "/t.parquet")
+for name, new in ("file", ipc.new_file), ("stream", ipc.new_stream):
+    for packed in None, "zstd", "lz4":
+        with new(f"{sys.argv[1]}/{name}.{packed}", t.schema, options=ipc.IpcWriteOptions(compression=packed)) as w:
+            w.write_table(t, max_chunksize=2)
+`
+	folder := t.TempDir()
+	out, err := exec.Command(python, "-c", program, folder).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, files, 7)
+	for _, f := range files {
+		data, err := os.ReadFile(filepath.Join(folder, f.Name()))
 		require.NoError(t, err)
-		require.ErrorContains(t, table.Rows(func([]string, []bool) error { return nil }), "column weight holds ")
+		require.True(t, foreign.Is(data), f.Name())
+		table, err := foreign.Open(data, 1<<20)
+		require.NoError(t, err, f.Name())
+		require.Equal(t, []string{"q", "n", "x", "b", "m", "s", "d", "deep"}, table.Columns())
+		var got [][]string
+		require.NoError(t, table.Rows(table.Columns(), func(values []any) error {
+			var texts []string
+			for _, v := range values {
+				texts = append(texts, strings.ReplaceAll(fmt.Sprintf("%s", v), " ", ""))
+			}
+			got = append(got, texts)
+			return nil
+		}), f.Name())
+		const null = "%!s(<nil>)"
+		require.Equal(t, [][]string{
+			{"a", "1", "0.5", "true", `[{"content":"h","role":"user"}]`, `{"g":["1",null]}`, "k",
+				`[["x","y"],[],["z"]]`},
+			{"ü", "-2", "1000000000000000000000000000000", "false", "[]", `{"g":[]}`, "k", "[]"},
+			{null, "3", "2", null, null, null, "l", null}}, got, f.Name())
+		if strings.HasPrefix(f.Name(), "t.") {
+			continue
+		}
+		err = rescue.Do(func() error {
+			small, err := foreign.Open(data, 40)
+			if err != nil {
+				return err
+			}
+			return small.Rows(table.Columns(), func([]any) error { return nil })
+		})
+		require.ErrorIs(t, err, foreign.ErrTooLarge, f.Name())
+		require.Error(t, rescue.Do(func() error {
+			_, err := foreign.Open(data[:len(data)/3], 1<<20)
+			return err
+		}), f.Name())
 	}
 }
 

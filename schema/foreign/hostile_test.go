@@ -37,11 +37,11 @@ func written[T any](t *testing.T, codec compress.Codec, rows []T, options ...par
 
 // openAndRead reads a file whose texts may have a MiB.
 func openAndRead(data []byte) error {
-	table, err := foreign.Open(bytes.NewReader(data), int64(len(data)), 1<<20, []string{"question"})
+	table, err := foreign.Open(data, 1<<20)
 	if err != nil {
 		return err
 	}
-	return table.Rows(func([]string, []bool) error { return nil })
+	return table.Rows([]string{"question"}, func([]any) error { return nil })
 }
 
 // claiming changes the footer of a file.

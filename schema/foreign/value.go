@@ -49,6 +49,15 @@ func reading(t parquet.Type) (func(parquet.Value) (string, error), error) {
 	return nil, fmt.Errorf("values of type %s, want text, numbers or times", t)
 }
 
+// timed reports whether values of a logical type are numbers by their stored form alone.
+func timed(meaning format.LogicalTypeValue) bool {
+	switch meaning.(type) {
+	case *format.DateType, *format.TimeType, *format.TimestampType:
+		return true
+	}
+	return false
+}
+
 // physical reads values whose stored form is what they mean.
 func physical(t parquet.Type) (func(parquet.Value) (string, error), error) {
 	switch t.Kind() {

@@ -1,0 +1,258 @@
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/schema/foreign"
+)
+
+// column says where in a row the text of a field is. It is a path with functions after it (solution | boxed), or a text
+// with such in braces ("{question} Begin with: {starter_code}"). A path names a column and leads into it by the names
+// of fields and the numbers of items (reward_model.ground_truth, answers.0; -1 is the last item). It leads into a text
+// that holds JSON, too.
+type column struct {
+	text   string
+	pieces []piece
+}
+
+// piece is a literal text, or a path with functions.
+type piece struct {
+	literal string
+	path    string
+	calls   []function
+}
+
+// cells are the values of a row by column: string, json.RawMessage, an error, or nil for null.
+type cells map[string]any
+
+// parseColumn reads a column of a mapping.
+func parseColumn(text string) (column, error) {
+	c := column{text: text}
+	if !strings.Contains(text, "{") {
+		p, err := parsePath(text)
+		c.pieces = []piece{p}
+		return c, err
+	}
+	rest := text
+	for rest != "" {
+		literal, inner, found := strings.Cut(rest, "{")
+		c.pieces = append(c.pieces, piece{literal: literal})
+		if !found {
+			break
+		}
+		path, after, closed := strings.Cut(inner, "}")
+		if !closed {
+			return c, fmt.Errorf("%q has a { without its }", text)
+		}
+		p, err := parsePath(path)
+		if err != nil {
+			return c, err
+		}
+		c.pieces, rest = append(c.pieces, p), after
+	}
+	return c, nil
+}
+
+func parsePath(text string) (piece, error) {
+	parts := strings.Split(text, "|")
+	p := piece{path: strings.TrimSpace(parts[0])}
+	if p.path == "" {
+		return p, fmt.Errorf("%q names no column", text)
+	}
+	for _, name := range parts[1:] {
+		i := slices.IndexFunc(functions, func(f function) bool { return f.name == strings.TrimSpace(name) })
+		if i < 0 {
+			return p, fmt.Errorf("%q has an unknown function %q; there are %s", text, strings.TrimSpace(name),
+				functionNames())
+		}
+		p.calls = append(p.calls, functions[i])
+	}
+	return p, nil
+}
+
+// roots appends the columns of the file that the column may read: of each path a.b the columns a.b and a.
+func (c column) roots(to []string) []string {
+	for _, p := range c.pieces {
+		if p.path != "" {
+			root, _, _ := strings.Cut(p.path, ".")
+			to = append(to, p.path, root)
+		}
+	}
+	return to
+}
+
+// absent returns the first column that the column reads and the file does not have; "" if it has all.
+func (c column) absent(columns []string) string {
+	roots := c.roots(nil)
+	for i := 0; i < len(roots); i += 2 {
+		if !slices.Contains(columns, roots[i]) && !slices.Contains(columns, roots[i+1]) {
+			return roots[i+1]
+		}
+	}
+	return ""
+}
+
+// value returns what the row has for the column; nil if it has nothing.
+func (c column) value(row cells) (any, error) {
+	if len(c.pieces) == 1 && c.pieces[0].path != "" {
+		return c.pieces[0].value(row)
+	}
+	var b strings.Builder
+	for _, p := range c.pieces {
+		b.WriteString(p.literal)
+		if p.path == "" {
+			continue
+		}
+		v, err := p.value(row)
+		if err != nil {
+			return nil, err
+		}
+		text, err := textOf(v)
+		if err != nil {
+			return nil, fmt.Errorf("(%s) %w", p.path, err)
+		}
+		b.WriteString(text)
+	}
+	return b.String(), nil
+}
+
+func (p piece) value(row cells) (v any, err error) {
+	v, whole := row[p.path]
+	if !whole {
+		steps := strings.Split(p.path, ".")
+		v = row[steps[0]]
+		for _, step := range steps[1:] {
+			if v, err = into(v, step); err != nil || v == nil {
+				return nil, err
+			}
+		}
+	}
+	if bad, is := v.(error); is {
+		return nil, bad
+	}
+	for _, call := range p.calls {
+		if v == nil {
+			return nil, nil
+		}
+		if v, err = opened(v); err != nil {
+			return nil, err
+		}
+		if v, err = call.of(v); err != nil {
+			return nil, fmt.Errorf("(%s) %w", call.name, err)
+		}
+	}
+	return v, nil
+}
+
+// into returns a part of a nested value; nil if it has none.
+func into(v any, step string) (any, error) {
+	v, err := opened(v)
+	if text, is := v.(string); is && json.Valid([]byte(text)) {
+		v, err = opened(json.RawMessage(text))
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return v[step], nil
+	case []any:
+		n, err := strconv.Atoi(step)
+		if n < 0 {
+			n += len(v)
+		}
+		if err == nil && n >= 0 && n < len(v) {
+			return v[n], nil
+		}
+	}
+	return nil, nil
+}
+
+// opened decodes a nested value. Its parts are maps, lists, strings, json.Number, truth values and nil.
+func opened(v any) (any, error) {
+	switch v := v.(type) {
+	case error:
+		return nil, v
+	case json.RawMessage:
+		d := json.NewDecoder(strings.NewReader(string(v)))
+		d.UseNumber()
+		var out any
+		if err := d.Decode(&out); err != nil {
+			return nil, fmt.Errorf("is not JSON: %w", err)
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+// textOf returns the text of a value: a string, or a number as it is written but without an exponent. It is "" for
+// null.
+func textOf(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case error:
+		return "", v
+	case json.Number:
+		return foreign.Decimal(v.String())
+	case json.RawMessage:
+		return textOfJSON(v)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return "", errors.New("must be text or a number")
+	}
+	return "", fmt.Errorf("must be text or a number, got %.20s", out)
+}
+
+// textsOf returns the texts of a value that may be a list of them, without those that are blank.
+func textsOf(v any) (texts []string, err error) {
+	if raw, is := v.(json.RawMessage); is && raw[0] == '[' {
+		if v, err = opened(v); err != nil {
+			return nil, err
+		}
+	}
+	list, is := v.([]any)
+	if !is {
+		list = []any{v}
+	}
+	for _, item := range list {
+		text, err := textOf(item)
+		if err != nil {
+			return nil, err
+		}
+		if text = strings.TrimSpace(text); text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts, nil
+}
+
+// textOfJSON is textOf for a value as a file has it.
+func textOfJSON(raw json.RawMessage) (string, error) {
+	switch c := raw[0]; {
+	case c == '"':
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return "", err
+		}
+		// the decoder replaces an escape that is half a character
+		if strings.Count(text, "\uFFFD") > strings.Count(string(raw), "\uFFFD")+
+			strings.Count(strings.ToLower(string(raw)), `\ufffd`) {
+			return "", errors.New("holds an escape that is half a character")
+		}
+		return text, nil
+	case c == '-' || c >= '0' && c <= '9':
+		return foreign.Decimal(string(raw))
+	case string(raw) == "null":
+		return "", nil
+	}
+	return "", fmt.Errorf("must be text or a number, got %.20s", raw)
+}

@@ -1,0 +1,107 @@
+package dataset
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// condition is what a filter wants of a column: one of some texts (a | b), or comparisons that all hold (>= 2 & < 5,
+// != a). Numbers are compared by value. A row without a value meets only != conditions.
+type condition struct {
+	column column
+	all    []comparison
+}
+
+type comparison struct {
+	operator string // "" means equal to one of the values
+	values   []string
+}
+
+// operators are those of comparisons, the longer first.
+var operators = []string{">=", "<=", "!=", ">", "<", "="}
+
+func parseCondition(path, text string) (c condition, err error) {
+	if c.column, err = parseColumn(path); err != nil {
+		return c, err
+	}
+	for part := range strings.SplitSeq(text, "&") {
+		part = strings.TrimSpace(part)
+		one := comparison{}
+		for _, o := range operators {
+			if rest, found := strings.CutPrefix(part, o); found {
+				one.operator, part = o, rest
+				break
+			}
+		}
+		for value := range strings.SplitSeq(part, "|") {
+			one.values = append(one.values, strings.TrimSpace(value))
+		}
+		if _, number := new(big.Rat).SetString(one.values[0]); strings.ContainsAny(one.operator, "<>") &&
+			(!number || len(one.values) > 1) {
+			return c, fmt.Errorf("%s: %s wants a number, got %q", path, one.operator, strings.TrimSpace(part))
+		}
+		c.all = append(c.all, one)
+	}
+	return c, nil
+}
+
+// holds reports whether a row meets the condition.
+func (c condition) holds(row cells) (bool, error) {
+	v, err := c.column.value(row)
+	if err != nil {
+		return false, fmt.Errorf("%s %w", c.column.text, err)
+	}
+	text, is := v.(bool)
+	got := fmt.Sprint(text)
+	if !is {
+		if got, err = plainText(v); err != nil {
+			return false, fmt.Errorf("%s %w", c.column.text, err)
+		}
+	}
+	for _, one := range c.all {
+		if !one.holds(strings.TrimSpace(got)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// plainText is textOf that also reads the truth values of JSON.
+func plainText(v any) (string, error) {
+	if raw := fmt.Sprintf("%s", v); raw == "true" || raw == "false" {
+		return raw, nil
+	}
+	return textOf(v)
+}
+
+func (c comparison) holds(got string) bool {
+	same := func(value string) bool {
+		order, numbers := compareNumbers(got, value)
+		return got == value || numbers && order == 0
+	}
+	order, numbers := compareNumbers(got, c.values[0])
+	switch c.operator {
+	case "!=":
+		return !slices.ContainsFunc(c.values, same)
+	case "<":
+		return numbers && order < 0
+	case "<=":
+		return numbers && order <= 0
+	case ">":
+		return numbers && order > 0
+	case ">=":
+		return numbers && order >= 0
+	}
+	return slices.ContainsFunc(c.values, same)
+}
+
+func compareNumbers(a, b string) (order int, numbers bool) {
+	x, first := new(big.Rat).SetString(a)
+	y, second := new(big.Rat).SetString(b)
+	if !first || !second {
+		return 0, false
+	}
+	return x.Cmp(y), true
+}
