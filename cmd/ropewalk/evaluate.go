@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/export"
+	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -23,7 +26,7 @@ import (
 
 type evaluateOptions struct {
 	environment, recipe, id      string
-	set                          []string
+	set, on                      []string
 	samples, problems, maxTokens int
 	debate, rounds               int
 	aggressive                   bool
@@ -49,6 +52,7 @@ func evaluateCommand(con *console) *cobra.Command {
 			"  ropewalk evaluate quickstart-s1-20260102-030405@best --set evaluation.temperature=0.6\n" +
 			"  ropewalk evaluate household-s1-20260102-030405@0 --problems 64 --set environment.settings.seen=false\n" +
 			"  ropewalk evaluate hf://HuggingFaceTB/SmolLM2-135M-Instruct --recipe smollm2\n" +
+			"  ropewalk evaluate ./model --on gsm8k/test.jsonl,hf://datasets/HuggingFaceH4/MATH-500\n" +
 			"  ropewalk evaluate ./model --environment sokoban --set rollout.max_turns=15 --samples 8\n" +
 			"  ropewalk evaluate shop-s1-20260102-030405 --debate 3 --rounds 2 --aggressive",
 		Args: exactly("RUN[@STEP]|MODEL"),
@@ -57,6 +61,8 @@ func evaluateCommand(con *console) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.environment, "environment", "", "measure in this environment `NAME`, or on the "+
 		"part of a mix with that label (default: the recipe's)")
+	f.StringSliceVar(&o.on, "on", nil, "measure on the tasks of these files (docs/data.md), each with its figures, as "+
+		"`FILE,…`; a model without --environment and --recipe answers in the environment chat, without tools")
 	f.StringVar(&o.recipe, "recipe", "", "the recipe for a model: a file, or the `NAME` of a built-in one")
 	setFlag(f, &o.set, "")
 	f.IntVar(&o.samples, "samples", 0, "samples of each problem (default: the recipe's)")
@@ -86,6 +92,16 @@ func (o evaluateOptions) overrides(given func(string) bool) ([]string, error) {
 			set = append(set, fmt.Sprintf("%s=%d", f.path, f.value))
 		}
 	}
+	if given("on") {
+		files, err := o.files()
+		if err != nil {
+			return nil, err
+		}
+		set = append(set, files...)
+		if !given("problems") {
+			set = append(set, "evaluation.problems=1000000")
+		}
+	}
 	if !given("debate") {
 		for _, flag := range []string{"rounds", "aggressive"} {
 			if given(flag) {
@@ -97,6 +113,29 @@ func (o evaluateOptions) overrides(given func(string) bool) ([]string, error) {
 	set = append(set, fmt.Sprintf("evaluation.debate={agents: %d, rounds: %d, aggressive: %t}", o.debate, o.rounds,
 		o.aggressive), "evaluation.greedy=false")
 	return append(set, o.set...), nil
+}
+
+// files are the settings by which the tasks of --on are held out.
+func (o evaluateOptions) files() ([]string, error) {
+	for i, path := range o.on {
+		if path == "" {
+			return nil, badInput("--on: names an empty file")
+		}
+		if !dataset.Remote(path) {
+			absolute, err := filepath.Abs(path)
+			if err != nil {
+				return nil, badInput("--on: %w", err)
+			}
+			o.on[i] = absolute
+		}
+	}
+	const at = "environment.settings."
+	set := []string{at + "train=" + strconv.Quote(o.on[0]), at + "held_out=" + strconv.Quote(strings.Join(o.on, ",")),
+		at + "duplicates=first"}
+	for _, ofRun := range []string{"train_sha256", "held_out_sha256", "columns", "filter"} {
+		set = append(set, at+ofRun+`=""`)
+	}
+	return set, nil
 }
 
 // isFolder reports whether an argument is a path and no run: the names of runs have no slash.
@@ -122,6 +161,9 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	model, err := openModel(ctx, policy)
 	if err != nil {
 		return err
+	}
+	if model != nil && len(o.on) > 0 && o.environment == "" && o.recipe == "" {
+		o.environment = math.Chat.Name
 	}
 	if model == nil && o.recipe != "" {
 		return badInput("--recipe: a run has its own recipe, which --set changes; --recipe is for a model")

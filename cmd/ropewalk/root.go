@@ -123,7 +123,7 @@ var commands = []func(*console) *cobra.Command{
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
 	auditCommand, verifyCommand, restoreCommand, compactCommand, gcCommand,
 	// recipes
-	methodsCommand, schemaCommand,
+	methodsCommand, schemaCommand, dataCommand,
 	// machines
 	upCommand, serveCommand, workerCommand, monitorCommand, setupCommand, superviseCommand, envCommand,
 	sandboxCommand, gpuCommand,

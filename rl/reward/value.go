@@ -132,3 +132,15 @@ func parseValue(text string) (value, bool) {
 	v.unit = unit
 	return v, true
 }
+
+// Kind says how answers are compared with a gold: as a number, as a list, or as a text, which sympy may read.
+func Kind(gold string) string {
+	_, compared, comparable := comparedParts(gold, gold)
+	if _, number := parseValue(compared); comparable && number {
+		return "number"
+	}
+	if len(readList(gold, false).elements) > 1 {
+		return "list"
+	}
+	return "text"
+}
