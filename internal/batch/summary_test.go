@@ -117,7 +117,7 @@ func TestTheTrainerSeesWhatTheSamplerSaw(t *testing.T) {
 			worlds[name] = questionsBy(t, p)
 		}
 	}
-	require.Len(t, worlds, 7)
+	require.Len(t, worlds, 8)
 	for name, w := range worlds {
 		for every := 1; every <= 3; every++ {
 			t.Run(fmt.Sprintf("%s after %d", name, every), func(t *testing.T) { seenAndTrained(t, w, every) })
