@@ -42,6 +42,7 @@ var killCalls = []struct{ number, signal uint32 }{
 // Signals has one bit for each signal.
 type Signals uint64
 
+// SignalsOf returns the set of these signals.
 func SignalsOf(all ...unix.Signal) (s Signals) {
 	for _, one := range all {
 		s |= 1 << (one - 1)
@@ -49,6 +50,7 @@ func SignalsOf(all ...unix.Signal) (s Signals) {
 	return s
 }
 
+// Has reports whether a signal is in the set.
 func (s Signals) Has(one unix.Signal) bool { return s&SignalsOf(one) != 0 }
 
 var (
@@ -195,6 +197,7 @@ func (k *Kills) Requested(some Signals) bool {
 	return k != nil && Signals(k.asked.Load())&some != 0
 }
 
+// Close stops listening.
 func (k *Kills) Close() {
 	if k != nil {
 		k.file.Close()
