@@ -4,8 +4,6 @@ import (
 	"maps"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 // allowed are the system calls of ordinary programs: files, memory, time, threads, their own processes, pipes. Each
@@ -181,12 +179,12 @@ func lacksUrgent(argument uint32) []condition {
 // whether the CPU limit has ended it.
 func readsLimits() [][]condition { return [][]condition{{equals(0, 0)}, isNull(2)} }
 
-// ZygoteFilter is loaded once, before the first fork; calls inherit it. In the tier "full" it is the only filter.
+// ZygoteFilter is loaded once, before the first fork; calls inherit it. In a tier with namespaces it is the only one.
 // There the zygote mounts a new work folder when it has to; mounting needs a capability that calls have given up.
-func ZygoteFilter(tier sandbox.Tier) string {
+func ZygoteFilter(namespaces bool) string {
 	p := basePolicy()
 	p.only(unix.SYS_PRLIMIT64, readsLimits()...)
-	if tier == sandbox.TierFull {
+	if namespaces {
 		p.allow(unix.SYS_MOUNT, unix.SYS_UMOUNT2)
 		return assemble(p)
 	}

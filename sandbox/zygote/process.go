@@ -186,7 +186,7 @@ var interpreterEnvironment = []string{"PYTHONHASHSEED=0", "PYTHONUTF8=1", "LC_AL
 
 // settings returns the settings of a zygote with a work folder and a package set.
 func (p plan) settings(folder string, set PackageSet) settings {
-	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: syscalls.ZygoteFilter(p.tier),
+	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: syscalls.ZygoteFilter(p.tier == sandbox.TierFull),
 		CallFilter: syscalls.CallFilter(),
 		Seccomp:    unix.SYS_SECCOMP, Statx: unix.SYS_STATX, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
 		Path: p.python.Path, Visible: p.python.Path, Warm: set.Warm}

@@ -71,7 +71,9 @@ func (p plan) startForkServer(folder string, set PackageSet, running *atomic.Int
 	}
 	told := forkServerSettings{settings: p.settings(folder, set), Clone: unix.SYS_CLONE}
 	if told.Filter != "" {
-		told.Filter, told.SessionFilter = syscalls.ForkServerFilter(p.tier), syscalls.SessionFilter(p.tier)
+		full := p.tier == sandbox.TierFull
+		told.Filter = syscalls.ForkServerFilter(full, p.tier == sandbox.TierLandlock)
+		told.SessionFilter = syscalls.SessionFilter(full)
 	}
 	script := strings.Join([]string{confineSource, childSource, folderSource, serveSource, cellsSource, sessionSource,
 		serveSessions}, "\n")
