@@ -15,6 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/testing/faults"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -102,7 +103,7 @@ func TestACompactedRunIsReadWithOneFilePerTableAndStep(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, merged, 3*6)
 	require.Equal(t, o, overview())
-	v := verified(t, objects)
+	v := tamper.Verify(t, objects)
 	require.Empty(t, v.Faults)
 	require.Zero(t, v.Orphans)
 
@@ -118,7 +119,7 @@ func TestAnOpenStepIsNotCompacted(t *testing.T) {
 	require.Equal(t, 2, steps)
 	_, err := compaction.Step(t.Context(), commit.New(objects), "r", 3, code)
 	require.ErrorIs(t, err, compaction.ErrNotDone)
-	require.Empty(t, verified(t, objects).Faults)
+	require.Empty(t, tamper.Verify(t, objects).Faults)
 }
 
 // TestACompactionThatIsKilledLosesNothing ends a compaction at one of its writes after the other, before the write,
@@ -141,9 +142,9 @@ func TestACompactionThatIsKilledLosesNothing(t *testing.T) {
 				broken := faults.New(objects, faults.Rule{Op: op, Key: "/compact/", Nth: n, Effect: effect})
 				err := compaction.Run(t.Context(), commit.New(broken), "r", code, func(int, compaction.Result) {})
 				require.ErrorIs(t, err, faults.ErrInjected, "%s %d", op, n)
-				require.Empty(t, verified(t, objects).Faults, "after a kill at %s %d", op, n)
+				require.Empty(t, tamper.Verify(t, objects).Faults, "after a kill at %s %d", op, n)
 				compact(t, objects)
-				v := verified(t, objects)
+				v := tamper.Verify(t, objects)
 				require.Empty(t, v.Faults)
 				require.Zero(t, v.Orphans, "equal rows give equal bytes, so both attempts write the same files")
 				shards, _ := tableOf(t, analysis.New(objects), schema.Turns)
@@ -179,7 +180,7 @@ func TestVerifyFindsACopyWithOtherRows(t *testing.T) {
 	text, err := schema.EncodeManifest(m)
 	require.NoError(t, err)
 	require.NoError(t, objects.Put(t.Context(), place.ManifestKey(), text))
-	v := verified(t, objects)
+	v := tamper.Verify(t, objects)
 	require.Len(t, v.Faults, 1)
 	require.Contains(t, v.Faults[0].Message, "table rewards row 1: differs from the shards that were merged")
 }
@@ -200,7 +201,7 @@ func TestAReplayIsReadFromItsShards(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[int]int{0: recordtest.Shards, 1: recordtest.Shards}, gens)
-	require.Empty(t, verified(t, objects).Faults)
+	require.Empty(t, tamper.Verify(t, objects).Faults)
 }
 
 // TestPythonReadsMergedCopies checks that the Python package reads the same rows from copies as from shards.

@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -27,7 +28,7 @@ func excluding(t *testing.T) *mem.Store {
 }
 
 func TestVerifyUnderstandsExclusions(t *testing.T) {
-	v := verified(t, excluding(t))
+	v := tamper.Verify(t, excluding(t))
 	require.Empty(t, v.Faults)
 	require.Equal(t, 2, v.Heads)
 }
@@ -45,14 +46,14 @@ func TestVerifyMissesTrajectories(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			objects := excluding(t)
 			key := schema.At("r", 2, schema.StageResample).ManifestKey()
-			m, err := schema.DecodeManifest(get(t, objects, key))
+			m, err := schema.DecodeManifest(tamper.Get(t, objects, key))
 			require.NoError(t, err)
 			c.change(&m)
 			data, err := schema.EncodeManifest(m)
 			require.NoError(t, err)
-			put(t, objects, key, data)
+			tamper.Put(t, objects, key, data)
 			var texts []string
-			for _, f := range verified(t, objects).Faults {
+			for _, f := range tamper.Verify(t, objects).Faults {
 				if f.Kind == verify.FaultRows {
 					require.Equal(t, key, f.Key)
 					texts = append(texts, f.Message)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -35,7 +36,7 @@ func TestAGapIsAnError(t *testing.T) {
 			gap: analysis.GapError{Run: "r", Steps: []int{3}, Later: 3}, left: []int{1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := copyOf(t, sound)
+			objects := tamper.Copy(t, sound)
 			for _, step := range c.deleted {
 				require.NoError(t, objects.Delete(ctx, schema.HeadKey("r", step)))
 			}
@@ -58,7 +59,7 @@ func TestAGapIsAnError(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []analysis.GapError{c.gap}, told)
 			require.Equal(t, c.left, v.Steps())
-			require.Contains(t, kinds(verified(t, objects)), "missing "+schema.HeadKey("r", c.deleted[0]))
+			require.Contains(t, tamper.Faults(tamper.Verify(t, objects)), "missing "+schema.HeadKey("r", c.deleted[0]))
 		})
 	}
 }

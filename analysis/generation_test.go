@@ -10,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -121,7 +122,7 @@ func TestTheOverviewSetsReplaysApart(t *testing.T) {
 
 func TestVerifyChecksReplays(t *testing.T) {
 	objects := replayedRun(t)
-	v := verified(t, objects)
+	v := tamper.Verify(t, objects)
 	require.Empty(t, v.Faults)
 	require.Equal(t, []int{0, 1, 2}, v.Generations)
 	ctx := context.Background()
@@ -129,8 +130,8 @@ func TestVerifyChecksReplays(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, listed)
 	require.NoError(t, objects.Delete(ctx, listed[0].Key))
-	v = verified(t, objects)
-	require.Equal(t, []string{"missing " + listed[0].Key}, kinds(v))
+	v = tamper.Verify(t, objects)
+	require.Equal(t, []string{"missing " + listed[0].Key}, tamper.Faults(v))
 	for gen, faults := range map[int]int{0: 0, 1: 0, 2: 1} {
 		of, err := v.Of(gen)
 		require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/golden"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -45,7 +46,7 @@ func pack(t *testing.T) {
 	listed, err := objects.List(t.Context(), "")
 	require.NoError(t, err)
 	for _, o := range listed {
-		data := get(t, objects, o.Key)
+		data := tamper.Get(t, objects, o.Key)
 		require.NoError(t, w.WriteHeader(&tar.Header{Name: o.Key, Size: int64(len(data)), Mode: 0o644,
 			ModTime: time.Unix(0, 0), Format: tar.FormatPAX}))
 		_, err := w.Write(data)
@@ -65,7 +66,7 @@ func rowsRead(t *testing.T, objects *mem.Store) map[schema.Table]int {
 		shards, err := v.Shards(t.Context(), table)
 		require.NoError(t, err)
 		for _, s := range shards {
-			data := get(t, objects, s.Key)
+			data := tamper.Get(t, objects, s.Key)
 			require.NoError(t, schema.AuditShard(s.Table, data, s.Rows), s.Key)
 			out[table] += s.Rows
 		}
@@ -107,7 +108,7 @@ func followsSchemas(t *testing.T, objects *mem.Store, manifests, heads *jsonsche
 		} else if _, err := schema.ParseManifestKey(o.Key); err != nil {
 			continue
 		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(get(t, objects, o.Key)))
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(tamper.Get(t, objects, o.Key)))
 		require.NoError(t, err)
 		require.NoError(t, s.Validate(doc), o.Key)
 		checked++

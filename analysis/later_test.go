@@ -15,6 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -34,7 +35,7 @@ func (l *later) document(key string) string {
 		return digest
 	}
 	var doc map[string]any
-	d := json.NewDecoder(strings.NewReader(string(get(l.t, l.objects, key))))
+	d := json.NewDecoder(strings.NewReader(string(tamper.Get(l.t, l.objects, key))))
 	d.UseNumber()
 	require.NoError(l.t, d.Decode(&doc))
 	l.refs(doc)
@@ -104,7 +105,7 @@ func laterMinor(t *testing.T) *mem.Store {
 	for _, step := range []int{1, 2} {
 		require.NoError(t, objects.Put(t.Context(), dreamKey(step), dream))
 	}
-	require.Contains(t, string(get(t, objects, "runs/run=golden/heads/step=1.json")), "mood")
+	require.Contains(t, string(tamper.Get(t, objects, "runs/run=golden/heads/step=1.json")), "mood")
 	return objects
 }
 
@@ -188,7 +189,7 @@ func folderOf(t *testing.T, objects *mem.Store) string {
 	for _, o := range listed {
 		path := filepath.Join(folder, filepath.FromSlash(o.Key))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, get(t, objects, o.Key), 0o644))
+		require.NoError(t, os.WriteFile(path, tamper.Get(t, objects, o.Key), 0o644))
 	}
 	return folder
 }

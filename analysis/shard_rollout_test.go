@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -99,8 +100,8 @@ func checkBeforeTraining(t *testing.T, objects *mem.Store) {
 	require.Equal(t, "zero_variance", offered[0].Key)
 	require.Equal(t, said.ZeroVariance, *offered[0].Value)
 
-	forged := copyOf(t, objects)
-	key := forge(t, forged, selection, func(m *schema.Manifest) { m.Stats["before_success"] += 0.125 })
+	forged := tamper.Copy(t, objects)
+	key := tamper.Manifest(t, forged, selection, func(m *schema.Manifest) { m.Stats["before_success"] += 0.125 })
 	v, err := verify.Run(t.Context(), forged, "r")
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(v.Faults, func(f verify.Fault) bool {

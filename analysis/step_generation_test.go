@@ -9,6 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -79,11 +80,12 @@ func TestVerifyTakesAReplayUnderItsOwnRecipe(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
 	claim, selection := replayed(t, objects, 1)
-	v := verified(t, objects)
+	v := tamper.Verify(t, objects)
 	require.Empty(t, v.Faults)
 	require.Zero(t, v.Orphans)
 
 	// Without the claim, nothing says why the selection was made under another recipe.
 	require.NoError(t, objects.Delete(context.Background(), claim.Key))
-	require.Equal(t, []string{"missing " + claim.Key, "lineage " + selection.Key}, kinds(verified(t, objects)))
+	require.Equal(t, []string{"missing " + claim.Key, "lineage " + selection.Key},
+		tamper.Faults(tamper.Verify(t, objects)))
 }

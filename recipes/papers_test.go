@@ -29,7 +29,7 @@ func printedSettings(t *testing.T) []printed {
 	return out
 }
 
-// holds reports whether a preset is among those of the line.
+// holds reports whether the line names the preset.
 func (p printed) holds(t *testing.T, preset string) (found bool) {
 	for _, pattern := range strings.Fields(p.presets) {
 		pattern, excluded := strings.CutPrefix(pattern, "!")

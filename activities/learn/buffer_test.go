@@ -10,7 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// row is a row of a batch: three tokens, of which two are learnt from with the advantage.
+// row is a row of a batch: three tokens, of which two are trained on with the advantage.
 func row(step, sample int, turn *int32, advantage float32) schema.BatchRow {
 	return schema.BatchRow{
 		GroupID: schema.GroupID(step, 0), TrajectoryID: schema.TrajectoryID(step, 0, sample), Count: 1, Weight: 1,

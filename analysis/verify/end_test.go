@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -24,7 +25,7 @@ func TestVerifyMissesTheLastEvaluation(t *testing.T) {
 			objects := mem.New()
 			o.Run, o.Seed = "r", 1
 			recordtest.Train(t, objects, o)
-			require.Empty(t, verified(t, objects).Faults)
+			require.Empty(t, tamper.Verify(t, objects).Faults)
 			key := schema.At("r", 2, schema.StageEvaluate).ManifestKey()
 			switch name {
 			case "of the warm start":
@@ -33,7 +34,7 @@ func TestVerifyMissesTheLastEvaluation(t *testing.T) {
 				require.NoError(t, objects.Delete(t.Context(), schema.At("r", 2, schema.StageEnd).ManifestKey()))
 			}
 			require.NoError(t, objects.Delete(t.Context(), key))
-			require.Equal(t, []string{"missing " + key}, kinds(verified(t, objects)))
+			require.Equal(t, []string{"missing " + key}, tamper.Faults(tamper.Verify(t, objects)))
 		})
 	}
 }

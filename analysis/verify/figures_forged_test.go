@@ -12,23 +12,10 @@ import (
 	"github.com/ropewalk/ropewalk/internal/evaluation"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
-
-// forge changes a manifest as an attacker with write access to the bucket could: it stays valid.
-func forge(t *testing.T, objects store.Store, place schema.Place, change func(m *schema.Manifest)) string {
-	t.Helper()
-	key := place.ManifestKey()
-	m, err := schema.DecodeManifest(get(t, objects, key))
-	require.NoError(t, err)
-	change(&m)
-	data, err := schema.EncodeManifest(m)
-	require.NoError(t, err)
-	put(t, objects, key, data)
-	return key
-}
 
 // forgeResult changes the result that an evaluation's manifest states.
 func forgeResult(t *testing.T, m *schema.Manifest, change func(s *api.EvaluationSummary)) {
@@ -41,36 +28,24 @@ func forgeResult(t *testing.T, m *schema.Manifest, change func(s *api.Evaluation
 	m.Note[schema.NoteResult] = string(text)
 }
 
-// copyOf is a store with the same objects.
-func copyOf(t *testing.T, objects *mem.Store) *mem.Store {
-	t.Helper()
-	listed, err := objects.List(context.Background(), "")
-	require.NoError(t, err)
-	out := mem.New()
-	for _, o := range listed {
-		put(t, out, o.Key, get(t, objects, o.Key))
-	}
-	return out
-}
-
 // TestVerifyFindsForgedFigures: every figure that an evaluation or the catalogue states is held against rows and
 // recipe.
 func TestVerifyFindsForgedFigures(t *testing.T) {
 	final := schema.At("r", 2, schema.StageEvaluate)
 	result := func(change func(s *api.EvaluationSummary)) func(*testing.T, *mem.Store) string {
 		return func(t *testing.T, objects *mem.Store) string {
-			return forge(t, objects, final, func(m *schema.Manifest) { forgeResult(t, m, change) })
+			return tamper.Manifest(t, objects, final, func(m *schema.Manifest) { forgeResult(t, m, change) })
 		}
 	}
 	stat := func(name string) func(*testing.T, *mem.Store) string {
 		return func(t *testing.T, objects *mem.Store) string {
-			return forge(t, objects, final, func(m *schema.Manifest) { m.Stats[name] += 0.125 })
+			return tamper.Manifest(t, objects, final, func(m *schema.Manifest) { m.Stats[name] += 0.125 })
 		}
 	}
 	sound := mem.New()
 	r := recordtest.Train(t, sound, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 	r.Replay(1, 1)
-	require.Empty(t, verified(t, sound).Faults)
+	require.Empty(t, tamper.Verify(t, sound).Faults)
 	for name, harm := range map[string]func(*testing.T, *mem.Store) string{
 		"statistic success":  stat("success"),
 		"statistic greedy":   stat("greedy"),
@@ -94,23 +69,23 @@ func TestVerifyFindsForgedFigures(t *testing.T) {
 				N: 5}
 		}),
 		"no result": func(t *testing.T, objects *mem.Store) string {
-			return forge(t, objects, final, func(m *schema.Manifest) { delete(m.Note, schema.NoteResult) })
+			return tamper.Manifest(t, objects, final, func(m *schema.Manifest) { delete(m.Note, schema.NoteResult) })
 		},
 		"excluded": func(t *testing.T, objects *mem.Store) string {
-			return forge(t, objects, schema.At("r", 1, schema.StageResample).WithGen(1),
+			return tamper.Manifest(t, objects, schema.At("r", 1, schema.StageResample).WithGen(1),
 				func(m *schema.Manifest) { m.Stats[schema.StatExcluded] = 3 })
 		},
 		"the catalogue": func(t *testing.T, objects *mem.Store) string {
 			key := schema.CatalogueKey("r")
-			put(t, objects, key, []byte(
+			tamper.Put(t, objects, key, []byte(
 				`{"created":"2026-01-02T03:04:05Z","recipe":"fixture","run":"r","seed":2,"steps":2}`))
 			return key
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := copyOf(t, sound)
+			objects := tamper.Copy(t, sound)
 			key := harm(t, objects)
-			require.Contains(t, kinds(verified(t, objects)), "figures "+key)
+			require.Contains(t, tamper.Faults(tamper.Verify(t, objects)), "figures "+key)
 		})
 	}
 }
@@ -128,7 +103,7 @@ func TestReadersWorkFiguresOutOfRows(t *testing.T) {
 	require.Equal(t, 4, want.Evaluations[1].Summary.N)
 	require.Less(t, want.Evaluations[1].Summary.CILow, want.Evaluations[1].Summary.CIHigh)
 
-	forge(t, objects, schema.At("r", 2, schema.StageEvaluate), func(m *schema.Manifest) {
+	tamper.Manifest(t, objects, schema.At("r", 2, schema.StageEvaluate), func(m *schema.Manifest) {
 		m.Stats["success"], m.Stats["greedy"] = 1, 1
 		forgeResult(t, m, func(s *api.EvaluationSummary) {
 			*s = api.EvaluationSummary{Rate: api.Rate{Success: 1, CILow: 0.99, CIHigh: 1, N: 1000}, Greedy: 1,
@@ -146,7 +121,7 @@ func TestTheNextStepVouchesForAnEvaluation(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
 	place := schema.AtInit("r", schema.StageEvaluate)
-	rows, err := schema.Decode[schema.EvaluationRow](get(t, objects,
+	rows, err := schema.Decode[schema.EvaluationRow](tamper.Get(t, objects,
 		first(t, objects, "runs/run=r/table=evaluations/step=0/")))
 	require.NoError(t, err)
 	for i := range rows {
@@ -154,7 +129,7 @@ func TestTheNextStepVouchesForAnEvaluation(t *testing.T) {
 	}
 	info, err := commit.PutRows(context.Background(), commit.New(objects), place, rows)
 	require.NoError(t, err)
-	key := forge(t, objects, place, func(m *schema.Manifest) {
+	key := tamper.Manifest(t, objects, place, func(m *schema.Manifest) {
 		m.Shards[0] = info
 		m.Stats["success"] = 0
 		forgeResult(t, m, func(s *api.EvaluationSummary) {
@@ -163,7 +138,7 @@ func TestTheNextStepVouchesForAnEvaluation(t *testing.T) {
 			s.Tokens = tokens
 		})
 	})
-	require.Equal(t, []string{"lineage " + key}, kinds(verified(t, objects)))
+	require.Equal(t, []string{"lineage " + key}, tamper.Faults(tamper.Verify(t, objects)))
 }
 
 // Measured times that were exchanged with their shard, digest and manifest are found by the later ones that name them.
@@ -172,8 +147,8 @@ func TestVerifyFindsExchangedTimes(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Planned: 4, Seed: 1})
 	exchange := func(place schema.Place) string {
-		return forge(t, objects, place, func(m *schema.Manifest) {
-			rows, err := schema.Decode[schema.TimingRow](get(t, objects, m.Shards[0].Key))
+		return tamper.Manifest(t, objects, place, func(m *schema.Manifest) {
+			rows, err := schema.Decode[schema.TimingRow](tamper.Get(t, objects, m.Shards[0].Key))
 			require.NoError(t, err)
 			*rows[0].EndMicros += 1_000_000
 			info, err := commit.PutRows(t.Context(), commit.New(objects), m.Place, rows)
@@ -182,11 +157,11 @@ func TestVerifyFindsExchangedTimes(t *testing.T) {
 		})
 	}
 	exchange(schema.At("r", 3, "timings_step"))
-	require.Empty(t, kinds(verified(t, objects)))
+	require.Empty(t, tamper.Faults(tamper.Verify(t, objects)))
 	want := []string{
 		"lineage " + exchange(schema.At("r", 1, "timings_step")),
 		"lineage " + exchange(schema.At("r", 2, "timings_calls").WithTurn(0).WithShard(1)),
 		"lineage " + exchange(schema.AtInit("r", "timings_run")),
 	}
-	require.ElementsMatch(t, want, kinds(verified(t, objects)))
+	require.ElementsMatch(t, want, tamper.Faults(tamper.Verify(t, objects)))
 }

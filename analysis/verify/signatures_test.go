@@ -15,6 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -47,8 +48,8 @@ func sign(t *testing.T, objects store.Store, s *signing.Signer) (documents []str
 	listed, err := objects.List(t.Context(), schema.RunPrefix("r"))
 	require.NoError(t, err)
 	for _, o := range listed {
-		if at, signature := s.Sign(o.Key, get(t, objects, o.Key)); at != "" {
-			put(t, objects, at, signature)
+		if at, signature := s.Sign(o.Key, tamper.Get(t, objects, o.Key)); at != "" {
+			tamper.Put(t, objects, at, signature)
 			documents = append(documents, o.Key)
 		}
 	}
@@ -64,13 +65,13 @@ func TestVerifySignatures(t *testing.T) {
 		t.Helper()
 		v, err := verify.Signed(t.Context(), objects, "r", keys, false)
 		require.NoError(t, err)
-		return kinds(v)
+		return tamper.Faults(v)
 	}
 	require.Empty(t, signed(nil))
 	documents := sign(t, objects, other)
 	require.Greater(t, len(documents), 10)
 	require.Len(t, signed(keys), len(documents), "signed by another key")
-	before := verified(t, objects)
+	before := tamper.Verify(t, objects)
 	require.Zero(t, before.Orphans, "a signature is no orphan")
 	sign(t, objects, mine)
 	require.Empty(t, signed(keys))
@@ -78,10 +79,10 @@ func TestVerifySignatures(t *testing.T) {
 
 	// A signature of other bytes under the place of these.
 	document := documents[3]
-	at, signature := mine.Sign(document, get(t, objects, document))
-	put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
+	at, signature := mine.Sign(document, tamper.Get(t, objects, document))
+	tamper.Put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
 	require.Equal(t, []string{"signature " + document}, signed(keys))
-	put(t, objects, at, signature)
+	tamper.Put(t, objects, at, signature)
 	require.NoError(t, objects.Delete(t.Context(), at))
 	require.Equal(t, []string{"signature " + document}, signed(keys))
 	require.Empty(t, signed(others))
@@ -92,18 +93,18 @@ func TestVerifySignatures(t *testing.T) {
 	for _, damaged := range []*signing.Signer{mine, other} {
 		sign(t, objects, mine)
 		for _, document := range documents {
-			at, signature := damaged.Sign(document, get(t, objects, document))
-			put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
+			at, signature := damaged.Sign(document, tamper.Get(t, objects, document))
+			tamper.Put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
 		}
 		require.Empty(t, signed(both))
 		sign(t, objects, other)
 	}
 
 	// Where none is valid, the fault names the first one.
-	at, signature = mine.Sign(document, get(t, objects, document))
-	second, theirs := other.Sign(document, get(t, objects, document))
-	put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
-	put(t, objects, second, append([]byte{theirs[0] ^ 1}, theirs[1:]...))
+	at, signature = mine.Sign(document, tamper.Get(t, objects, document))
+	second, theirs := other.Sign(document, tamper.Get(t, objects, document))
+	tamper.Put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
+	tamper.Put(t, objects, second, append([]byte{theirs[0] ^ 1}, theirs[1:]...))
 	v, err := verify.Signed(t.Context(), objects, "r", both, false)
 	require.NoError(t, err)
 	require.Len(t, v.Faults, 1)
@@ -117,33 +118,33 @@ func TestVerifyDemandsSignedNotesOfPruning(t *testing.T) {
 	run := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1})
 	mine, keys := signer(t)
 	weights := run.Updates[1].Checkpoint.Prefix + "model.safetensors"
-	before := get(t, objects, weights)
+	before := tamper.Get(t, objects, weights)
 	run.Prune(2) // by the run
 	sign(t, objects, mine)
 	found := func() []string {
 		t.Helper()
 		v, err := verify.Signed(t.Context(), objects, "r", keys, false)
 		require.NoError(t, err)
-		return kinds(v)
+		return tamper.Faults(v)
 	}
 	require.Empty(t, found())
 	run.Prune(1) // by someone without the key
 	note := run.Updates[1].Checkpoint.Prefix + schema.PrunedFile
 	require.Equal(t, []string{"signature " + note}, found())
-	put(t, objects, weights, append([]byte("x"), before[1:]...))
+	tamper.Put(t, objects, weights, append([]byte("x"), before[1:]...))
 	require.ElementsMatch(t, []string{"damaged " + weights, "signature " + note}, found(),
 		"nor may other weights be next to a note")
-	require.Contains(t, kinds(verified(t, objects)), "damaged "+weights)
-	put(t, objects, weights, before)
+	require.Contains(t, tamper.Faults(tamper.Verify(t, objects)), "damaged "+weights)
+	tamper.Put(t, objects, weights, before)
 	require.Equal(t, []string{"signature " + note}, found(), "pruning may not have deleted a file yet")
 
 	// A signed note of another checkpoint is none of this one.
 	other := run.Updates[2].Checkpoint.Prefix + schema.PrunedFile
-	put(t, objects, note, get(t, objects, other))
-	at, signature := mine.Sign(other, get(t, objects, other))
+	tamper.Put(t, objects, note, tamper.Get(t, objects, other))
+	at, signature := mine.Sign(other, tamper.Get(t, objects, other))
 	require.NotEmpty(t, at)
-	moved, _ := mine.Sign(note, get(t, objects, note))
-	put(t, objects, moved, signature)
+	moved, _ := mine.Sign(note, tamper.Get(t, objects, note))
+	tamper.Put(t, objects, moved, signature)
 	require.Contains(t, found(), "signature "+note)
 }
 
@@ -182,7 +183,7 @@ func TestVerifyDemandsTheEndOfASignedRun(t *testing.T) {
 			}
 			v, err := verify.Signed(t.Context(), objects, "r", keys, false)
 			require.NoError(t, err)
-			require.Equal(t, append([]string{}, c.want...), kinds(v))
+			require.Equal(t, append([]string{}, c.want...), tamper.Faults(v))
 			v, err = verify.Signed(t.Context(), objects, "r", keys, true)
 			require.NoError(t, err)
 			require.Empty(t, v.Faults)

@@ -13,38 +13,11 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/internal/testing/tamper"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
-
-func verified(t *testing.T, objects store.Store) verify.Report {
-	t.Helper()
-	v, err := verify.Run(context.Background(), objects, "r")
-	require.NoError(t, err)
-	return v
-}
-
-// kinds are the faults as "kind key", in order.
-func kinds(v verify.Report) []string {
-	out := []string{}
-	for _, f := range v.Faults {
-		out = append(out, string(f.Kind)+" "+f.Key)
-	}
-	return out
-}
-
-func get(t *testing.T, objects store.Store, key string) []byte {
-	t.Helper()
-	data, err := objects.Get(context.Background(), key)
-	require.NoError(t, err)
-	return data
-}
-
-func put(t *testing.T, objects store.Store, key string, data []byte) {
-	t.Helper()
-	require.NoError(t, objects.Put(context.Background(), key, data))
-}
 
 // pointHead makes the head of a manifest's step name it in place of its stage's manifests, and
 // nothing of the stages without.
@@ -52,7 +25,7 @@ func pointHead(t *testing.T, objects store.Store, manifest schema.Ref, without .
 	t.Helper()
 	place, err := schema.ParseManifestKey(manifest.Key)
 	require.NoError(t, err)
-	head, err := schema.DecodeHead(get(t, objects, schema.HeadKey(place.Run, place.Step)))
+	head, err := schema.DecodeHead(tamper.Get(t, objects, schema.HeadKey(place.Run, place.Step)))
 	require.NoError(t, err)
 	head.Stages[place.Stage], head.Generations[place.Stage] = []schema.Ref{manifest}, place.Gen
 	for _, stage := range without {
@@ -61,7 +34,7 @@ func pointHead(t *testing.T, objects store.Store, manifest schema.Ref, without .
 	}
 	data, err := schema.EncodeHead(head)
 	require.NoError(t, err)
-	put(t, objects, head.Key(), data)
+	tamper.Put(t, objects, head.Key(), data)
 }
 
 func first(t *testing.T, objects store.Store, prefix string) string {
@@ -75,7 +48,7 @@ func first(t *testing.T, objects store.Store, prefix string) string {
 func TestVerifyAWholeRun(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
-	v := verified(t, objects)
+	v := tamper.Verify(t, objects)
 	require.Empty(t, v.Faults)
 	// init: prepare, warm start, evaluate, timings; the warm start outside the run. A step: 3 single stages before and
 	// after the sharded stages, 5 sharded stages with 2 shards each, 2 timings of calls, timings. After the last:
@@ -94,7 +67,7 @@ func TestVerifyAWholeRun(t *testing.T) {
 func TestVerifyAStepInProgress(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Planned: 9, Seed: 1, Open: true})
-	v := verified(t, objects)
+	v := tamper.Verify(t, objects)
 	require.Empty(t, v.Faults)
 	require.Equal(t, 1, v.Heads)
 }
@@ -112,19 +85,19 @@ func TestVerifyNamesTheFault(t *testing.T) {
 		}},
 		{"a shard is damaged", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 			key := first(t, objects, "runs/run=r/table=batch/step=2/")
-			data := get(t, objects, key)
+			data := tamper.Get(t, objects, key)
 			data[len(data)/2] ^= 1
-			put(t, objects, key, data)
+			tamper.Put(t, objects, key, data)
 			return []string{"damaged " + key}
 		}},
 		{"a shard is cut", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 			key := first(t, objects, "runs/run=r/table=rewards/step=2/")
-			put(t, objects, key, get(t, objects, key)[:100])
+			tamper.Put(t, objects, key, tamper.Get(t, objects, key)[:100])
 			return []string{"damaged " + key}
 		}},
 		{"a manifest is damaged", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 			key := schema.At("r", 2, schema.StageResample).ManifestKey()
-			put(t, objects, key, []byte("{}"))
+			tamper.Put(t, objects, key, []byte("{}"))
 			return []string{"damaged " + key}
 		}},
 		{"a part is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
@@ -135,34 +108,34 @@ func TestVerifyNamesTheFault(t *testing.T) {
 		{"a manifest was replaced by another valid one",
 			func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 				key := reward.WithShard(0).ManifestKey()
-				m, err := schema.DecodeManifest(get(t, objects, key))
+				m, err := schema.DecodeManifest(tamper.Get(t, objects, key))
 				require.NoError(t, err)
 				m.Stats = map[string]float64{"changed": 1}
 				data, err := schema.EncodeManifest(m)
 				require.NoError(t, err)
-				put(t, objects, key, data)
+				tamper.Put(t, objects, key, data)
 				return []string{"lineage " + key}
 			}},
 		{"a manifest says more rows than there are",
 			func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 				key := schema.At("r", 2, "timings_run").ManifestKey() // nothing is made from it
-				m, err := schema.DecodeManifest(get(t, objects, key))
+				m, err := schema.DecodeManifest(tamper.Get(t, objects, key))
 				require.NoError(t, err)
 				m.Shards[0].Rows++
 				data, err := schema.EncodeManifest(m)
 				require.NoError(t, err)
-				put(t, objects, key, data)
+				tamper.Put(t, objects, key, data)
 				return []string{"rows " + m.Shards[0].Key}
 			}},
 		{"a manifest was made under another recipe",
 			func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 				key := schema.At("r", 2, "timings_run").ManifestKey()
-				m, err := schema.DecodeManifest(get(t, objects, key))
+				m, err := schema.DecodeManifest(tamper.Get(t, objects, key))
 				require.NoError(t, err)
 				m.Config = schema.Digest([]byte("another"))
 				data, err := schema.EncodeManifest(m)
 				require.NoError(t, err)
-				put(t, objects, key, data)
+				tamper.Put(t, objects, key, data)
 				return []string{"config " + key}
 			}},
 		{"the first head is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
@@ -172,7 +145,7 @@ func TestVerifyNamesTheFault(t *testing.T) {
 		}},
 		{"a head is damaged", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 			key := schema.HeadKey("r", "2")
-			put(t, objects, key, []byte("{"))
+			tamper.Put(t, objects, key, []byte("{"))
 			return []string{"damaged " + key}
 		}},
 		{"the warm start is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
@@ -192,21 +165,21 @@ func TestVerifyNamesTheFault(t *testing.T) {
 		}},
 		{"a checkpoint's file is damaged", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
 			key := r.Updates[0].Checkpoint.Prefix + "config.json"
-			put(t, objects, key, []byte("[]\n"))
+			tamper.Put(t, objects, key, []byte("[]\n"))
 			return []string{"damaged " + key}
 		}},
 		{"a checkpoint's file has a byte too many", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
 			key := r.Updates[0].Checkpoint.Prefix + "model.safetensors"
 			data, err := objects.Get(context.Background(), key)
 			require.NoError(t, err)
-			put(t, objects, key, append(data, 0))
+			tamper.Put(t, objects, key, append(data, 0))
 			return []string{"damaged " + key}
 		}},
 		{"a checkpoint's file is cut short", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
 			key := r.Updates[0].Checkpoint.Prefix + "model.safetensors"
 			data, err := objects.Get(context.Background(), key)
 			require.NoError(t, err)
-			put(t, objects, key, data[:len(data)-1])
+			tamper.Put(t, objects, key, data[:len(data)-1])
 			return []string{"damaged " + key}
 		}},
 		{"the checkpoint to go on from is pruned", func(t *testing.T, _ *mem.Store, r *recordtest.Run) []string {
@@ -218,12 +191,12 @@ func TestVerifyNamesTheFault(t *testing.T) {
 			key := r.Updates[1].Checkpoint.Prefix + "pruned.json"
 			note, err := schema.Canonical(map[string]any{"checkpoint": r.Updates[2].Checkpoint})
 			require.NoError(t, err)
-			put(t, objects, key, note)
+			tamper.Put(t, objects, key, note)
 			return []string{"lineage " + key}
 		}},
 		{"an unknown name among the manifests", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 			key := schema.ManifestsPrefix("r") + "step=1/reward/gen=00.json"
-			put(t, objects, key, []byte("{}"))
+			tamper.Put(t, objects, key, []byte("{}"))
 			return []string{"damaged " + key}
 		}},
 	} {
@@ -231,8 +204,8 @@ func TestVerifyNamesTheFault(t *testing.T) {
 			objects := mem.New()
 			r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 			want := c.harm(t, objects, r)
-			v := verified(t, objects)
-			require.Equal(t, want, kinds(v))
+			v := tamper.Verify(t, objects)
+			require.Equal(t, want, tamper.Faults(v))
 			for _, f := range v.Faults {
 				require.NotEmpty(t, f.Message)
 				require.NotEmpty(t, f.Kind.Advice())
@@ -259,13 +232,13 @@ func TestVerifyHoldsStagesAgainstTheHead(t *testing.T) {
 	replayed.Shards = append(replayed.Shards, info)
 	_, ref, _, err := writer.Commit(ctx, replayed)
 	require.NoError(t, err)
-	require.Equal(t, []string{"lineage " + ref.Key, "rows " + ref.Key}, kinds(verified(t, objects)),
+	require.Equal(t, []string{"lineage " + ref.Key, "rows " + ref.Key}, tamper.Faults(tamper.Verify(t, objects)),
 		"a replay is held against the head too")
 
 	pointHead(t, objects, ref)
 	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
 	require.Equal(t, []string{"lineage " + advantage, "lineage " + ref.Key, "rows " + ref.Key},
-		kinds(verified(t, objects)))
+		tamper.Faults(tamper.Verify(t, objects)))
 }
 
 // Token outputs are those of the trajectories that the head's selection keeps, and the batch is made from them.
@@ -273,7 +246,7 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	ctx := context.Background()
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Outputs: true})
-	require.Empty(t, kinds(verified(t, objects)))
+	require.Empty(t, tamper.Faults(tamper.Verify(t, objects)))
 	writer := commit.New(objects)
 	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageLogprobs))
 	require.NoError(t, err)
@@ -288,7 +261,7 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	require.NoError(t, err)
 	pointHead(t, objects, ref)
 	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
-	faults := kinds(verified(t, objects))
+	faults := tamper.Faults(tamper.Verify(t, objects))
 	require.Contains(t, faults, "lineage "+advantage)
 	require.Contains(t, faults, "lineage "+ref.Key)
 	require.Contains(t, faults, "rows "+ref.Key)
@@ -299,7 +272,7 @@ func TestVerifyHoldsRewardsAgainstTheGradings(t *testing.T) {
 	ctx := context.Background()
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Gradings: true})
-	require.Empty(t, kinds(verified(t, objects)))
+	require.Empty(t, tamper.Faults(tamper.Verify(t, objects)))
 	writer := commit.New(objects)
 	old, _, _, err := writer.Lookup(ctx, schema.At("r", 1, schema.StageReward))
 	require.NoError(t, err)
@@ -321,11 +294,11 @@ func TestVerifyHoldsRewardsAgainstTheGradings(t *testing.T) {
 	}
 	_, ref, _, err := writer.Commit(ctx, without)
 	require.NoError(t, err)
-	for _, f := range kinds(verified(t, objects)) {
+	for _, f := range tamper.Faults(tamper.Verify(t, objects)) {
 		require.NotEqual(t, "lineage "+ref.Key, f)
 	}
 	pointHead(t, objects, ref)
-	require.Contains(t, kinds(verified(t, objects)), "lineage "+ref.Key)
+	require.Contains(t, tamper.Faults(tamper.Verify(t, objects)), "lineage "+ref.Key)
 }
 
 // A replay buffer goes on from that of the step before, and the update follows from it.
@@ -333,7 +306,7 @@ func TestVerifyFollowsTheReplayBuffer(t *testing.T) {
 	ctx := context.Background()
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, Buffer: true})
-	require.Empty(t, kinds(verified(t, objects)))
+	require.Empty(t, tamper.Faults(tamper.Verify(t, objects)))
 	writer := commit.New(objects)
 	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageBuffer))
 	require.NoError(t, err)
@@ -347,7 +320,7 @@ func TestVerifyFollowsTheReplayBuffer(t *testing.T) {
 		"lineage " + ref.Key,
 		"lineage " + schema.At("r", 2, schema.StageUpdate).ManifestKey(),
 		"lineage " + schema.At("r", 3, schema.StageBuffer).ManifestKey(),
-	}, kinds(verified(t, objects)))
+	}, tamper.Faults(tamper.Verify(t, objects)))
 }
 
 // An update that starts from another policy than the step before left is a broken lineage.
@@ -372,16 +345,16 @@ func TestVerifyFollowsThePolicy(t *testing.T) {
 	_, ref, _, err := writer.Commit(ctx, again)
 	require.NoError(t, err)
 	pointHead(t, objects, ref, schema.StagePublish)
-	require.Equal(t, []string{"lineage " + ref.Key, "lineage " + info.Key}, kinds(verified(t, objects)))
+	require.Equal(t, []string{"lineage " + ref.Key, "lineage " + info.Key}, tamper.Faults(tamper.Verify(t, objects)))
 }
 
 func TestVerifyPassesOverOrphansAndPruned(t *testing.T) {
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 	r.Prune(1)
-	put(t, objects, "runs/run=r/table=rewards/step=1/gen=0/00000-0123456789abcdef.parquet",
+	tamper.Put(t, objects, "runs/run=r/table=rewards/step=1/gen=0/00000-0123456789abcdef.parquet",
 		[]byte("left by a lost attempt"))
-	v := verified(t, objects)
+	v := tamper.Verify(t, objects)
 	require.Empty(t, v.Faults)
 	require.Equal(t, 1, v.Orphans)
 	require.Equal(t, 1, v.Pruned)
@@ -436,7 +409,7 @@ func (s rangesOnly) Get(ctx context.Context, key string) ([]byte, error) {
 func TestVerifyReadsCheckpointsInParts(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
-	v := verified(t, rangesOnly{objects})
+	v := tamper.Verify(t, rangesOnly{objects})
 	require.Empty(t, v.Faults)
 	require.Positive(t, v.Checkpoints)
 }
@@ -446,16 +419,16 @@ func TestVerifyASharedBase(t *testing.T) {
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, SharedBase: true})
 	r.Prune(1)
-	v := verified(t, objects)
-	require.Empty(t, kinds(v))
+	v := tamper.Verify(t, objects)
+	require.Empty(t, tamper.Faults(v))
 	require.Zero(t, v.Orphans)
 	require.Equal(t, 3, v.Checkpoints, "the warm start's and two updates'")
 	key := r.Updates[0].Checkpoint.Prefix + "model.safetensors"
 	require.Equal(t, key, r.Updates[3].Checkpoint.Key(r.Updates[3].Checkpoint.Files[1]))
-	put(t, objects, key, []byte("other weights"))
-	require.Equal(t, []string{"damaged " + key}, kinds(verified(t, objects)))
+	tamper.Put(t, objects, key, []byte("other weights"))
+	require.Equal(t, []string{"damaged " + key}, tamper.Faults(tamper.Verify(t, objects)))
 	require.NoError(t, objects.Delete(t.Context(), key))
-	require.Equal(t, []string{"missing " + key}, kinds(verified(t, objects)))
+	require.Equal(t, []string{"missing " + key}, tamper.Faults(tamper.Verify(t, objects)))
 }
 
 // A step whose measured times were never committed is counted, and is no fault.

@@ -16,7 +16,7 @@ const (
 	level  = "level"
 )
 
-// formatOf is the form of the rows of the environment with a name. Only those of qa may have several golds.
+// formatOf is the form of the rows of the environment with a name. Only rows of qa may have several golds.
 func formatOf(name string) dataset.Format {
 	f := dataset.Format{Required: []string{text, answer}, Optional: []string{"id", level}, ID: "id",
 		Key: []string{text}, Shapes: oneGold}

@@ -186,7 +186,7 @@ func TestAProcessOfSeveralDies(t *testing.T) {
 	require.ErrorContains(t, err, "the Python adapter ended")
 	before := len(whole(t, log))
 	var all sync.WaitGroup
-	for _, i := range []int{1, 3} { // those of the other process
+	for _, i := range []int{1, 3} { // episodes of the other process
 		all.Go(func() {
 			_, _, err := e.Step(t.Context(), states[i], "down")
 			require.NoError(t, err)

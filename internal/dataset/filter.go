@@ -19,7 +19,7 @@ type comparison struct {
 	values   []string
 }
 
-// operators are those of comparisons, the longer first.
+// operators compare numbers. The longer ones come first, because the first match counts.
 var operators = []string{">=", "<=", "!=", ">", "<", "="}
 
 func parseCondition(path, text string) (c condition, err error) {

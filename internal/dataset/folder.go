@@ -160,7 +160,7 @@ func pinHub(ctx context.Context, address string) (string, error) {
 	return strings.TrimSuffix(hubScheme+h.repository+"@"+snapshot.Commit+"/"+h.path, "/"), nil
 }
 
-// hub lists the files of a set on a hub: the file, those of the folder, or those of the pattern that the address names.
+// hub lists the files of a set on a hub: the file, the folder's files, or the files that match the address's pattern.
 func (s source) hub(ctx context.Context) (parts []part, err error) {
 	h, err := parseHub(s.address)
 	if err != nil {

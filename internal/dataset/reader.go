@@ -142,7 +142,7 @@ func (r *reader) table(ctx context.Context, in *csv.Reader) error {
 	return ctx.Err()
 }
 
-// take reads one row of the file. columns are those of the file, nil if each row has its own.
+// take reads one row of the file. columns are the file's, nil if each row has its own.
 func (r *reader) take(number int, from cells, columns []string) (err error) {
 	if r.plan == nil {
 		if r.plan, err = r.format.recognise(r.source.mapping, r.part.name, columns, from); err != nil {

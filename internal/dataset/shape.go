@@ -111,7 +111,7 @@ func (f Format) plans(m mapping) (out []plan, err error) {
 	return out, nil
 }
 
-// recognise chooses how a file is read by its first row. columns are those of the file, nil if each row has its own.
+// recognise chooses how a file is read by its first row. columns are the file's, nil if each row has its own.
 func (f Format) recognise(m mapping, file string, columns []string, first cells) (*plan, error) {
 	plans, err := f.plans(m)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	// marks. The result then depends on how the mini-batch was cut.
 	ScopeMicrobatch CovarianceScope = "microbatch"
 	// ScopeGroup takes the tokens at the same position of the rows of one group (SPEAR eq. 16). Positions count from
-	// the row's first token on the mask. Rows that are turns are compared with those of the same turn.
+	// the row's first token on the mask. Rows that are turns are compared with rows of the same turn.
 	ScopeGroup CovarianceScope = "group"
 )
 
