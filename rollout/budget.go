@@ -112,7 +112,7 @@ func (l *Loop) body(e *Episode, before []CallResult, call env.ToolCall, r *proto
 
 // resolved finds the tools of a response's calls and refuses those beyond a budget.
 func (l *Loop) resolved(e *Episode, calls []env.ToolCall) {
-	l.resolve(calls)
+	l.settings.resolve(calls)
 	l.settings.Budgets.refuse(calls, e.countRunnable())
 }
 

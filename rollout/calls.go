@@ -18,10 +18,10 @@ import (
 // resolve decides which calls of a response can run. A protocol knows the names of its own tools; the loop knows which
 // tools there are. So a call of a tool that only the loop knows can run, and a call of a tool that only the protocol
 // knows gets the verdict on unknown tools.
-func (l *Loop) resolve(calls []env.ToolCall) {
+func (s Settings) resolve(calls []env.ToolCall) {
 	for i := range calls {
 		c := &calls[i]
-		_, known := tool.Find(l.settings.tools(), c.Name)
+		_, known := tool.Find(s.tools(), c.Name)
 		switch {
 		case c.Error == "" && !known:
 			c.Error, c.Message = env.CallUnknownTool, fmt.Sprintf("unknown tool %q", c.Name)
@@ -94,7 +94,7 @@ func (l *Loop) earlierCalls(e *Episode, scope tool.Scope, of tool.Spec) []tool.R
 			if t.Parsed.Calls[i].Error != "" || r.Excluded != "" {
 				continue
 			}
-			if c := l.call(e, scope, turn, i); l.shares(of, c.Tool) {
+			if c := l.call(e, scope, turn, i); l.settings.shares(of, c.Tool) {
 				ran = append(ran, tool.Ran{Call: c, Result: tool.Result{Status: tool.Status(r.Status),
 					ExitCode: int(r.ExitCode), Stdout: r.Stdout, Stderr: r.Stderr, Value: r.Value}})
 			}
@@ -131,8 +131,8 @@ func (l *Loop) RunCalls(ctx context.Context, box tool.Toolbox, scope tool.Scope,
 }
 
 // shares reports whether calls of the named tool change the state of a tool.
-func (l *Loop) shares(of tool.Spec, name string) bool {
-	named, ok := tool.Find(l.settings.tools(), name)
+func (s Settings) shares(of tool.Spec, name string) bool {
+	named, ok := tool.Find(s.tools(), name)
 	return ok && of.Shares(named)
 }
 
@@ -218,7 +218,7 @@ func (l *Loop) absorbResults(e *Episode, verdicts []CallResult) {
 	for _, v := range verdicts {
 		if v.Excluded != "" {
 			e.exclude(v.Excluded)
-			l.giveUpBranch(e)
+			l.trees.giveUp(e)
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/debate"
 )
 
@@ -27,6 +28,14 @@ type DebateSettings struct {
 	Aggressive bool
 	// Same returns a text that equal candidates have in common; nil compares candidates without surrounding spaces.
 	Same func(candidate string) string
+}
+
+// Debates are held by agents of one policy.
+type Debates struct {
+	DebateSettings
+	Loop    *Loop
+	Sampler policy.Sampler
+	Version string // identifies the policy that the sampler has
 }
 
 // Contribution is one agent's proposal in one round, and how it was made.

@@ -10,27 +10,27 @@ import (
 	"github.com/ropewalk/ropewalk/rollout/debate"
 )
 
-// DebateActions runs interactive episodes to their ends. At each turn of an episode the agents debate its action; the
+// Actions runs interactive episodes to their ends. At each turn of an episode the agents debate its action; the
 // response of the chosen agent becomes the turn. record gets every debate when it has ended, and progress the number of
 // finished episodes.
-func (l *Loop) DebateActions(ctx context.Context, sampler policy.Sampler, version string, episodes []*Episode,
-	s DebateSettings, record func(*Debated), progress func(done, total int)) error {
+func (s *Debates) Actions(ctx context.Context, episodes []*Episode, record func(*Debated),
+	progress func(done, total int)) error {
 	for active(episodes) > 0 {
 		var held []*Debated
 		for _, e := range episodes {
 			if e.AwaitsResponse() {
 				held = append(held, &Debated{Identity: e.Identity, At: len(e.Turns), Decides: e,
-					aggressive: s.constraints(l.settings.MaxTurns - len(e.Turns))})
+					aggressive: s.constraints(s.Loop.settings.MaxTurns - len(e.Turns))})
 			}
 		}
-		if err := l.debateTurn(ctx, sampler, version, held, s); err != nil {
+		if err := s.holdTurn(ctx, held); err != nil {
 			return err
 		}
 		for _, d := range held {
 			record(d)
-			l.takeDebatedTurn(ctx, d)
+			s.takeTurn(ctx, d)
 		}
-		if err := l.Step(ctx, episodes); err != nil {
+		if err := s.Loop.Step(ctx, episodes); err != nil {
 			return err
 		}
 		if progress != nil {
@@ -40,8 +40,8 @@ func (l *Loop) DebateActions(ctx context.Context, sampler policy.Sampler, versio
 	return nil
 }
 
-// takeDebatedTurn makes the chosen response the next turn of the debated episode.
-func (l *Loop) takeDebatedTurn(ctx context.Context, d *Debated) {
+// takeTurn makes the chosen response the next turn of the debated episode.
+func (s *Debates) takeTurn(ctx context.Context, d *Debated) {
 	e, turn := d.Decides, d.Winner().Turn
 	if len(turn.Response) == 0 { // no agent's prompt left room for a response
 		e.Context, e.Observation, e.Finish = nil, "", FinishLength
@@ -49,20 +49,19 @@ func (l *Loop) takeDebatedTurn(ctx context.Context, d *Debated) {
 	}
 	e.Context, e.Observation = turn.Context, turn.Observation
 	turn.Context, turn.Observation = nil, ""
-	l.absorb(ctx, e, turn)
+	s.Loop.absorb(ctx, e, turn)
 }
 
-// debateTurn holds one debate for each episode, round by round, until all are decided.
-func (l *Loop) debateTurn(ctx context.Context, sampler policy.Sampler, version string, held []*Debated,
-	s DebateSettings) error {
+// holdTurn holds one debate for each episode, round by round, until all are decided.
+func (s *Debates) holdTurn(ctx context.Context, held []*Debated) error {
 	for open := held; len(open) > 0; {
-		said, err := l.propose(ctx, sampler, version, open, s)
+		said, err := s.propose(ctx, open)
 		if err != nil {
 			return err
 		}
 		var undecided []*Debated
 		for i, d := range open {
-			if err := d.judge(s, said[i], l.runSeed); err != nil {
+			if err := d.judge(s.DebateSettings, said[i], s.Loop.runSeed); err != nil {
 				return err
 			}
 			if !d.Verdict.Decided {
@@ -75,22 +74,22 @@ func (l *Loop) debateTurn(ctx context.Context, sampler policy.Sampler, version s
 }
 
 // propose has every agent of every open debate write a response.
-func (l *Loop) propose(ctx context.Context, sampler policy.Sampler, version string, open []*Debated,
-	s DebateSettings) ([][]Contribution, error) {
+func (s *Debates) propose(ctx context.Context, open []*Debated) ([][]Contribution, error) {
+	l := s.Loop
 	request := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: l.settings.Temperature,
 		Truncation: l.settings.Truncation, Stop: l.stops, Evaluation: l.settings.Evaluation}
 	type seat struct{ debate, agent int }
 	var seats []seat
 	out := make([][]Contribution, len(open))
 	for i, d := range open {
-		prompt, text, err := l.debatePrompt(ctx, d)
+		prompt, text, err := s.prompt(ctx, d)
 		if err != nil {
 			return nil, err
 		}
 		out[i] = make([]Contribution, s.Agents)
 		for agent := range out[i] {
 			c := &out[i][agent]
-			c.Abstained, c.Turn = true, Turn{Context: prompt, Observation: text, PolicyVersion: version}
+			c.Abstained, c.Turn = true, Turn{Context: prompt, Observation: text, PolicyVersion: s.Version}
 			if len(prompt) >= l.settings.MaxTokens {
 				continue
 			}
@@ -104,7 +103,7 @@ func (l *Loop) propose(ctx context.Context, sampler policy.Sampler, version stri
 	}
 	for first := 0; first < len(seats); first += batchEpisodes {
 		last := min(first+batchEpisodes, len(seats))
-		got, err := generate(ctx, sampler, part(request, first, last))
+		got, err := generate(ctx, s.Sampler, part(request, first, last))
 		if err != nil {
 			return nil, fmt.Errorf("generate the proposals of %d agents: %w", last-first, err)
 		}
@@ -115,14 +114,15 @@ func (l *Loop) propose(ctx context.Context, sampler policy.Sampler, version stri
 			c := &out[at.debate][at.agent]
 			c.Turn.Response, c.Turn.Finish = got.Tokens[j], got.Finish[j]
 			c.Turn.LogProbs, c.Turn.Entropies = valuesOf(got.LogProbs, j), valuesOf(got.Entropies, j)
-			l.parseProposal(c)
+			s.parse(c)
 		}
 	}
 	return out, nil
 }
 
-// parseProposal reads an agent's action from its response. A response without an action proposes nothing.
-func (l *Loop) parseProposal(c *Contribution) {
+// parse reads an agent's action from its response. A response without an action proposes nothing.
+func (s *Debates) parse(c *Contribution) {
+	l := s.Loop
 	c.Turn.Text = strings.ToValidUTF8(l.tok.Decode(c.Turn.Response), "\uFFFD")
 	parsed := l.protocol.Parse(c.Turn.Text, l.prompted)
 	if action := strings.TrimSpace(parsed.Action); action != "" {
@@ -133,18 +133,18 @@ func (l *Loop) parseProposal(c *Contribution) {
 	}
 }
 
-// debatePrompt returns what an agent reads in the next round of a debate: the first of the prompts with and without the
+// prompt returns what an agent reads in the next round of a debate: the first of the prompts with and without the
 // others' reasoning that leaves room for a response.
-func (l *Loop) debatePrompt(ctx context.Context, d *Debated) (prompt []int32, text string, err error) {
+func (s *Debates) prompt(ctx context.Context, d *Debated) (prompt []int32, text string, err error) {
 	e := d.Decides
 	if d.nextPrompt(true) == "" {
 		return e.Context, e.Observation, nil
 	}
 	for _, reasoning := range []bool{true, false} {
-		if text, err = l.renderWith(ctx, e, d.nextPrompt(reasoning)); err != nil {
+		if text, err = s.Loop.renderWith(ctx, e, d.nextPrompt(reasoning)); err != nil {
 			return nil, "", err
 		}
-		if prompt = l.tok.Encode(text); l.roomFor(len(prompt)) {
+		if prompt = s.Loop.tok.Encode(text); s.roomFor(len(prompt)) {
 			break
 		}
 	}

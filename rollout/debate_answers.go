@@ -5,18 +5,17 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/debate"
 )
 
-// DebateAnswers holds one debate for each of the identities about the answer to its question; tasks are by identity.
+// Answers holds one debate for each of the identities about the answer to its question; tasks are by identity.
 // The sample of an identity numbers the debate. Episode (k·(T+1) + round)·N + agent of a group is that of an agent in
 // debate k. progress gets the number of debates that have ended.
-func (l *Loop) DebateAnswers(ctx context.Context, sampler policy.Sampler, tools Tools, version string,
-	ids []Identity, tasks []env.Task, s DebateSettings, progress func(done, total int)) ([]*Debated, error) {
+func (s *Debates) Answers(ctx context.Context, tools Tools, ids []Identity, tasks []env.Task,
+	progress func(done, total int)) ([]*Debated, error) {
 	out := make([]*Debated, len(ids))
 	for i, id := range ids {
-		out[i] = &Debated{Identity: id, aggressive: s.constraints(l.settings.MaxTurns)}
+		out[i] = &Debated{Identity: id, aggressive: s.constraints(s.Loop.settings.MaxTurns)}
 	}
 	open := make([]int, len(ids))
 	for i := range open {
@@ -29,10 +28,10 @@ func (l *Loop) DebateAnswers(ctx context.Context, sampler policy.Sampler, tools 
 				id := ids[i]
 				id.Label = LabelDebate
 				id.Sample = (id.Sample*(s.Rounds+1)+round)*s.Agents + agent
-				episodes = append(episodes, l.debater(id, tasks[i], out[i]))
+				episodes = append(episodes, s.debater(id, tasks[i], out[i]))
 			}
 		}
-		if err := l.RunEpisodes(ctx, sampler, tools, version, episodes, nil); err != nil {
+		if err := s.Loop.RunEpisodes(ctx, s.Sampler, tools, s.Version, episodes, nil); err != nil {
 			return nil, err
 		}
 		var undecided []int
@@ -41,7 +40,7 @@ func (l *Loop) DebateAnswers(ctx context.Context, sampler policy.Sampler, tools 
 			for agent := range said {
 				said[agent] = contributionOf(episodes[j*s.Agents+agent], tasks[i])
 			}
-			if err := out[i].judge(s, said, l.runSeed); err != nil {
+			if err := out[i].judge(s.DebateSettings, said, s.Loop.runSeed); err != nil {
 				return nil, err
 			}
 			if out[i].Verdict.Decided {
@@ -60,14 +59,14 @@ func (l *Loop) DebateAnswers(ctx context.Context, sampler policy.Sampler, tools 
 
 // debater begins an agent's episode of a debate. The first prompt that leaves room for a response is taken: with the
 // others' reasoning, or without it.
-func (l *Loop) debater(id Identity, task env.Task, d *Debated) *Episode {
+func (s *Debates) debater(id Identity, task env.Task, d *Debated) *Episode {
 	var e *Episode
 	for _, reasoning := range []bool{true, false} {
 		asked := task
 		if text := d.nextPrompt(reasoning); text != "" {
 			asked.Text = strings.TrimRight(task.Text, "\n") + "\n\n" + text
 		}
-		if e = l.Start(id, asked); l.roomFor(len(e.Context)) {
+		if e = s.Loop.Start(id, asked); s.roomFor(len(e.Context)) {
 			break
 		}
 	}
@@ -75,8 +74,9 @@ func (l *Loop) debater(id Identity, task env.Task, d *Debated) *Episode {
 }
 
 // roomFor reports whether a prompt of the given length leaves room for a whole response.
-func (l *Loop) roomFor(prompt int) bool {
-	return prompt > 0 && prompt+l.settings.MaxTurnTokens <= l.settings.MaxTokens
+func (s *Debates) roomFor(prompt int) bool {
+	most := s.Loop.settings
+	return prompt > 0 && prompt+most.MaxTurnTokens <= most.MaxTokens
 }
 
 // contributionOf reads what an agent proposes from its finished episode, whose task is again the question itself.

@@ -52,7 +52,7 @@ func TestShortenedKeepsCharactersWhole(t *testing.T) {
 // its own.
 func TestDebatesFollowFromTheSeed(t *testing.T) {
 	l := newLoop(t, Settings{MaxTurns: 2, MaxTurnTokens: 48, MaxTokens: 900, Temperature: 1}, 3)
-	s := DebateSettings{Rules: debate.Rules{Agents: 3, Rounds: 2}}
+	agents := &Debates{DebateSettings{Rules: debate.Rules{Agents: 3, Rounds: 2}}, l, &babbler{tok: l.tok}, "v"}
 	hold := func(groups ...int) map[int]string {
 		var ids []Identity
 		var tasks []env.Task
@@ -60,8 +60,7 @@ func TestDebatesFollowFromTheSeed(t *testing.T) {
 			ids = append(ids, Identity{Label: LabelDebate, Step: 1, Group: g, Sample: 1})
 			tasks = append(tasks, env.Task{ID: "p", Text: "What is 2 + 3?", Answer: "5"})
 		}
-		debates, err := l.DebateAnswers(t.Context(), &babbler{tok: l.tok}, callsOf(new(python)), "v", ids, tasks, s,
-			nil)
+		debates, err := agents.Answers(t.Context(), callsOf(new(python)), ids, tasks, nil)
 		require.NoError(t, err)
 		out, seen := map[int]string{}, map[string]bool{}
 		for _, d := range debates {

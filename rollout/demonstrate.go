@@ -98,22 +98,28 @@ type Script struct {
 	Noise float64
 }
 
-// Demonstrations writes the demonstrations from…from+n−1 of the run's warm start. Their tasks are not held out. The
-// tools' responses are real: box runs each call. If progress is not nil, Demonstrations calls it with the number
-// of finished demonstrations.
-func (l *Loop) Demonstrations(ctx context.Context, box tool.Toolbox, s Script, from, n int,
-	progress func(done, total int)) ([]Demonstration, error) {
+// Demonstrator writes demonstrations through a loop, as a policy would write them.
+type Demonstrator struct {
+	Loop   *Loop
+	Box    tool.Toolbox // runs the teacher's calls: their responses are real
+	Script Script
+}
+
+// Write writes the demonstrations from…from+n−1 of the run's warm start. Their tasks are not held out. If progress is
+// not nil, it is called with the number of finished demonstrations.
+func (w Demonstrator) Write(ctx context.Context, from, n int, progress func(done, total int)) ([]Demonstration, error) {
+	s := w.Script
 	out := make([]Demonstration, n)
 	report := progressCounter(n, progress)
 	err := rescue.Each(ctx, demonstrationWorkers, n, func(ctx context.Context, i int) error {
 		return broken(rescue.Do(func() (err error) {
-			rng := seed.Rand("demonstration", l.runSeed, uint64(from+i))
+			rng := seed.Rand("demonstration", w.Loop.runSeed, uint64(from+i))
 			if s.Teacher == nil {
-				out[i], err = l.playExpert(ctx, rng, s, from+i)
+				out[i], err = w.playExpert(ctx, rng, from+i)
 			} else if task, drawn := s.Teacher.Draw(rng, s.Lesson); drawn != nil {
 				err = drawn
 			} else {
-				out[i], err = l.demonstrate(ctx, box, rng, task, s, from+i)
+				out[i], err = w.teach(ctx, rng, task, from+i)
 			}
 			if err == nil {
 				report(1)
@@ -128,13 +134,13 @@ func demonstrationIdentity(index int) Identity {
 	return Identity{Label: "demonstration", Group: index / samplesPerGroup, Sample: index % samplesPerGroup}
 }
 
-// demonstrate lets the teacher act through the same loop as policies.
-func (l *Loop) demonstrate(ctx context.Context, box tool.Toolbox, rng *rand.Rand, task env.Task, s Script,
-	index int) (Demonstration, error) {
-	e := l.Start(demonstrationIdentity(index), task)
+// teach lets the teacher act through the same loop as policies.
+func (w Demonstrator) teach(ctx context.Context, rng *rand.Rand, task env.Task, index int) (Demonstration, error) {
+	s := w.Script
+	e := w.Loop.Start(demonstrationIdentity(index), task)
 	e.History = History{Summary: e.History.Summary} // without summaries, the episode is cloned as a whole
 	err := s.Teacher.Demonstrate(ctx, rng, task, s.Lesson,
-		func(m env.Move) (env.Shown, error) { return l.act(ctx, box, e, m) })
+		func(m env.Move) (env.Shown, error) { return w.act(ctx, e, m) })
 	if err != nil {
 		return Demonstration{}, err
 	}
@@ -150,7 +156,8 @@ func (l *Loop) demonstrate(ctx context.Context, box tool.Toolbox, rng *rand.Rand
 
 // playExpert lets the environment's expert play a training task and replaces some of its actions. The episode stops at
 // a state from which the expert finds no solution.
-func (l *Loop) playExpert(ctx context.Context, rng *rand.Rand, s Script, index int) (Demonstration, error) {
+func (w Demonstrator) playExpert(ctx context.Context, rng *rand.Rand, index int) (Demonstration, error) {
+	l := w.Loop
 	world := l.settings.Environment
 	expert, ok := world.(env.Expert)
 	if !ok {
@@ -174,7 +181,7 @@ func (l *Loop) playExpert(ctx context.Context, rng *rand.Rand, s Script, index i
 			continue
 		}
 		action := ""
-		noisy := rng.Float64() < s.Noise
+		noisy := rng.Float64() < w.Script.Noise
 		if misleader, ok := world.(env.Misleader); noisy && ok && e.Seen.Admissible == nil {
 			if action, err = misleader.Mislead(ctx, e.State, rng.Uint64()); err != nil {
 				return Demonstration{}, fmt.Errorf("demonstrate task %s: %w", task.ID, err)
@@ -219,7 +226,8 @@ func (l *Loop) scripted(text string) Turn {
 }
 
 // act appends one move of the teacher, runs its call and returns what the tool showed.
-func (l *Loop) act(ctx context.Context, box tool.Toolbox, e *Episode, m env.Move) (env.Shown, error) {
+func (w Demonstrator) act(ctx context.Context, e *Episode, m env.Move) (env.Shown, error) {
+	l := w.Loop
 	if !e.AwaitsResponse() {
 		return env.Shown{}, nil // the episode's budget was used up before the teacher finished
 	}
@@ -238,7 +246,7 @@ func (l *Loop) act(ctx context.Context, box tool.Toolbox, e *Episode, m env.Move
 	}
 	l.absorb(ctx, e, l.scripted(response))
 	one := []*Episode{e}
-	if err := NewTools(box, tool.Scope{}).answer(ctx, l, one); err != nil {
+	if err := NewTools(w.Box, tool.Scope{}).answer(ctx, l, one); err != nil {
 		return env.Shown{}, fmt.Errorf("run the teacher's call: %w", err)
 	}
 	return shown(e.Turns[len(e.Turns)-1]), nil

@@ -19,7 +19,7 @@ func TestDemonstrations(t *testing.T) {
 	l := newLoop(t, settings, 5)
 	script := taught(calc.DefaultNoise(), 2, 3)
 	const n = 1500
-	all, err := l.Demonstrations(t.Context(), box(&python{}), script, 0, n, nil)
+	all, err := demonstrated(t, l, box(&python{}), script, 0, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestDemonstrations(t *testing.T) {
 	if share := float64(right) / n; share < 0.28 || share > 0.38 {
 		t.Errorf("%.3f of the demonstrations are right", share)
 	}
-	part, err := l.Demonstrations(t.Context(), box(&python{}), script, 700, 50, nil)
+	part, err := demonstrated(t, l, box(&python{}), script, 700, 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,13 +71,13 @@ func checkMask(t *testing.T, l *Loop, d Demonstration) {
 func TestDemonstrationsRefuseBadNoiseAndBreakage(t *testing.T) {
 	l := newLoop(t, settings, 5)
 	python, broken := box(&python{}), box(&python{failFrom: 1})
-	if _, err := l.Demonstrations(t.Context(), python, taught(calc.Noise{BadCode: 2}, 2), 0, 1, nil); err == nil {
+	if _, err := demonstrated(t, l, python, taught(calc.Noise{BadCode: 2}, 2), 0, 1); err == nil {
 		t.Error("bad noise was accepted")
 	}
-	if _, err := l.Demonstrations(t.Context(), python, taught(calc.Noise{}, 9), 0, 1, nil); err == nil {
+	if _, err := demonstrated(t, l, python, taught(calc.Noise{}, 9), 0, 1); err == nil {
 		t.Error("a level that does not exist was accepted")
 	}
-	if _, err := l.Demonstrations(t.Context(), broken, taught(calc.Noise{}, 2), 0, 1, nil); err == nil {
+	if _, err := demonstrated(t, l, broken, taught(calc.Noise{}, 2), 0, 1); err == nil {
 		t.Error("breakage of the sandbox was lost")
 	}
 }
@@ -113,7 +113,8 @@ func TestTokensOfUsualTrajectories(t *testing.T) {
 func demonstrateRight(t *testing.T, l *Loop, p env.Task, index int) Demonstration {
 	t.Helper()
 	script := taught(calc.Noise{}, 2, 3, 4)
-	d, err := l.demonstrate(t.Context(), box(&python{}), newRand(uint64(index)), p, script, index)
+	w := Demonstrator{l, box(&python{}), script}
+	d, err := w.teach(t.Context(), newRand(uint64(index)), p, index)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,6 +147,12 @@ func (s serial) Generate(ctx context.Context, req policy.GenerateRequest) (polic
 	return s.babbler.Generate(ctx, req)
 }
 
+// demonstrated returns the demonstrations from…from+n−1 of a script.
+func demonstrated(t *testing.T, l *Loop, box tool.Toolbox, s Script, from, n int) ([]Demonstration, error) {
+	t.Helper()
+	return Demonstrator{Loop: l, Box: box, Script: s}.Write(t.Context(), from, n, nil)
+}
+
 // box holds the tool python over a sandbox.
 func box(e sandbox.Executor) tool.Toolbox {
 	return tool.Toolbox{tools.NewPython(e, sandbox.Limits{})}

@@ -100,7 +100,7 @@ func (l *Loop) NewFlow(ctx context.Context, episodes []*Episode, o FlowOptions) 
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Flow{loop: l, o: o, byID: make(map[string]*flowing, len(episodes)), growing: map[string]chan struct{}{},
 		calls: make(chan struct{}, o.AtOnce), cancel: cancel}
-	if l.settings.Tree != nil {
+	if l.trees != nil {
 		var groups [][]*flowing
 		for _, group := range byGroup(episodes) {
 			f.growing[group[0].GroupID] = make(chan struct{})

@@ -31,7 +31,7 @@ func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, beyond Flo
 	beyond = make(FlowMark, len(all))
 	for _, x := range all {
 		m := mark[x.e.TrajectoryID]
-		if f.loop.settings.Tree == nil { // a tree's episodes begin at different times
+		if f.loop.trees == nil { // a tree's episodes begin at different times
 			m = [2]int{max(m[0], turns), max(m[1], results)}
 		}
 		m, err := x.appendUnsaved(m, &rows)
@@ -149,7 +149,7 @@ func (f *Flow) fromKept(ctx context.Context, x *flowing) (found bool) {
 		return false
 	}
 	err := x.change(turn, func(*worked) error {
-		more, err := f.loop.takeUp(ctx, x.e, k)
+		more, err := k.continueOne(ctx, f.loop, x.e)
 		if err == nil && !more {
 			err = errNothingKept
 		}

@@ -39,7 +39,7 @@ func TestDemonstrationsOfTheForm(t *testing.T) {
 			require.NoError(t, err)
 			show := func(teacher env.Teacher, from, n int) []Demonstration {
 				script := Script{Teacher: env.FormTeacher{Teacher: teacher}, Lesson: env.Lesson{Levels: []int{2, 3}}}
-				all, err := l.Demonstrations(t.Context(), box(&python{}), script, from, n, nil)
+				all, err := demonstrated(t, l, box(&python{}), script, from, n)
 				require.NoError(t, err)
 				return all
 			}

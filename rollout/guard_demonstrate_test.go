@@ -76,7 +76,7 @@ func TestHostileEnvironmentsInDemonstrations(t *testing.T) {
 			c.world.Sokoban = rooms(t).(*sokoban.Sokoban)
 			l := actingLoop(t, c.world, 0)
 			l.guard.limit = 100 * time.Millisecond
-			_, err := l.Demonstrations(t.Context(), nil, Script{}, 0, 3, nil)
+			_, err := demonstrated(t, l, nil, Script{}, 0, 3)
 			require.ErrorIs(t, err, ErrEnvironment)
 			require.ErrorContains(t, err, c.why)
 		})
@@ -88,7 +88,7 @@ func TestExpertsThatNeverEnd(t *testing.T) {
 	world := misled{Sokoban: rooms(t).(*sokoban.Sokoban), solve: func(context.Context) ([]string, error) {
 		return []string{"still"}, nil
 	}}
-	demos, err := actingLoop(t, world, 0).Demonstrations(t.Context(), nil, Script{}, 0, 2, nil)
+	demos, err := demonstrated(t, actingLoop(t, world, 0), nil, Script{}, 0, 2)
 	require.NoError(t, err)
 	for _, d := range demos {
 		require.False(t, d.Right)

@@ -286,7 +286,7 @@ func (l *Loop) absorbTransition(ctx context.Context, e *Episode, t Transition) e
 	case t.Done:
 		e.Finish = FinishDone
 		return nil
-	case l.hasAllTurns(e):
+	case l.settings.hasAllTurns(e):
 		e.Finish = FinishMaxTurns
 		return nil
 	}

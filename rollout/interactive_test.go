@@ -218,7 +218,7 @@ func TestExpertDemonstrations(t *testing.T) {
 	l := actingLoop(t, rooms(t), 1)
 	shares := map[float64]float64{}
 	for _, noise := range []float64{0, 0.5} {
-		all, err := l.Demonstrations(t.Context(), nil, Script{Noise: noise}, 0, 60, nil)
+		all, err := demonstrated(t, l, nil, Script{Noise: noise}, 0, 60)
 		require.NoError(t, err)
 		right := 0
 		for _, d := range all {
@@ -234,7 +234,7 @@ func TestExpertDemonstrations(t *testing.T) {
 			}
 		}
 		shares[noise] = float64(right) / float64(len(all))
-		part, err := l.Demonstrations(t.Context(), nil, Script{Noise: noise}, 40, 5, nil)
+		part, err := demonstrated(t, l, nil, Script{Noise: noise}, 40, 5)
 		require.NoError(t, err)
 		if d := cmp.Diff(all[40:45], part); d != "" {
 			t.Errorf("demonstrations depend on how many are drawn:\n%s", d)

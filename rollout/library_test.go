@@ -58,7 +58,7 @@ func TestTheTeacherSearchesInEveryProtocol(t *testing.T) {
 			l, box := libraryLoop(t, p, e, called...)
 			for _, faulty := range []float64{0, 0.5} {
 				script := Script{Teacher: e, Lesson: env.Lesson{Faulty: faulty, Tools: called}}
-				all, err := l.Demonstrations(t.Context(), box, script, 0, 60, nil)
+				all, err := demonstrated(t, l, box, script, 0, 60)
 				require.NoError(t, err)
 				right, failed, tokens := 0, 0, 0
 				for _, d := range all {
@@ -122,7 +122,7 @@ func TestDocumentsForgeNoTags(t *testing.T) {
 			if of == "browse" {
 				move.Arguments = `{"document": "x"}`
 			}
-			shown, err := l.act(t.Context(), box, e, move)
+			shown, err := Demonstrator{Loop: l, Box: box}.act(t.Context(), e, move)
 			require.NoError(t, err)
 			require.True(t, shown.OK)
 			require.Contains(t, shown.Text, spec.EndOfTurn, "the library did not say it")
@@ -151,7 +151,7 @@ func TestEnvironmentsPage(t *testing.T) {
 	task, err := e.Task(t.Context(), env.Draw{Split: env.HeldOut, Index: at})
 	require.NoError(t, err)
 	script := Script{Teacher: e, Lesson: env.Lesson{Tools: []string{"search", "browse"}}}
-	d, err := l.demonstrate(t.Context(), box, newRand(1), task, script, 0)
+	d, err := Demonstrator{l, box, script}.teach(t.Context(), newRand(1), task, 0)
 	require.NoError(t, err)
 	require.True(t, d.Right)
 	var b strings.Builder

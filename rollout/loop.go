@@ -120,6 +120,7 @@ type Loop struct {
 	runSeed  uint64
 	stops    []int32 // the tokens that end a response, the end of the turn first
 	guard    *guard  // bounds the calls of the environment
+	trees    *trees  // nil if samples are independent
 }
 
 // NewLoop makes the loop of one run; the tokenizer must know the end-of-turn tag.
@@ -137,6 +138,9 @@ func NewLoop(settings Settings, tok tokenizer.Codec, runSeed uint64) (*Loop, err
 	}
 	l := &Loop{settings: settings, protocol: p, prompted: settings.Prompted(), tok: tok, runSeed: runSeed,
 		guard: &guard{limit: callLimit}}
+	if settings.Tree != nil {
+		l.trees = &trees{Tree: settings.Tree, tools: settings.tools(), runSeed: runSeed, start: l.start}
+	}
 	for _, text := range append([]string{p.Spec().EndOfTurn}, p.Spec().Stops...) {
 		stop, ok := tok.ID(text)
 		if !ok {
@@ -195,8 +199,8 @@ func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, row
 		Role: policy.RolePolicy, Temperature: l.settings.Temperature, Truncation: l.settings.Truncation,
 		Stop: slices.Clone(l.stops), Evaluation: l.settings.Evaluation,
 	}
-	if l.settings.Tree != nil {
-		req.Top, req.TopTokens = l.width(), l.positions()
+	if l.trees != nil {
+		req.Top, req.TopTokens = l.trees.width(), l.trees.positions()
 	}
 	for i, e := range episodes {
 		if !e.AwaitsResponse() {
@@ -206,7 +210,7 @@ func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, row
 		rows = append(rows, i)
 		req.Prefixes = append(req.Prefixes, prefix)
 		req.Streams = append(req.Streams, e.stream(l.runSeed, len(e.Turns)))
-		req.MaxTokens = append(req.MaxTokens, min(l.limit(e), l.settings.MaxTokens-len(prefix)))
+		req.MaxTokens = append(req.MaxTokens, min(l.settings.limit(e), l.settings.MaxTokens-len(prefix)))
 	}
 	return req, rows
 }
@@ -221,8 +225,8 @@ func (l *Loop) Absorb(ctx context.Context, episodes []*Episode, rows []int, g po
 			Response: g.Tokens[j], LogProbs: valuesOf(g.LogProbs, j), Entropies: valuesOf(g.Entropies, j),
 			Finish: g.Finish[j], PolicyVersion: version,
 		}
-		if l.settings.Tree != nil {
-			h, err := l.entropy(g.Top[j])
+		if l.trees != nil {
+			h, err := l.trees.entropy(g.Top[j])
 			if err != nil {
 				return err
 			}
@@ -253,7 +257,7 @@ func (l *Loop) absorb(ctx context.Context, e *Episode, t Turn) {
 		e.Finish = FinishAnswered
 	case len(t.Parsed.Calls) == 0:
 		e.Finish = FinishNoAction
-	case l.hasAllTurns(e):
+	case l.settings.hasAllTurns(e):
 		e.Finish = FinishMaxTurns
 	}
 }

@@ -24,7 +24,7 @@ func TestDemonstrationsInEveryProtocol(t *testing.T) {
 			with.Protocol, with.MaxTokens = p, 256
 			l, err := NewLoop(with, tok, 5)
 			require.NoError(t, err)
-			all, err := l.Demonstrations(t.Context(), box(&python{}), taught(calc.DefaultNoise(), 2, 3), 0, 400, nil)
+			all, err := demonstrated(t, l, box(&python{}), taught(calc.DefaultNoise(), 2, 3), 0, 400)
 			require.NoError(t, err)
 			right, ran, undecoded, tokens := 0, 0, 0, 0
 			for i, d := range all {

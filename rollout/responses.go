@@ -14,7 +14,7 @@ import (
 func (l *Loop) checkResponses(g policy.Generated, n int) error {
 	whole := func(values [][]float32) bool { return values == nil || len(values) == n }
 	if len(g.Tokens) != n || !whole(g.LogProbs) || !whole(g.Entropies) || len(g.Finish) != n ||
-		l.settings.Tree != nil && len(g.Top) != n {
+		l.trees != nil && len(g.Top) != n {
 		return fmt.Errorf("absorb %d responses: got %d", n, len(g.Tokens))
 	}
 	for j, ids := range g.Tokens {
@@ -28,8 +28,8 @@ func (l *Loop) checkResponses(g policy.Generated, n int) error {
 			checkNumbers("entropy", entropies, 0, math.Inf(1))); err != nil {
 			return fmt.Errorf("absorb response %d: %w", j, err)
 		}
-		if l.settings.Tree != nil {
-			if err := l.checkTop(g.Top[j], len(ids)); err != nil {
+		if l.trees != nil {
+			if err := l.trees.checkTop(g.Top[j], len(ids)); err != nil {
 				return fmt.Errorf("absorb response %d: %w", j, err)
 			}
 		}

@@ -33,7 +33,7 @@ func (l *Loop) Resume(ctx context.Context, episodes []*Episode, attempts []Rows)
 			}
 			own := *e
 			own.Turns = slices.Clone(e.Turns)
-			if n := l.takeUpAll(ctx, &own, k); n > furthest {
+			if n := k.continueAll(ctx, l, &own); n > furthest {
 				best, furthest = own, n
 			}
 		}
@@ -102,10 +102,10 @@ func (k *kept) hasResults(turn int32) bool {
 	return acted || len(k.calls[turn]) > 0
 }
 
-// takeUpAll applies rows to the episode as far as they continue it, and counts the turns and the results of turns.
-func (l *Loop) takeUpAll(ctx context.Context, e *Episode, k *kept) (steps int) {
+// continueAll applies rows to the episode as far as they continue it, and counts the turns and the results of turns.
+func (k *kept) continueAll(ctx context.Context, l *Loop, e *Episode) (steps int) {
 	for {
-		more, err := l.takeUp(ctx, e, k)
+		more, err := k.continueOne(ctx, l, e)
 		if err != nil {
 			slog.Debug("an episode does not go on to all that was kept of it", "trajectory", e.TrajectoryID, "turns",
 				len(e.Turns), "error", err)
@@ -117,8 +117,8 @@ func (l *Loop) takeUpAll(ctx context.Context, e *Episode, k *kept) (steps int) {
 	}
 }
 
-// takeUp applies one turn, or the results of one. An error leaves the episode as it was.
-func (l *Loop) takeUp(ctx context.Context, e *Episode, k *kept) (more bool, err error) {
+// continueOne applies one turn, or the results of one. An error leaves the episode as it was.
+func (k *kept) continueOne(ctx context.Context, l *Loop, e *Episode) (more bool, err error) {
 	switch turn := int32(len(e.Turns)); {
 	case e.AwaitsResponse():
 		row, ok := k.turns[turn]
@@ -130,12 +130,12 @@ func (l *Loop) takeUp(ctx context.Context, e *Episode, k *kept) (more bool, err 
 		}
 		return true, l.replayTurn(ctx, e, row)
 	case e.AwaitsResults():
-		return l.takeResults(ctx, e, k, turn-1)
+		return k.continueResults(ctx, l, e, turn-1)
 	}
 	return false, nil
 }
 
-func (l *Loop) takeResults(ctx context.Context, e *Episode, k *kept, turn int32) (more bool, err error) {
+func (k *kept) continueResults(ctx context.Context, l *Loop, e *Episode, turn int32) (more bool, err error) {
 	key := callKey{e.TrajectoryID, turn}
 	if row, ok := k.transitions[turn]; ok {
 		steps, err := groupTransitions([]schema.TransitionRow{row})

@@ -53,7 +53,7 @@ type Rows struct {
 func (l *Loop) Episodes(ctx context.Context, prompts []schema.PromptRow, samples int, rows Rows) ([]*Episode, error) {
 	episodes := make([]*Episode, 0, len(prompts)*samples)
 	byID := make(map[string]*Episode, cap(episodes))
-	if l.settings.Tree != nil {
+	if l.trees != nil {
 		samples = 1
 	}
 	for _, p := range prompts {
@@ -67,8 +67,8 @@ func (l *Loop) Episodes(ctx context.Context, prompts []schema.PromptRow, samples
 			if byID[e.TrajectoryID] != nil {
 				return nil, fmt.Errorf("rebuild %s: two prompts of one group: %w", e.TrajectoryID, ErrRows)
 			}
-			if l.settings.Tree != nil {
-				l.root(e, p.TokenIDs)
+			if l.trees != nil {
+				l.trees.root(e, p.TokenIDs)
 			}
 			byID[e.TrajectoryID] = e
 			episodes = append(episodes, e)
@@ -152,10 +152,10 @@ func (a *advancing) episode(key callKey) (*Episode, error) {
 		return e, nil
 	}
 	of := a.forks[key]
-	if of == nil || a.loop.settings.Tree == nil {
+	if of == nil || a.loop.trees == nil {
 		return nil, fmt.Errorf("there is no prompt: %w", ErrRows)
 	}
-	e, err := a.loop.startCommitted(of, a.byID)
+	e, err := a.loop.trees.startCommitted(of, a.byID)
 	if err == nil {
 		a.byID[key.trajectory], a.episodes = e, append(a.episodes, e)
 	}

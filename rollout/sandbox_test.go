@@ -56,12 +56,12 @@ func TestInterpreterGivesTheSandboxsResponses(t *testing.T) {
 	l := newLoop(t, realSettings(), 9)
 	const n = 500
 	script := taught(calc.DefaultNoise(), 2, 3, 4)
-	whole, err := l.Demonstrations(t.Context(), realBox(executor, realLimits), script, 0, n, nil)
+	whole, err := demonstrated(t, l, realBox(executor, realLimits), script, 0, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	quick, err := l.Demonstrations(t.Context(), realBox(sandbox.Known{Interpret: calc.Interpret, Next: executor},
-		realLimits), script, 0, n, nil)
+	quick, err := demonstrated(t, l, realBox(sandbox.Known{Interpret: calc.Interpret, Next: executor},
+		realLimits), script, 0, n)
 	if err != nil {
 		t.Fatal(err)
 	}

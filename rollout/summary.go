@@ -71,19 +71,17 @@ func (s Settings) checkSummary() error {
 }
 
 // hasAllTurns reports whether the episode has had all its ordinary turns.
-func (l *Loop) hasAllTurns(e *Episode) bool {
-	return e.History.Ordinary(len(e.Turns)) >= l.settings.MaxTurns
-}
+func (s Settings) hasAllTurns(e *Episode) bool { return e.History.Ordinary(len(e.Turns)) >= s.MaxTurns }
 
 // IsSummary reports whether a turn of the episode is a summary.
 func (e *Episode) IsSummary(turn int) bool { return e.History.IsSummary(turn) }
 
 // limit is the most tokens of the next response.
-func (l *Loop) limit(e *Episode) int {
+func (s Settings) limit(e *Episode) int {
 	if e.IsSummary(len(e.Turns)) {
-		return l.settings.SummaryTokens
+		return s.SummaryTokens
 	}
-	return l.settings.MaxTurnTokens
+	return s.MaxTurnTokens
 }
 
 // absorbSummary appends a summary. It is text and nothing else: calls, actions and answers in it do not count. One that

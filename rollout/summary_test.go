@@ -197,8 +197,8 @@ func TestQuestionsWithSummariesAreRebuilt(t *testing.T) {
 // there, and the rows of the record are the same.
 func TestTheTeacherWritesSummaries(t *testing.T) {
 	l := summing(t, 1)
-	made, err := l.Demonstrations(t.Context(), box(&python{}), Script{Teacher: &calc.Environment{},
-		Lesson: env.Lesson{Levels: []int{2}}}, 0, 24, nil)
+	made, err := demonstrated(t, l, box(&python{}), Script{Teacher: &calc.Environment{},
+		Lesson: env.Lesson{Levels: []int{2}}}, 0, 24)
 	require.NoError(t, err)
 	found := 0
 	for _, d := range made {
@@ -348,7 +348,7 @@ func actsAndTells(t *testing.T, l *Loop, e *Episode, every int) {
 func TestTheExpertWritesSummaries(t *testing.T) {
 	l := actingWithSummaries(t, 2, 0)
 	found := 0
-	made, err := l.Demonstrations(t.Context(), nil, Script{}, 0, 12, nil)
+	made, err := demonstrated(t, l, nil, Script{}, 0, 12)
 	require.NoError(t, err)
 	for _, d := range made {
 		tokens, _ := d.Sequences()

@@ -29,7 +29,7 @@ func (l *Loop) Texts(ctx context.Context, world env.Environment, n int) ([]strin
 func (l *Loop) textsOf(ctx context.Context, world env.Environment, index int) ([]string, error) {
 	_, expert := world.(env.Expert)
 	if l.settings.Environment != nil && expert {
-		d, err := l.playExpert(ctx, seed.Rand("tokenizer's texts", l.runSeed, uint64(index)), Script{}, index)
+		d, err := Demonstrator{Loop: l}.playExpert(ctx, seed.Rand("tokenizer's texts", l.runSeed, uint64(index)), index)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/rollout/branch"
 	"github.com/ropewalk/ropewalk/schema"
@@ -96,15 +97,24 @@ func (e *Episode) leaf() bool {
 // Leaves returns the episodes that are samples of their groups, in the given order.
 func Leaves(episodes []*Episode) []*Episode { return filtered(episodes, (*Episode).leaf) }
 
+// trees grow the samples of groups.
+type trees struct {
+	*Tree
+	tools   []tool.Spec
+	runSeed uint64
+	// start begins an episode at the prompt of its group.
+	start func(id Identity, task env.Task, prompt []int32) *Episode
+}
+
 // Grow starts the samples that the groups' trees want now, and returns all episodes in order. Without a tree it returns
 // the episodes.
 func (l *Loop) Grow(episodes []*Episode) ([]*Episode, error) {
-	if l.settings.Tree == nil {
+	if l.trees == nil {
 		return episodes, nil
 	}
 	for _, group := range byGroup(episodes) {
 		for {
-			started, err := l.startSamples(group)
+			started, err := l.trees.startSamples(group)
 			if err != nil {
 				return nil, err
 			}
@@ -158,15 +168,15 @@ func countsOf(group []*Episode) (c counts) {
 }
 
 // startSamples returns the samples that a group starts now.
-func (l *Loop) startSamples(group []*Episode) ([]*Episode, error) {
-	t, c := l.settings.Tree, countsOf(group)
+func (t *trees) startSamples(group []*Episode) ([]*Episode, error) {
+	c := countsOf(group)
 	roots := t.Roots
 	if t.Monitor {
 		if group[0].Finish == "" {
 			return nil, nil
 		}
 		var err error
-		if roots, err = l.split(group[0]); err != nil {
+		if roots, err = t.split(group[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -177,32 +187,31 @@ func (l *Loop) startSamples(group []*Episode) ([]*Episode, error) {
 	n = min(n, t.Leaves-c.leaves)
 	var out []*Episode
 	for i := range max(n, 0) {
-		out = append(out, l.startSample(group[0], len(group)+i, schema.RoleRoot))
+		out = append(out, t.startSample(group[0], len(group)+i, schema.RoleRoot))
 	}
 	return out, nil
 }
 
 // startSample starts another sample at the prompt of a group.
-func (l *Loop) startSample(first *Episode, sample int, role string) *Episode {
+func (t *trees) startSample(first *Episode, sample int, role string) *Episode {
 	id := first.Identity
 	id.Sample = sample
-	e := l.start(id, first.Task, slices.Clone(first.Node.prompt))
+	e := t.start(id, first.Task, slices.Clone(first.Node.prompt))
 	e.Node = &Node{Role: role, prompt: first.Node.prompt}
 	return e
 }
 
 // root makes an episode the first of its group's tree.
-func (l *Loop) root(e *Episode, prompt []int32) {
+func (t *trees) root(e *Episode, prompt []int32) {
 	e.Node = &Node{Role: schema.RoleRoot, prompt: prompt}
-	if t := l.settings.Tree; t.Monitor && !t.CountMonitor {
+	if t.Monitor && !t.CountMonitor {
 		e.Node.Role = schema.RoleMonitor
 	}
 }
 
 // split divides the leaves between roots and branches by the monitor's entropies. A monitor that called no tool says
 // nothing.
-func (l *Loop) split(monitor *Episode) (roots int, err error) {
-	t := l.settings.Tree
+func (t *trees) split(monitor *Episode) (roots int, err error) {
 	var first *float64
 	var later []float64
 	for k, turn := range monitor.Turns {
@@ -239,7 +248,7 @@ func (e *Episode) follows(turn int) bool {
 
 // decide lets the episodes that have just written a turn branch, in the order of their samples, and returns the
 // branches.
-func (l *Loop) decide(episodes, wrote []*Episode) ([]*Episode, error) {
+func (t *trees) decide(episodes, wrote []*Episode) ([]*Episode, error) {
 	written := make(map[*Episode]bool, len(wrote))
 	for _, e := range wrote {
 		written[e] = true
@@ -248,19 +257,19 @@ func (l *Loop) decide(episodes, wrote []*Episode) ([]*Episode, error) {
 	for _, group := range byGroup(episodes) {
 		c := countsOf(group)
 		count, spent := len(group), c.leaves+c.lost
-		if l.settings.Tree.Monitor && count == 1 {
+		if t.Monitor && count == 1 {
 			continue // the monitor decides how many branches there are
 		}
 		for _, e := range group {
 			if !written[e] || e.Node.Role == schema.RoleMonitor {
 				continue
 			}
-			d, err := l.decideOne(e, l.settings.Tree.budget(spent, count))
+			d, err := t.decideOne(e, t.budget(spent, count))
 			if err != nil {
 				return nil, err
 			}
 			for range d {
-				out = append(out, l.fork(e, count))
+				out = append(out, e.fork(count))
 				count, spent = count+1, spent+1
 			}
 		}
@@ -276,59 +285,56 @@ func (t *Tree) budget(spent, samples int) int {
 }
 
 // decideOne decides on the last turn of an episode and returns the number of branches.
-func (l *Loop) decideOne(e *Episode, budget int) (copies int, err error) {
+func (t *trees) decideOne(e *Episode, budget int) (copies int, err error) {
 	turn := len(e.Turns) - 1
-	t := &e.Turns[turn]
-	root := e.Turns[0].Fork
-	if t.Fork == nil || t.Fork.Entropy == nil || turn == e.Node.From || !e.follows(turn) || root == nil ||
+	last, root := &e.Turns[turn], e.Turns[0].Fork
+	if last.Fork == nil || last.Fork.Entropy == nil || turn == e.Node.From || !e.follows(turn) || root == nil ||
 		root.Entropy == nil {
 		return 0, nil
 	}
-	draws := seed.Rand(labelBranch, l.runSeed, uint64(e.Step), uint64(e.Group), uint64(e.Sample), uint64(turn))
-	d, chain, err := l.settings.Tree.Rule.Decide(l.settings.Tree.Entropy,
-		branch.Chain{Root: *root.Entropy, Streak: e.Node.Streak}, *t.Fork.Entropy, budget, draws.Float64)
+	draws := seed.Rand(labelBranch, t.runSeed, uint64(e.Step), uint64(e.Group), uint64(e.Sample), uint64(turn))
+	d, chain, err := t.Rule.Decide(t.Entropy, branch.Chain{Root: *root.Entropy, Streak: e.Node.Streak},
+		*last.Fork.Entropy, budget, draws.Float64)
 	if err != nil {
 		return 0, fmt.Errorf("trajectory %s, turn %d: %w", e.TrajectoryID, turn, err)
 	}
 	e.Node.Streak = chain.Streak
-	t.Fork.Decision, t.Fork.drawn = &d, budget > 0
+	last.Fork.Decision, last.Fork.drawn = &d, budget > 0
 	return d.Copies, nil
 }
 
-// fork starts a branch before the last turn of an episode.
-func (l *Loop) fork(parent *Episode, sample int) *Episode {
-	return l.forkAt(parent, sample, len(parent.Turns)-1, parent.Node.Streak)
-}
+// fork starts a branch before the last turn of the episode.
+func (e *Episode) fork(sample int) *Episode { return e.forkAt(sample, len(e.Turns)-1, e.Node.Streak) }
 
-// forkAt starts a branch before a turn of an episode. It shares the turns before it, and the state after them.
-func (l *Loop) forkAt(parent *Episode, sample, turn, streak int) *Episode {
-	e := &Episode{Identity: parent.Identity, GroupID: parent.GroupID, Task: parent.Task,
-		Turns: slices.Clone(parent.Turns[:turn]), Context: slices.Clone(parent.Turns[turn].Context),
-		Observation: parent.Turns[turn].Observation, History: parent.History, Protocol: parent.Protocol}
-	e.Sample = sample
-	e.TrajectoryID = schema.TrajectoryID(e.Step, e.Group, sample)
-	e.Node = &Node{Role: schema.RoleBranch, Parent: parent.TrajectoryID, From: turn, Streak: streak,
-		prompt: parent.Node.prompt}
+// forkAt starts a branch before a turn of the episode. It shares the turns before it, and the state after them.
+func (e *Episode) forkAt(sample, turn, streak int) *Episode {
+	out := &Episode{Identity: e.Identity, GroupID: e.GroupID, Task: e.Task, Turns: slices.Clone(e.Turns[:turn]),
+		Context: slices.Clone(e.Turns[turn].Context), Observation: e.Turns[turn].Observation, History: e.History,
+		Protocol: e.Protocol}
+	out.Sample = sample
+	out.TrajectoryID = schema.TrajectoryID(e.Step, e.Group, sample)
+	out.Node = &Node{Role: schema.RoleBranch, Parent: e.TrajectoryID, From: turn, Streak: streak,
+		prompt: e.Node.prompt}
 	for k := turn - 1; k >= 0; k-- {
 		if x := e.Turns[k].Transition; x != nil {
-			e.State, e.Seen = slices.Clone(x.State), x.Seen
+			out.State, out.Seen = slices.Clone(x.State), x.Seen
 			break
 		}
 	}
-	return e
+	return out
 }
 
-// giveUpBranch gives up a branch whose first own call of a tool with a state has no verdict: the tool could not repeat
+// giveUp gives up a branch whose first own call of a tool with a state has no verdict: the tool could not repeat
 // what happened before the branch. A root takes its place.
-func (l *Loop) giveUpBranch(e *Episode) {
-	if e.Node == nil || e.Node.Role != schema.RoleBranch {
+func (t *trees) giveUp(e *Episode) {
+	if t == nil || e.Node == nil || e.Node.Role != schema.RoleBranch {
 		return
 	}
-	stateful := func(t *Turn, broken bool) bool {
-		for i, r := range t.Results {
-			called, known := tool.Find(l.settings.tools(), t.Parsed.Calls[i].Name)
-			keeps := called.Stateful || slices.Contains(l.settings.Tree.Stateful, called.Name)
-			if known && keeps && t.Parsed.Calls[i].Error == "" && (r.Excluded != "") == broken {
+	stateful := func(turn *Turn, broken bool) bool {
+		for i, r := range turn.Results {
+			called, known := tool.Find(t.tools, turn.Parsed.Calls[i].Name)
+			keeps := called.Stateful || slices.Contains(t.Stateful, called.Name)
+			if known && keeps && turn.Parsed.Calls[i].Error == "" && (r.Excluded != "") == broken {
 				return true
 			}
 		}

@@ -109,14 +109,14 @@ func (f *Flow) round(ctx context.Context, group, wrote []*flowing) (branches []*
 	return branches, !failed.Load()
 }
 
-// decide is Loop.decide for one group.
+// decide is trees.decide for one group.
 func (f *Flow) decide(group, wrote []*flowing) (branches []*Episode, err error) {
 	for _, x := range group { // in order of their samples, and nothing else locks two
 		x.mu.Lock()
 		defer x.mu.Unlock()
 	}
 	err = rescue.Do(func() (err error) {
-		branches, err = f.loop.decide(episodesOf(group), episodesOf(wrote))
+		branches, err = f.loop.trees.decide(episodesOf(group), episodesOf(wrote))
 		return err
 	})
 	return branches, err

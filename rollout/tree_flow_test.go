@@ -20,7 +20,7 @@ import (
 func TestFlowGrowsTheTreesOfRounds(t *testing.T) {
 	fine := func(uint64) error { return nil }
 	bad := func(s uint64) error { return map[bool]error{true: errRow}[s%9 == 0] }
-	for name, change := range trees {
+	for name, change := range waysToGrow {
 		for _, c := range []struct {
 			name   string
 			faulty func(uint64) error

@@ -29,10 +29,10 @@ func (l *Loop) RoundBy(episodes []*Episode, respond func(all []*Episode) error) 
 	if len(wrote) == 0 {
 		return all, nil, nil
 	}
-	if err := respond(all); err != nil || l.settings.Tree == nil {
+	if err := respond(all); err != nil || l.trees == nil {
 		return all, wrote, err
 	}
-	branches, err := l.decide(all, wrote)
+	branches, err := l.trees.decide(all, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +94,7 @@ func AwaitingResponses(episodes []*Episode) []*Episode {
 }
 
 // entropy returns the entropy of a response's first tokens in nats.
-func (l *Loop) entropy(top [][]float32) (float64, error) {
+func (t *Tree) entropy(top [][]float32) (float64, error) {
 	wide := make([][]float64, len(top))
 	for i, position := range top {
 		wide[i] = make([]float64, len(position))
@@ -102,25 +102,25 @@ func (l *Loop) entropy(top [][]float32) (float64, error) {
 			wide[i][k] = float64(v)
 		}
 	}
-	return l.settings.Tree.Entropy.Segment(wide)
+	return t.Entropy.Segment(wide)
 }
 
 // checkTop checks what a tree needs of a response of n tokens.
-func (l *Loop) checkTop(top [][]float32, n int) error {
-	if want := min(n, l.positions()); len(top) != want {
+func (t *Tree) checkTop(top [][]float32, n int) error {
+	if want := min(n, t.positions()); len(top) != want {
 		return fmt.Errorf("likeliest tokens at %d of its first %d tokens", len(top), want)
 	}
-	_, err := l.entropy(top)
+	_, err := t.entropy(top)
 	return err
 }
 
 // positions is the number of tokens of a response whose entropies count.
-func (l *Loop) positions() int {
-	return cmp.Or(l.settings.Tree.Entropy.Positions, branch.DefaultPositions)
+func (t *Tree) positions() int {
+	return cmp.Or(t.Entropy.Positions, branch.DefaultPositions)
 }
 
 // width is the number of likeliest tokens whose log-probabilities give the entropies.
-func (l *Loop) width() int { return cmp.Or(l.settings.Tree.Entropy.Width, branch.DefaultWidth) }
+func (t *Tree) width() int { return cmp.Or(t.Entropy.Width, branch.DefaultWidth) }
 
 // LastTurnRows returns the rows of the last turns of episodes.
 func LastTurnRows(episodes []*Episode) []schema.TurnRow {
@@ -174,7 +174,7 @@ func forks(rows []schema.BranchRow) map[callKey]*schema.BranchRow {
 }
 
 // startCommitted starts the episode of a committed turn: a root, or a branch of an episode that has the turns before.
-func (l *Loop) startCommitted(of *schema.BranchRow, byID map[string]*Episode) (*Episode, error) {
+func (t *trees) startCommitted(of *schema.BranchRow, byID map[string]*Episode) (*Episode, error) {
 	step, group, sample, err := schema.ParseTrajectoryID(of.TrajectoryID)
 	if err != nil {
 		return nil, err
@@ -185,24 +185,24 @@ func (l *Loop) startCommitted(of *schema.BranchRow, byID map[string]*Episode) (*
 		if parent == nil || len(parent.Turns) < turn || len(parent.Turns) == turn && parent.Context == nil {
 			return nil, fmt.Errorf("its parent %s has not the turns before turn %d: %w", *of.Parent, of.Turn, ErrRows)
 		}
-		return l.forkBefore(parent, sample, int(of.Turn), int(of.Streak)), nil
+		return parent.forkBefore(sample, int(of.Turn), int(of.Streak)), nil
 	}
 	for _, first := range byID {
 		if first.Step == step && first.Group == group && of.Turn == 0 && first.Node != nil {
-			return l.startSample(first, sample, of.Role), nil
+			return t.startSample(first, sample, of.Role), nil
 		}
 	}
 	return nil, fmt.Errorf("its group has no prompt: %w", ErrRows)
 }
 
-// forkBefore is forkAt for a parent that may still await the turn.
-func (l *Loop) forkBefore(parent *Episode, sample, turn, streak int) *Episode {
-	if turn < len(parent.Turns) {
-		return l.forkAt(parent, sample, turn, streak)
+// forkBefore is forkAt for an episode that may still await the turn.
+func (e *Episode) forkBefore(sample, turn, streak int) *Episode {
+	if turn < len(e.Turns) {
+		return e.forkAt(sample, turn, streak)
 	}
-	waiting := *parent
-	waiting.Turns = append(slices.Clone(parent.Turns), Turn{Context: parent.Context, Observation: parent.Observation})
-	return l.forkAt(&waiting, sample, turn, streak)
+	waiting := *e
+	waiting.Turns = append(slices.Clone(e.Turns), Turn{Context: e.Context, Observation: e.Observation})
+	return waiting.forkAt(sample, turn, streak)
 }
 
 // restored sets what a tree knows of an episode's last turn from its row.

@@ -26,8 +26,8 @@ func treeOf(change func(*Tree)) *Tree {
 	return t
 }
 
-// trees are the ways in which a tree can grow.
-var trees = map[string]func(*Tree){
+// waysToGrow are the ways in which a tree can grow.
+var waysToGrow = map[string]func(*Tree){
 	"aepo":         nil,
 	"counted":      func(t *Tree) { t.CountMonitor = true },
 	"unmonitored":  func(t *Tree) { t.Monitor = false },
@@ -147,7 +147,7 @@ func difference(want, got []*Episode, options ...cmp.Option) string {
 // The state of a tree follows from rows: rebuilt after every half round, from nothing and from the state a round
 // before, it equals the state in memory.
 func TestTreesAreRebuiltFromRows(t *testing.T) {
-	for name, change := range trees {
+	for name, change := range waysToGrow {
 		t.Run(name, func(t *testing.T) {
 			engine := &babbler{tok: newLoop(t, settings, 11).tok}
 			grow(t, treeOf(change), engine, 12, func(g *grown) {
@@ -168,7 +168,7 @@ func TestTreesAreRebuiltFromRows(t *testing.T) {
 // Every group has as many leaves as it was asked for, in three phases at most. Branches share their parents' turns, and
 // the rows of the turns are valid and there once.
 func TestTreesHaveTheirLeaves(t *testing.T) {
-	for name, change := range trees {
+	for name, change := range waysToGrow {
 		t.Run(name, func(t *testing.T) {
 			engine := &babbler{tok: newLoop(t, settings, 11).tok}
 			g := grow(t, treeOf(change), engine, 30, func(*grown) {})

@@ -23,9 +23,11 @@ func (m *measurement) debate(ctx context.Context, sampler policy.Sampler) error 
 		return err
 	}
 	of := m.recipe.Evaluation.Debate
-	s := rollout.DebateSettings{Rules: debate.Rules{Agents: of.Agents, Rounds: of.Rounds}, Aggressive: of.Aggressive}
+	agents := &rollout.Debates{DebateSettings: rollout.DebateSettings{
+		Rules: debate.Rules{Agents: of.Agents, Rounds: of.Rounds}, Aggressive: of.Aggressive,
+	}, Loop: loop, Sampler: sampler, Version: m.in.Policy.Digest}
 	if m.recipe.Environment.Declaration().Golds {
-		s.Same = words.Normalize
+		agents.Same = words.Normalize
 	}
 	var ids []rollout.Identity
 	var tasks []env.Task
@@ -36,9 +38,9 @@ func (m *measurement) debate(ctx context.Context, sampler policy.Sampler) error 
 	}
 	report := func(n, _ int) { m.w.Progress.Set(n, m.total) }
 	if m.recipe.Environment.Declaration().Interactive {
-		return m.debateActions(ctx, sampler, loop, s, ids, tasks, report)
+		return m.debateActions(ctx, agents, ids, tasks, report)
 	}
-	debates, err := loop.DebateAnswers(ctx, sampler, m.tools(0), m.in.Policy.Digest, ids, tasks, s, report)
+	debates, err := agents.Answers(ctx, m.tools(0), ids, tasks, report)
 	if err != nil {
 		return err
 	}
@@ -64,11 +66,11 @@ func (m *measurement) debate(ctx context.Context, sampler policy.Sampler) error 
 }
 
 // debateActions is debate in an interactive environment.
-func (m *measurement) debateActions(ctx context.Context, sampler policy.Sampler, loop *rollout.Loop,
-	s rollout.DebateSettings, ids []rollout.Identity, tasks []env.Task, report func(done, total int)) error {
+func (m *measurement) debateActions(ctx context.Context, agents *rollout.Debates, ids []rollout.Identity,
+	tasks []env.Task, report func(done, total int)) error {
 	episodes, at := make([]*rollout.Episode, len(ids)), map[*rollout.Episode]int{}
 	for i, id := range ids {
-		e, err := loop.Begin(ctx, id, tasks[i])
+		e, err := agents.Loop.Begin(ctx, id, tasks[i])
 		if err != nil {
 			return err
 		}
@@ -84,7 +86,7 @@ func (m *measurement) debateActions(ctx context.Context, sampler policy.Sampler,
 		}
 		m.found.debated(d, m.in.Policy.Digest)
 	}
-	if err := loop.DebateActions(ctx, sampler, m.in.Policy.Digest, episodes, s, record, report); err != nil {
+	if err := agents.Actions(ctx, episodes, record, report); err != nil {
 		return err
 	}
 	for i, e := range episodes {

@@ -228,13 +228,14 @@ func (a WarmStart) demonstrations(ctx context.Context, w *stage.Draft, recipe *r
 	if err != nil {
 		return nil, 0, 0, err
 	}
+	teacher := rollout.Demonstrator{Loop: loop, Box: box, Script: script}
 	n, written := recipe.WarmStart.Steps*recipe.WarmStart.Batch, 0
 	for len(demos) < n {
 		more := n - len(demos)
 		if recipe.Whole() { // a demonstration has one row for each of its turns
 			more = (more + rowsAtLeast - 1) / rowsAtLeast
 		}
-		some, err := loop.Demonstrations(ctx, box, script, written, more,
+		some, err := teacher.Write(ctx, written, more,
 			func(done, _ int) { w.Progress.Set(min(len(demos)+done, n), n) })
 		if err != nil {
 			return nil, 0, 0, fmt.Errorf("write demonstrations: %w", err)
