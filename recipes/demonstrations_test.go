@@ -25,9 +25,6 @@ func TestFormOfDemonstrations(t *testing.T) {
 	require.False(t, none.Recipe.Needs().Untaught, "nothing is cloned")
 	run := resolved(t, "quickstart", "warm_start.demonstrations={run: earlier}")
 	require.NotContains(t, string(run.JSON), "form", "a recipe without the field keeps its digest")
-	preset := resolved(t, "presets/rstar2-sft")
-	require.True(t, preset.Recipe.Forms())
-	require.True(t, resolved(t, "presets/rstar2-sft", Smoke(&preset.Recipe)...).Recipe.Forms())
 }
 
 func TestFormOfDemonstrationsRefuses(t *testing.T) {

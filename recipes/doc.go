@@ -6,8 +6,7 @@
 // that one table. A *path* names a field from the top (resample.roc.keep). An *override* is a path=value pair that
 // replaces part of a recipe before validation. A *combination* is a rule over several fields. A recipe *extends* other
 // recipes by naming them, and inherits every entry that it does not set itself. A *preset* applies a published method
-// to a task. A *base* holds settings that presets share. The *smoke recipe* of a recipe is a small recipe with the same
-// method, for tests. A *problem* is one fault at one place. All problems of a recipe are reported together, and a
-// recipe with a problem is never returned. A *resolved* recipe has a value for every field and one canonical JSON form.
-// The digest of that form names the recipe.
+// to a task. A *base* holds settings that presets share. A *problem* is one fault at one place. All problems of a
+// recipe are reported together, and a recipe with a problem is never returned. A *resolved* recipe has a value for
+// every field and one canonical JSON form. The digest of that form names the recipe.
 package recipes

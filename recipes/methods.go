@@ -3,10 +3,46 @@ package recipes
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/method"
 )
+
+// MethodPresets is a method with its presets, one for each task or stage.
+type MethodPresets struct {
+	Name    string
+	Presets []string // built-in names
+}
+
+// taskSuffixes lists the name endings of presets that differ only in the task or the stage.
+var taskSuffixes = []string{"-alfworld", "-webshop", "-sokoban", "-dapo-math", "-tir-math", "-sft", "-stage1",
+	"-stage2", "-stage3", "-deep-research"}
+
+// variants begins what a preset has besides its method, or without: spear-on-gigpo, aepo-without-clip.
+var variants = []string{"-with", "-on-"}
+
+// Methods groups the presets by method, sorted by name.
+func Methods() []MethodPresets {
+	var all []MethodPresets
+	for _, preset := range Presets() {
+		name := strings.TrimPrefix(preset, presetFolder)
+		for _, s := range taskSuffixes {
+			name = strings.TrimSuffix(name, s)
+		}
+		for _, v := range variants {
+			name, _, _ = strings.Cut(name, v)
+		}
+		i := slices.IndexFunc(all, func(m MethodPresets) bool { return m.Name == name })
+		if i < 0 {
+			all = append(all, MethodPresets{Name: name})
+			i = len(all) - 1
+		}
+		all[i].Presets = append(all[i].Presets, preset)
+	}
+	slices.SortFunc(all, func(a, b MethodPresets) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
 
 // MethodRow is one line of the table of methods.
 type MethodRow struct {

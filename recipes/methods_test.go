@@ -137,10 +137,6 @@ func methodsPage(t *testing.T, rows []MethodRow) string {
 		} else {
 			fmt.Fprintf(&b, "Preset: `%s`.\n", r.Presets[0])
 		}
-		of := resolved(t, r.Presets[0]).Recipe
-		if notes := SmokeNotes(&of); len(notes) > 0 {
-			fmt.Fprintf(&b, "Its smoke recipe %s.\n", strings.Join(notes, ", and "))
-		}
 	}
 	b.WriteString("\n## Readings\n\nWhere a paper, its release and others differ, a preset's comment names the " +
 		"reading taken:\n\n")
@@ -195,5 +191,5 @@ func TestMethodTable(t *testing.T) {
 			require.NotEmpty(t, r.Design[d], "%s: %s", r.Method, d)
 		}
 	}
-	require.Len(t, rows, len(SmokePresets()))
+	require.Len(t, rows, len(Methods()))
 }

@@ -11,21 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The recorded form of every built-in recipe and of its smoke recipe keeps the digest that it had when presets were
-// written out in full. The list has one line for each recipe: name, digest, digest of the smoke recipe.
-func TestDigestsOfBuiltinRecipes(t *testing.T) {
-	var b strings.Builder
-	for _, name := range append(Builtin(), Presets()...) {
-		r := resolved(t, name)
-		small := "-"
-		if !r.Recipe.Environment.Imported() {
-			small = resolved(t, name, SmokeOnCalc(&r.Recipe)...).Digest
-		}
-		fmt.Fprintf(&b, "%s %s %s\n", name, r.Digest, small)
-	}
-	upToDate(t, filepath.Join("testdata", "digests.txt"), []byte(b.String()))
-}
-
 // A preset sets only what differs from its bases. Shared settings are written once.
 func TestPresetsAreShort(t *testing.T) {
 	lines := 0

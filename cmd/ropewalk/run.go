@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/recipes/smoke"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -137,9 +138,9 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 
 // smokeSet puts the overrides of a recipe's smoke recipe before the caller's.
 func smokeSet(cmd *cobra.Command, name, text string, o runOptions) ([]string, error) {
-	flag, small, notes := "--smoke", recipes.Smoke, recipes.SmokeNotes
+	flag, small, notes := "--smoke", smoke.Overrides, smoke.Notes
 	if o.onCalc {
-		flag, small, notes = "--twin", recipes.SmokeOnCalc, recipes.SmokeOnCalcNotes
+		flag, small, notes = "--twin", smoke.OverridesOnCalc, smoke.NotesOnCalc
 	}
 	of, err := recipes.Resolve(name, text, nil, nil, nil)
 	if err != nil {

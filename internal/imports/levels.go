@@ -219,6 +219,7 @@ var levels = []Level{
 			{"internal/importing", "the files of other systems that `import` takes"},
 			{"internal/runs", "connects to runs on the servers: start, follow, steer, resume, report"},
 			{"internal/serve", "answers OpenAI's API with a model on an engine of the program"},
+			{"recipes/smoke", "makes small recipes that train a method's choices within seconds"},
 		},
 	},
 	{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/recipes/smoke"
 )
 
 // trained is the outcome of one smoke recipe.
@@ -45,7 +46,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	names := recipes.SmokePresets()
+	names := smoke.Presets()
 	if *only != "" {
 		names = strings.Split(*only, ",")
 	}
@@ -102,7 +103,7 @@ func train(ctx context.Context, program bench.Program, preset string) (trained, 
 	if err != nil {
 		return t, err
 	}
-	t.Notes = recipes.SmokeNotes(&resolved.Recipe)
+	t.Notes = smoke.Notes(&resolved.Recipe)
 	var ran struct {
 		Run string `json:"run_id"`
 	}

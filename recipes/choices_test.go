@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/method"
-	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
 func resolved(t *testing.T, name string, set ...string) *Resolved {
@@ -38,67 +37,6 @@ func TestPresetsResolve(t *testing.T) {
 	}
 }
 
-// A smoke recipe plays in the preset's world, or runs calc where that has no small form, on the CPU engine with the
-// preset's method. It leaves nothing open. The form on calc is the same method too.
-func TestSmokeRecipes(t *testing.T) {
-	for _, name := range Presets() {
-		of := resolved(t, name).Recipe
-		small := resolved(t, name, Smoke(&of)...).Recipe
-		world := Calc
-		if smokeWorld(&of) != Calc {
-			world = of.Environment.Name
-		}
-		require.Equal(t, world, small.Environment.Name, name)
-		checkSmoke(t, name, of, small, SmokeNotes(&of))
-		onCalc := resolved(t, name, SmokeOnCalc(&of)...).Recipe
-		if world == sokoban {
-			require.Equal(t, small, onCalc, name)
-		} else {
-			require.Equal(t, Calc, onCalc.Environment.Name, name)
-		}
-		checkSmoke(t, name, of, onCalc, SmokeOnCalcNotes(&of))
-	}
-	aepo := resolved(t, "presets/aepo").Recipe
-	require.Contains(t, SmokeOnCalcNotes(&aepo),
-		"samples 4 flat rollouts for each prompt in the place of a tree (rollout.tree)")
-	require.Empty(t, SmokeNotes(&aepo))
-	tree := resolved(t, "presets/aepo", Smoke(&aepo)...).Recipe.Rollout.Tree
-	want := *aepo.Rollout.Tree
-	want.Roots = 2
-	require.Equal(t, &want, tree)
-	long := resolved(t, "presets/prs-long").Recipe
-	require.Equal(t, []string{"judges by exact match (reward.judge)"}, SmokeNotes(&long))
-	require.Equal(t, "exact", resolved(t, "presets/prs-long", Smoke(&long)...).Recipe.Reward.Judge)
-	stages := resolved(t, "presets/rstar2").Recipe
-	small := resolved(t, "presets/rstar2", Smoke(&stages)...).Recipe
-	require.Equal(t, []schedule.Stage{
-		{FromStep: 2, MaxTokens: 192, Problems: "same", Samples: 2},
-		{FromStep: 3, Problems: "unsolved", Samples: 2, ResetOptimizer: true, RefreshReference: true},
-	}, small.Schedule.Stages())
-}
-
-// checkSmoke checks that a smoke recipe is small and has the method of its preset.
-func checkSmoke(t *testing.T, name string, of, small Recipe, notes []string) {
-	t.Helper()
-	require.Equal(t, 3, small.Steps, name)
-	require.Equal(t, 30, small.Evaluation.Problems, name)
-	require.Empty(t, small.Planned(), name)
-	same, got := of.Method(), small.Method()
-	require.Equal(t, of.Rollout.History > 0, small.Rollout.History > 0, name)
-	require.Equal(t, same.Layout, got.Layout, name)
-	require.Equal(t, same.Advantage, got.Advantage, name)
-	require.Equal(t, same.Loss, got.Loss, name)
-	require.Equal(t, same.Filters, got.Filters, name)
-	require.Equal(t, same.Replay != nil, got.Replay != nil, name)
-	require.Equal(t, same.Resample.VSPO(), got.Resample.VSPO(), name)
-	require.Equal(t, same.Resample.LowVariance(), got.Resample.LowVariance(), name)
-	require.Equal(t, same.Resample.Dynamic() != nil, got.Resample.Dynamic() != nil, name)
-	require.Equal(t, same.Resample.RoC() != nil, got.Resample.RoC() != nil, name)
-	if same.Reward.Name != got.Reward.Name {
-		require.Contains(t, strings.Join(notes, "\n"), "scores by "+got.Reward.Name+", for "+same.Reward.Name, name)
-	}
-}
-
 // The presets cover every method.
 func TestMethods(t *testing.T) {
 	byName := map[string][]string{}
@@ -114,8 +52,6 @@ func TestMethods(t *testing.T) {
 		"presets/rstar2-stage2", "presets/rstar2-stage3", "presets/rstar2-with-uniform-positives",
 		"presets/rstar2-without-roc"}, byName["rstar2"])
 	require.Len(t, byName["grpo-sm"], 4)
-	require.Len(t, SmokePresets(), len(byName))
-	require.Contains(t, SmokePresets(), "presets/sampo-alfworld")
 }
 
 // Planned lists the settings that a recipe leaves open.
