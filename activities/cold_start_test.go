@@ -40,7 +40,7 @@ func TestColdStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, overview.Evaluations, 2)
 	trainTiny(t, b, "again", form...)
-	for _, stage := range []string{schema.StageUntaught, schema.StageWarmStart} {
+	for _, stage := range []string{schema.StageInitial, schema.StageWarmStart} {
 		of := map[string][]schema.Ref{}
 		for _, run := range []string{"r", "again"} {
 			m, _, found, err := b.record.Lookup(t.Context(), schema.AtInit(run, stage))
@@ -55,7 +55,7 @@ func TestColdStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, c)
 
-	forged, _, _, err := b.record.Lookup(t.Context(), schema.AtInit("r", schema.StageUntaught))
+	forged, _, _, err := b.record.Lookup(t.Context(), schema.AtInit("r", schema.StageInitial))
 	require.NoError(t, err)
 	forged.Stats["success"] += 0.5
 	data, err := schema.EncodeManifest(forged)

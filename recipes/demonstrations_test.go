@@ -14,15 +14,15 @@ func TestFormOfDemonstrations(t *testing.T) {
 	for _, set := range [][]string{{}, {"rollout.protocol=hermes"}} {
 		r := resolved(t, "quickstart", append(set, formSet)...)
 		require.True(t, r.Recipe.Forms())
-		require.True(t, r.Recipe.Needs().Untaught)
+		require.True(t, r.Recipe.Needs().Initial)
 		again, err := ParseCommitted("f", r.JSON, nil)
 		require.NoError(t, err)
 		require.True(t, again.Forms())
 	}
 	plain := resolved(t, "quickstart")
-	require.False(t, plain.Recipe.Needs().Untaught)
+	require.False(t, plain.Recipe.Needs().Initial)
 	none := resolved(t, "quickstart", formSet, "warm_start.steps=0", "warm_start.optimizer.warmup_steps=0")
-	require.False(t, none.Recipe.Needs().Untaught, "nothing is cloned")
+	require.False(t, none.Recipe.Needs().Initial, "nothing is cloned")
 	run := resolved(t, "quickstart", "warm_start.demonstrations={run: earlier}")
 	require.NotContains(t, string(run.JSON), "form", "a recipe without the field keeps its digest")
 }

@@ -164,7 +164,7 @@ func TestBadMixes(t *testing.T) {
 			"rollout.protocol: must be named, because the parts of the mix have no common one of their own " +
 				"(calc: rstar2; math: boxed)",
 		},
-		"untaught": {mixedWorlds,
+		"no demonstrations": {mixedWorlds,
 			"{name: alfworld, settings: {rooms: bathroom}}",
 			"{name: python, settings: {module: 'a:b', actions: 'x,y'}}",
 			"warm_start.steps: must be 0 because of part python (only questions ",

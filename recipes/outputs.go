@@ -35,5 +35,5 @@ func (o Outputs) Any() bool { return o != Outputs{} }
 func (r *Recipe) Needs() stages.Needs {
 	return stages.Needs{Grade: r.Reward.Graded(), Judge: r.Reward.Judged(), Function: r.Reward.Called(),
 		Logprobs: r.Outputs().Any(), ReplayBuffer: r.Replay != nil, Data: r.Data != nil,
-		Difficulty: r.Data != nil && r.Data.Difficulty != nil, Untaught: r.Forms()}
+		Difficulty: r.Data != nil && r.Data.Difficulty != nil, Initial: r.Forms()}
 }

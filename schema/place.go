@@ -34,10 +34,10 @@ const (
 	StageUpdate     = "update"
 	StagePublish    = "publish"
 	StageEvaluate   = "evaluate"
-	StageUntaught   = "untaught" // init: the policy before the warm start on held-out problems
-	StageCompact    = "compact"  // merged copies of the step's small shards
-	StageReplay     = "replay"   // the claim of a generation, with the recipe of the replay
-	StageEnd        = "end"      // the run is complete: its inputs are its last policy and the evaluation of it
+	StageInitial    = "initial" // init: the policy before the warm start on held-out problems
+	StageCompact    = "compact" // merged copies of the step's small shards
+	StageReplay     = "replay"  // the claim of a generation, with the recipe of the replay
+	StageEnd        = "end"     // the run is complete: its inputs are its last policy and the evaluation of it
 )
 
 var (

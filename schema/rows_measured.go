@@ -2,7 +2,7 @@ package schema
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).
 type EvaluationRow struct {
-	Tag            string  `parquet:"tag,dict" doc:"warm_start, step or final: when the policy was measured; untaught (before the warm start) in the rows of that stage"`
+	Tag            string  `parquet:"tag,dict" doc:"warm_start, step or final: when the policy was measured; initial (before the warm start) in the rows of that stage"`
 	ProblemID      string  `parquet:"problem_id,dict" doc:"the problem's name in its environment (see Problems)"`
 	Level          int32   `parquet:"level" doc:"the problem's level"`
 	Sample         int32   `parquet:"sample" doc:"number of the sample of the problem, from 0"`

@@ -333,7 +333,7 @@ func (r UpdateRow) Validate() error {
 // Validate implements Row.
 func (r EvaluationRow) Validate() error {
 	var c checks
-	c.oneOf("tag", r.Tag, "untaught", "warm_start", "step", "final")
+	c.oneOf("tag", r.Tag, "initial", "warm_start", "step", "final")
 	c.present("problem_id", r.ProblemID)
 	c.count("level", int64(r.Level))
 	c.count("sample", int64(r.Sample))

@@ -22,7 +22,7 @@ import (
 // and evaluations; summary to turns; judged, the task's type, the score, exact match and F1 to evaluations; answers and
 // matched to tasks; and what a world offers before training to the statistics of step 1's stage resample. The manifest
 // of an evaluation may have parts. Entropies of turns may be null where log-probabilities are not, and both where the
-// sampler gives none; entropy and grad_norm of updates may be null. It added the stage untaught, which commits the rows
+// sampler gives none; entropy and grad_norm of updates may be null. It added the stage initial, which commits the rows
 // of an evaluation with that tag. 9 added the ids of traces to timings, the lag, the content and the reasoning to
 // turns, and the loss mask to token_outputs and behaviour; in these three tables numbers of tokens that have none are
 // null, where they were 0; and the keys of shards from before the first step have step 0 in the place of init.

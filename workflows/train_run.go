@@ -154,12 +154,12 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.policy, r.home = warm.Policy, warm.Home
 	r.progress.WarmStartSeconds = seconds(warm.Timing)
 	timings = append(timings, warm.Timing)
-	if warm.Untaught != nil { // only where the plan's needs ask for it
-		untaught, err := r.untaught(ctx, *warm.Untaught)
+	if warm.Initial != nil { // only where the plan's needs ask for it
+		initial, err := r.initial(ctx, *warm.Initial)
 		if err != nil {
 			return err
 		}
-		timings = append(timings, untaught)
+		timings = append(timings, initial)
 	}
 	if r.prepared.NextStep > 1 { // the steps that are done waited for it
 		err = r.measureNow(ctx, r.dueAfter(api.InitStep, "warm_start", r.prepared, timings...))
@@ -194,14 +194,14 @@ func (r *trainRun) evaluatesAfter(step int) bool {
 	return plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps
 }
 
-// untaught measures the policy before the warm start, so that readers can say what the warm start changed.
-func (r *trainRun) untaught(ctx workflow.Context, policy api.PolicyRef) (api.Timing, error) {
-	r.stage(ctx, api.InitStep, schema.StageUntaught)
+// initial measures the policy before the warm start, so that readers can say what the warm start changed.
+func (r *trainRun) initial(ctx workflow.Context, policy api.PolicyRef) (api.Timing, error) {
+	r.stage(ctx, api.InitStep, schema.StageInitial)
 	var out api.Evaluated
 	err := r.attempt(ctx, mandatory("the warm start is compared with it"), func(ctx workflow.Context) (err error) {
 		scope, h := r.mend(scoped(r.run, api.InitStep, r.prepared)), newHome(ctx, r.home, r.prepared.Plan)
-		err = sample(ctx, h, scope, api.EvaluateUntaught, "held-out problems before the warm start",
-			api.EvaluateInput{Scope: scope, Policy: policy, Tag: schema.StageUntaught}, &out)
+		err = sample(ctx, h, scope, api.EvaluateInitial, "held-out problems before the warm start",
+			api.EvaluateInput{Scope: scope, Policy: policy, Tag: schema.StageInitial}, &out)
 		r.home = h.host
 		return err
 	})

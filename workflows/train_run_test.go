@@ -219,13 +219,13 @@ func TestTrainRunEvaluatesBetweenStepsWhereTheRecipeSays(t *testing.T) {
 }
 
 // A policy before the warm start is measured only where the warm start returns one; the rest of the run is the same.
-func TestTrainRunMeasuresTheUntaughtPolicy(t *testing.T) {
-	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1, Needs: stages.Needs{Untaught: true}})
+func TestTrainRunMeasuresTheInitialPolicy(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1, Needs: stages.Needs{Initial: true}})
 	handle(f, api.WarmStart, func(api.Scope) (api.WarmStarted, error) {
-		return api.WarmStarted{Policy: api.PolicyRef{Digest: "warm"}, Untaught: &api.PolicyRef{Digest: "raw"}}, nil
+		return api.WarmStarted{Policy: api.PolicyRef{Digest: "warm"}, Initial: &api.PolicyRef{Digest: "raw"}}, nil
 	})
 	var asked []api.EvaluateInput
-	handle(f, api.EvaluateUntaught, func(in api.EvaluateInput) (api.Evaluated, error) {
+	handle(f, api.EvaluateInitial, func(in api.EvaluateInput) (api.Evaluated, error) {
 		asked = append(asked, in)
 		return f.evaluate(in)
 	})
@@ -236,7 +236,7 @@ func TestTrainRunMeasuresTheUntaughtPolicy(t *testing.T) {
 	require.Equal(t, "warm+1", out.Policy.Digest)
 	require.Equal(t, float64(len("warm")), out.Warm.Success)
 	require.Len(t, asked, 1)
-	require.Equal(t, []any{"raw", "untaught", api.InitStep},
+	require.Equal(t, []any{"raw", "initial", api.InitStep},
 		[]any{asked[0].Policy.Digest, asked[0].Tag, asked[0].Step})
 	require.Equal(t, 2, f.calls[api.Evaluate])
 }

@@ -138,13 +138,13 @@ func measure(ctx context.Context, w *stage.Draft, in api.EvaluateInput, from, n 
 	return m.found, judge(ctx, w, in, m.found)
 }
 
-// EvaluateUntaught is Evaluate for the policy before the warm start: a stage of its own, so that no reader takes its
+// EvaluateInitial is Evaluate for the policy before the warm start: a stage of its own, so that no reader takes its
 // rows for those of the first policy.
-type EvaluateUntaught struct{ *stage.Worker }
+type EvaluateInitial struct{ *stage.Worker }
 
 // Execute commits one row for each episode, and the episodes' turns, and returns the summary.
-func (a EvaluateUntaught) Execute(ctx context.Context, e *stage.Env, in api.EvaluateInput) (api.Evaluated, error) {
-	return Evaluate(a).evaluate(ctx, e, in, schema.StageUntaught)
+func (a EvaluateInitial) Execute(ctx context.Context, e *stage.Env, in api.EvaluateInput) (api.Evaluated, error) {
+	return Evaluate(a).evaluate(ctx, e, in, schema.StageInitial)
 }
 
 // EvaluateShard runs the episodes of some held-out problems of a large evaluation. A killed worker loses at most the

@@ -9,8 +9,8 @@ import (
 // Stages lists the stages that measure policies, by the names of their activities.
 func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
-		api.Evaluate:         stage.Of(Evaluate{w}.Execute),
-		api.EvaluateUntaught: stage.Of(EvaluateUntaught{w}.Execute),
-		api.EvaluateShard:    stage.Of(EvaluateShard{w}.Execute),
+		api.Evaluate:        stage.Of(Evaluate{w}.Execute),
+		api.EvaluateInitial: stage.Of(EvaluateInitial{w}.Execute),
+		api.EvaluateShard:   stage.Of(EvaluateShard{w}.Execute),
 	}
 }

@@ -45,7 +45,7 @@ func (a WarmStart) Execute(ctx context.Context, e *stage.Env, in api.Scope) (out
 		w.Manifest.Inputs = append(w.Manifest.Inputs, ref)
 		w.Manifest.Checkpoint = made.Checkpoint
 		if w.Recipe.Forms() {
-			if out.Untaught, err = a.untaughtPolicy(ctx, w, in, w.Recipe); err != nil {
+			if out.Initial, err = a.initialPolicy(ctx, w, in, w.Recipe); err != nil {
 				return err
 			}
 		}
@@ -114,13 +114,13 @@ func (a WarmStart) findOrMake(ctx context.Context, w *stage.Draft, in api.Scope,
 	return m, ref, err
 }
 
-// untaughtPolicy finds or makes the policy that the warm start begins with: the warm start of a recipe that clones
+// initialPolicy finds or makes the policy that the warm start begins with: the warm start of a recipe that clones
 // nothing.
-func (a WarmStart) untaughtPolicy(ctx context.Context, w *stage.Draft, in api.Scope, recipe *recipes.Recipe,
+func (a WarmStart) initialPolicy(ctx context.Context, w *stage.Draft, in api.Scope, recipe *recipes.Recipe,
 ) (*api.PolicyRef, error) {
-	untaught := *recipe
-	untaught.WarmStart.Steps, untaught.WarmStart.Demonstrations = 0, nil
-	made, ref, err := a.findOrMake(ctx, w, in, &untaught)
+	initial := *recipe
+	initial.WarmStart.Steps, initial.WarmStart.Demonstrations = 0, nil
+	made, ref, err := a.findOrMake(ctx, w, in, &initial)
 	if err != nil {
 		return nil, fmt.Errorf("make the policy before the warm start: %w", err)
 	}

@@ -111,7 +111,7 @@ func readManifest(ctx context.Context, v *evidence, key, namedBy string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch m.Stage {
-	case schema.StageEvaluate, schema.StageUntaught, schema.StageResample, schema.StagePrepare:
+	case schema.StageEvaluate, schema.StageInitial, schema.StageResample, schema.StagePrepare:
 	default:
 		m.Note, m.Stats = nil, nil
 	}

@@ -59,7 +59,7 @@ func checkFigures(v *evidence) {
 		m := v.manifests[key]
 		switch {
 		case m.Warm != "":
-		case (m.Stage == schema.StageEvaluate || m.Stage == schema.StageUntaught) && m.Shard < 0:
+		case (m.Stage == schema.StageEvaluate || m.Stage == schema.StageInitial) && m.Shard < 0:
 			checkEvaluation(v, key, m.Manifest)
 		case m.Stage == schema.StageResample:
 			checkExcluded(v, key, m.Manifest)

@@ -93,7 +93,7 @@ func remember(v *evidence, s schema.ShardInfo, data []byte) error {
 		rows, err := schema.Decode[schema.TimingRow](data)
 		measured := map[string]bool{}
 		for _, r := range rows {
-			if r.Stage == schema.StageEvaluate || r.Stage == schema.StageUntaught {
+			if r.Stage == schema.StageEvaluate || r.Stage == schema.StageInitial {
 				measured[r.Stage] = true
 			}
 		}

@@ -22,8 +22,8 @@ type Needs struct {
 	Data bool `json:"data,omitempty"`
 	// Difficulty: a given model answers the training tasks before that.
 	Difficulty bool `json:"difficulty,omitempty"`
-	// Untaught: the policy before the warm start is evaluated too.
-	Untaught bool `json:"untaught,omitempty"`
+	// Initial: the policy before the warm start is evaluated too.
+	Initial bool `json:"initial,omitempty"`
 }
 
 // measured are the tables that an evaluation commits, of whatever policy.
@@ -68,11 +68,11 @@ var all = []Stage{
 		Waiting: "warm start: cloning the teacher's demonstrations (about a minute; an earlier one is reused)",
 	},
 	{
-		Name: schema.StageUntaught, Phase: Init,
+		Name: schema.StageInitial, Phase: Init,
 		Doc:        "measures the policy before the warm start on held-out problems",
-		When:       func(n Needs) bool { return n.Untaught },
+		When:       func(n Needs) bool { return n.Initial },
 		If:         "the warm start clones the form of calls alone (`warm_start.demonstrations.form`)",
-		Activities: []Activity{on(Rollout, "EvaluateUntaught", time.Hour)},
+		Activities: []Activity{on(Rollout, "EvaluateInitial", time.Hour)},
 		Also:       "the checkpoint before the warm start",
 		Writes:     measured,
 		Commits:    "the rows of an evaluation; `show` and the report compare them with those after the warm start",

@@ -44,7 +44,7 @@ const (
 	PruneCheckpoints     = "PruneCheckpoints"
 	CompactStep          = "CompactStep"
 	Evaluate             = "Evaluate"
-	EvaluateUntaught     = "EvaluateUntaught"
+	EvaluateInitial      = "EvaluateInitial"
 	EvaluateShard        = "EvaluateShard"
 	RecordTimings        = "RecordTimings"
 	ImportTrajectories   = "ImportTrajectories"

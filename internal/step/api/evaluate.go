@@ -10,7 +10,7 @@ import (
 type EvaluateInput struct {
 	Scope
 	Policy PolicyRef `json:"policy"`
-	Tag    string    `json:"tag"` // untaught | warm_start | step | final
+	Tag    string    `json:"tag"` // initial | warm_start | step | final
 	// Positions is the longest sequence that the model is to read, where that is more than its checkpoint says.
 	Positions int `json:"positions,omitempty"`
 	// Parts are the manifests of the shards of an evaluation that has shards, in their order.

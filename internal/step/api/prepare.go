@@ -129,8 +129,8 @@ type WarmStarted struct {
 	Policy  PolicyRef `json:"policy"`
 	Loss    float64   `json:"loss"`    // of the last optimiser step, nats per token
 	Correct float64   `json:"correct"` // share of demonstrations with a right answer
-	// Untaught is the policy before cloning; nil if the run does not measure it.
-	Untaught *PolicyRef `json:"untaught,omitempty"`
+	// Initial is the policy before cloning; nil if the run does not measure it.
+	Initial *PolicyRef `json:"initial,omitempty"`
 }
 
 // DataInput asks for the decision which training tasks are drawn. Candidates and Answers are the stages before it, if a
