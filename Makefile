@@ -22,7 +22,7 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-worlds-babyai test-worlds-miniwob test-worlds-scienceworld test-worlds-textarena \
-	test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
+	test-worlds-webshop test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers house house-path test-apiserver test-cluster test-containers test-deploy compose-up \
 	compose-down release
 
@@ -130,9 +130,10 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 # The packages are installed into .tools/worlds once. With them this takes about two and a half minutes of one core.
 # WORLDS chooses some of textworld, thefuzz, reasoning (reasoning-gym), openenv, sokoban (gym-sokoban), mcp (servers
 # from PyPI), mcp-npm (servers from npm, which want Node.js), and the examples of environments in Python, which take two
-# training steps each: babyai, miniwob (wants Chromium), scienceworld (wants Java), textarena and textworld (and
-# ALFWorld's package, if ROPEWALK_ALFWORLD names a folder of games).
-WORLDS ?= textworld thefuzz mcp mcp-npm reasoning openenv sokoban babyai miniwob scienceworld textarena
+# training steps each: babyai, miniwob (wants Chromium), scienceworld (wants Java), textarena, textworld (and ALFWorld's
+# package, if ROPEWALK_ALFWORLD names a folder of games) and webshop (if ROPEWALK_WEBSHOP names a folder of the release,
+# and ROPEWALK_WEBSHOP_PYTHON a Python in which it runs).
+WORLDS ?= textworld thefuzz mcp mcp-npm reasoning openenv sokoban babyai miniwob scienceworld textarena webshop
 test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others
 
 test-worlds-textworld:
@@ -174,6 +175,9 @@ test-worlds-textarena:
 	ROPEWALK_TEXTARENA_PYTHON=$${ROPEWALK_TEXTARENA_PYTHON:-$$(tools/worlds.sh textarena)} \
 	ROPEWALK_REQUIRE_TEXTARENA=1 \
 		go test -count 1 -timeout 60m -run TestRealWorldsTrain/textarena -v ./activities
+
+test-worlds-webshop:
+	go test -count 1 -timeout 60m -run TestRealWorldsTrain/webshop -v ./activities
 
 test-worlds-mcp:
 	ROPEWALK_MCP_PYTHON=$${ROPEWALK_MCP_PYTHON:-$$(tools/worlds.sh mcp)} ROPEWALK_REQUIRE_MCP_SERVERS=1 \

@@ -38,6 +38,7 @@ func TestRealWorldsTrain(t *testing.T) {
 		{name: "textarena", module: "textarena"},
 		{name: "babyai", module: "minigrid", expert: true},
 		{name: "miniwob", module: "browsergym.miniwob"},
+		{name: "webshop", module: "spacy", folder: "ROPEWALK_WEBSHOP"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder := os.Getenv(c.folder)
@@ -62,8 +63,8 @@ func trainWorld(t *testing.T, name, module, folder string, expert bool) {
 	require.NoError(t, err)
 	path, err := filepath.Abs(worlds)
 	require.NoError(t, err)
-	recipe := strings.NewReplacer("/opt/ropewalk/env/remote/worlds", path, "/data/json_2.1.1", folder).
-		Replace(string(text))
+	recipe := strings.NewReplacer("/opt/ropewalk/env/remote/worlds", path, "/data/json_2.1.1", folder,
+		"/data/WebShop", folder).Replace(string(text))
 	set := append([]string{"warm_start.steps=0"}, ofWorld...)
 	if expert {
 		set[0] = "warm_start.steps=2"

@@ -3,6 +3,7 @@ package recipes
 import (
 	"strings"
 
+	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/secret"
 )
 
@@ -14,17 +15,7 @@ func (r *Recipe) Privileged() (out []string) {
 			out = append(out, "rollout.mcp "+s.Name+": "+strings.Join(s.Command, " "))
 		}
 	}
-	of := func(name string, e Environment) {
-		if d := declared(e.Name); d.Starts != nil {
-			if program := d.Starts(e.Settings); program != "" {
-				out = append(out, "environment "+name+": "+program)
-			}
-		}
-	}
-	of(r.Environment.Name, r.Environment)
-	for _, p := range r.Environment.Parts {
-		of(p.label(), Environment{Name: p.Name, Settings: p.Settings})
-	}
+	out = append(out, r.WorldPrograms()...)
 	if f, ok := r.Function(); ok && f.Module != "" {
 		out = append(out, strings.TrimSpace("reward: Python "+f.Module+" "+f.Path))
 	}
@@ -34,6 +25,23 @@ func (r *Recipe) Privileged() (out []string) {
 	}
 	for _, reference := range secret.References(string(text)) {
 		out = append(out, "the secret "+reference)
+	}
+	return out
+}
+
+// WorldPrograms lists the programs that workers start for the environment or for the parts of a mix, as a person reads
+// them.
+func (r *Recipe) WorldPrograms() (out []string) {
+	of := func(label, name string, s env.Settings) {
+		if d := declared(name); d.Starts != nil {
+			if program := d.Starts(s); program != "" {
+				out = append(out, "environment "+label+": "+program)
+			}
+		}
+	}
+	of(r.Environment.Name, r.Environment.Name, r.Environment.Settings)
+	for _, p := range r.Environment.Parts {
+		of(p.label(), p.Name, p.Settings)
 	}
 	return out
 }

@@ -22,6 +22,8 @@ func TestPrivileged(t *testing.T) {
 		{"quickstart", []string{"reward.name=python", "reward.module=mine:score", "reward.path=/opt",
 			"reward.kwargs='{}'"},
 			[]string{"reward: Python mine:score /opt"}},
+		{"presets/grpo-webshop", []string{"environment.settings.release=/data/WebShop"},
+			[]string{"environment webshop: Python, WebShop's release /data/WebShop"}},
 	} {
 		r, err := recipes.Resolve(c.recipe, "", c.set, nil, nil)
 		require.NoError(t, err, c.set)

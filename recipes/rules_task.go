@@ -67,7 +67,8 @@ var taskRules = []rule{
 			"where the protocol calls python"},
 	{at: "warm_start.steps", reads: "environment.settings warm_start.demonstrations", only: "demonstrated", set: true,
 		check: demonstrated,
-		doc:   "0 where nothing demonstrates the tasks: python with kind gymnasium, without expert or demonstrations"},
+		doc: "0 where nothing demonstrates the tasks, without demonstrations: python with kind gymnasium and without " +
+			"expert, webshop with release"},
 	{at: "warm_start.steps", reads: "environment.parts warm_start.demonstrations", only: Mix, set: true,
 		check: partsDemonstrated,
 		doc:   "0 without warm_start.demonstrations if nothing demonstrates a part"},

@@ -2,11 +2,9 @@ package resolver
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/prompts"
 	"github.com/ropewalk/ropewalk/internal/refusal"
@@ -109,8 +107,7 @@ func (r *Recipes) TaskRows(ctx context.Context, recipe *recipes.Recipe, run stri
 
 // WorldCode is the listing of the Python that a recipe's environment runs; "" if it runs none.
 func (r *Recipes) WorldCode(ctx context.Context, recipe *recipes.Recipe) (string, error) {
-	python := func(p recipes.Part) bool { return p.Name == remote.Python.Name }
-	if recipe.Environment.Name != remote.Python.Name && !slices.ContainsFunc(recipe.Environment.Parts, python) {
+	if len(recipe.WorldPrograms()) == 0 {
 		return "", nil
 	}
 	world, err := r.World(recipe)

@@ -15,7 +15,6 @@ import (
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/env/searchqa"
-	"github.com/ropewalk/ropewalk/env/shop"
 	"github.com/ropewalk/ropewalk/env/sokoban"
 	"github.com/ropewalk/ropewalk/env/sums"
 )
@@ -25,7 +24,7 @@ var All = []env.Declaration{
 	calc.Declaration,
 	openai.Declaration,
 	household.Declaration,
-	shop.Declaration,
+	webshop,
 	sokoban.Declaration,
 	math.DAPO,
 	math.TIR,

@@ -44,6 +44,7 @@ var errEdited = errors.New("its Python code was edited")
 type code struct {
 	interpreter string
 	module      string        // package:name
+	text        string        // of the module, if it is no file
 	path        string        // a folder that modules are also loaded from; "" = none
 	digest      string        // what the recipe wants it to have; "" = any
 	limit       time.Duration // of a call; loading may take longer
@@ -100,7 +101,7 @@ func (p *process) load(ctx context.Context) error {
 	if p.loaded {
 		return nil
 	}
-	request := map[string]any{"do": "load", "module": p.code.module, "path": p.code.path}
+	request := map[string]any{"do": "load", "module": p.code.module, "path": p.code.path, "text": p.code.text}
 	_, err := p.send(ctx, max(openTime, p.code.limit), request)
 	if raised := (CodeError{}); errors.As(err, &raised) {
 		return CodeError{err: fmt.Errorf("load %s: %w", p.code.module, raised.err)}

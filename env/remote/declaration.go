@@ -76,6 +76,11 @@ func openPython(o env.Options) (env.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.open("python", "")
+}
+
+// open makes the environment with a name. text is the module's, if it is no file.
+func (f pythonFields) open(name, text string) (env.Environment, error) {
 	var kwargs map[string]any
 	if err := json.Unmarshal([]byte(f.Kwargs), &kwargs); err != nil || kwargs == nil {
 		return nil, fmt.Errorf("kwargs: must be a JSON object, got %s", f.Kwargs)
@@ -110,9 +115,10 @@ func openPython(o env.Options) (env.Environment, error) {
 		if f.Module == "" {
 			return nil, errors.New("module: names no Python factory")
 		}
-		return startProcess(code{interpreter(f.Interpreter), f.Module, f.Path, f.Digest, f.step()}, f.most(), f.idle())
+		c := code{interpreter(f.Interpreter), f.Module, text, f.Path, f.Digest, f.step()}
+		return startProcess(c, f.most(), f.idle())
 	})
-	s := f.settings("python", string(identity), actions)
+	s := f.settings(name, string(identity), actions)
 	s.Solved, s.Expert = f.Kind == kindQuestion || f.Expert, f.Expert
 	return New(port, s), nil
 }

@@ -110,7 +110,7 @@ func (f *Functions) named(s FunctionSettings) (*function, error) {
 	made := &function{settings: s, kwargs: kwargs}
 	made.what = "the Python adapter"
 	made.start = func() (*process, error) {
-		c := code{interpreter(s.Interpreter), s.Module, s.Path, s.Digest, s.limit()}
+		c := code{interpreter(s.Interpreter), s.Module, "", s.Path, s.Digest, s.limit()}
 		return startProcess(c, mostResults, functionIdle)
 	}
 	if f.all == nil {

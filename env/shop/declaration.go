@@ -15,6 +15,7 @@ var Declaration = env.Declaration{
 	Strings:  fixed,
 	Lay:      lay,
 	Goal:     asked,
+	World:    describeWorld,
 	Settings: env.SettingsOf[fields](),
 	Open:     open,
 }
@@ -27,7 +28,16 @@ type fields struct {
 	Attributes int    `json:"attributes" quiet:"true" doc:"attributes that a goal names; 0 = one to three" default:"0" min:"0" max:"3"`
 	Brief      bool   `json:"brief" quiet:"true" doc:"titles of one attribute and the kind, products with one option, goals of one attribute, no other texts" default:"false"`
 	Essential  bool   `json:"essential" quiet:"true" doc:"no buttons for description, features, reviews and an empty search" default:"false"`
+	Release    string `json:"release" quiet:"true" doc:"folder of WebShop's own release, an absolute path: its engine plays instead of the generated shop, in the workers' Python. Every worker reads it; empty = a generated shop" default:"\"\""`
 	Marks      bool   `json:"marks" quiet:"true" doc:"a product's page begins with the chosen values, as in WebShop's rich texts" default:"false"`
+}
+
+// describeWorld says whether the shop is WebShop's or stands in for it.
+func describeWorld(s env.Settings) string {
+	if f, err := env.Read[fields](s); err != nil || f.Release != "" {
+		return "WebShop's release in " + f.Release
+	}
+	return "a generated shop, which stands in for WebShop's products (settings.release names a folder of its release)"
 }
 
 func open(o env.Options) (env.Environment, error) {

@@ -9,7 +9,7 @@ Requests are JSON lines on standard input, replies are JSON lines on standard ou
     {"do": "solve", "session": 1}
     {"do": "close", "session": 1}
     {"do": "tasks", "module": "package:factory", "kwargs": {}, "kind": "gymnasium", "path": "", "actions": []}
-    {"do": "load", "module": "package:function", "path": ""}
+    {"do": "load", "module": "package:function", "path": "", "text": ""}
     {"do": "score", "module": "package:function", "kwargs": {}, "path": "", "batch": false, "trajectories": [{}]}
 
 A reply is {"text": …, "reward": …, "done": …, "success": true|false|null}, {"actions": […]|null},
@@ -29,6 +29,7 @@ import json
 import math
 import os
 import sys
+import types
 
 
 class Code:
@@ -83,8 +84,8 @@ def installed(path):
 CODE = Code()
 
 
-def load(module, path):
-    """Returns the object that package:name means."""
+def load(module, path, text=""):
+    """Returns the object that package:name means. A text is that of the module, which is no file then."""
     if path and path not in sys.path:
         sys.path.insert(0, path)
     package, _, name = module.partition(":")
@@ -93,6 +94,10 @@ def load(module, path):
     if package not in sys.modules:
         importlib.invalidate_caches()  # a file may be new
         CODE.follow(package, path)
+    if text and package not in sys.modules:
+        made = types.ModuleType(package)
+        exec(compile(text, f"<{package}>", "exec"), made.__dict__)
+        sys.modules[package] = made
     found = importlib.import_module(package)
     for part in name.split("."):
         found = getattr(found, part)
@@ -319,7 +324,7 @@ class Adapter:
     def reply(self, request):
         do = request["do"]
         if do == "load":
-            load(request["module"], request["path"])
+            load(request["module"], request["path"], request["text"])
             return {}
         if do == "score":
             return scores(request)
