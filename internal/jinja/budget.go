@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -24,8 +25,14 @@ type budget struct {
 	line                 int // of the last statement that has one
 }
 
-// exceeded is the error of a rendering that has reached a bound.
+// ErrExceeded is the cause of the error of a rendering that has reached a bound.
+var ErrExceeded = errors.New("a rendering has reached a bound")
+
+// exceeded is the error of such a rendering.
 type exceeded struct{ error }
+
+// Unwrap returns the error and its cause.
+func (e exceeded) Unwrap() []error { return []error{e.error, ErrExceeded} }
 
 // visit counts n values.
 func (b *budget) visit(n int) {
@@ -60,7 +67,7 @@ func explain(err *error) {
 	switch fault := recover().(type) {
 	case nil:
 	case exceeded:
-		*err = fmt.Errorf("chat template: %w", fault.error)
+		*err = fmt.Errorf("chat template: %w", fault)
 	default:
 		*err = fmt.Errorf("chat template: it cannot be rendered: %v", fault)
 	}

@@ -19,6 +19,7 @@ type chat struct {
 	marks           []string // that a message of others must not hold
 	end             string   // ends a turn of the assistant; "" if it could not be found out
 	form            *toolcall.Form
+	parts           bool // the template wants contents in parts
 }
 
 // newChat prepares a model's template. A model that was made here has the template of its protocol chat.
@@ -47,7 +48,7 @@ func newChat(m *Model) (*chat, error) {
 	if err == nil {
 		c.end = bound.Spec().EndOfTurn
 	}
-	c.form = bound.Form()
+	c.form, c.parts = bound.Form(), bound.WantsParts()
 	return c, nil
 }
 
@@ -68,6 +69,9 @@ func (c *chat) render(v conversation, now time.Time) (string, error) {
 			return "", invalid(fmt.Sprintf("messages[%d]%s", i, err.at), "%s", err.text)
 		}
 		messages[i] = m
+	}
+	if c.parts {
+		messages = protocol.InParts(messages)
 	}
 	values := jinja.NewDict("messages", messages, "add_generation_prompt", v.prompt, "tools", nil, "documents", nil)
 	for name, token := range c.special {

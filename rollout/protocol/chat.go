@@ -35,6 +35,7 @@ type Chat struct {
 // chatTemplate is a model's template and what was found out about it.
 type chatTemplate struct {
 	template, tools *jinja.Template
+	inParts         bool // the template wants the content of messages as a list of parts
 	special         map[string]string
 	day             time.Time // the day that the template is told, if it insists on one
 	end             string    // ends a turn of the policy
@@ -43,6 +44,7 @@ type chatTemplate struct {
 	opening         string    // the tag of reasoning with which the template begins each response; "" if there is none
 	marks           []string
 	form            *toolcall.Form // of calls; nil: calls are written in one that no form reads
+	unread          bool           // no form reads them, and the recipe names one
 	argumentsAsText bool           // the template wants the arguments of calls as a text
 	sample          string         // how the template writes calls
 }
@@ -94,7 +96,12 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 	}
 	var endless error // the form is of use without an end
 	b.end, endless = c.findEnd(m.Added)
-	if b.form, err = c.findForm(); err != nil || endless != nil {
+	b.form = c.findForm()
+	if c.Format != "" {
+		b.unread = b.form == nil
+		b.form, err = toolcall.Named(c.Format)
+	}
+	if err != nil || endless != nil {
 		return c, errors.Join(err, endless)
 	}
 	form := c.Form()
@@ -120,21 +127,31 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 	return c, nil
 }
 
-// findDay finds out whether the template insists on a day. It refuses a template that cannot render the user's first
-// message at all, before anything else is rendered: that may take the template long.
+// findDay finds out whether the template insists on a day, and whether it writes messages whose content is a text or
+// only those whose content is a list of parts, as templates of models with images do. It refuses a template that cannot
+// render the user's first message at all, before anything else is rendered: that may take the template long.
 func (c Chat) findDay() (refused error) {
-	rendered := false
-	for _, tools := range [][]Tool{nil, {knownTool}} {
-		_, err := c.render([]any{message("user", probe)}, tools, true)
-		if err != nil && strings.Contains(err.Error(), "strftime_now") {
-			c.bound.day = fixedDay
-			_, err = c.render([]any{message("user", probe)}, tools, true)
+	for _, c.bound.inParts = range []bool{false, true} {
+		rendered, written := false, false
+		for _, tools := range [][]Tool{nil, {knownTool}} {
+			text, err := c.render([]any{message("user", probe)}, tools, true)
+			if err != nil && strings.Contains(err.Error(), "strftime_now") {
+				c.bound.day = fixedDay
+				text, err = c.render([]any{message("user", probe)}, tools, true)
+			}
+			if rendered = rendered || err == nil; !c.bound.inParts {
+				refused = err
+			}
+			written = written || strings.Contains(text, probe)
 		}
-		rendered, refused = rendered || err == nil, err
+		if written {
+			return nil
+		}
+		if rendered {
+			refused = nil
+		}
 	}
-	if rendered {
-		return nil
-	}
+	c.bound.inParts = false
 	return refused
 }
 
@@ -197,9 +214,30 @@ func message(role, content string) *jinja.Dict {
 	return jinja.NewDict("role", role, "content", content)
 }
 
+// WantsParts reports whether the template writes only messages whose content is a list of parts.
+func (c Chat) WantsParts() bool { return c.parts().inParts }
+
+// InParts returns messages whose content is a list of parts, of which there is one.
+func InParts(messages []any) []any {
+	out := make([]any, len(messages))
+	for i, m := range messages {
+		said := jinja.Texts(m, func(s string) string { return s }).(*jinja.Dict)
+		content, _ := said.Get("content")
+		if content == nil {
+			content = ""
+		}
+		said.Set("content", []any{jinja.NewDict("type", "text", "text", content)})
+		out[i] = said
+	}
+	return out
+}
+
 // render renders a conversation.
 func (c Chat) render(messages []any, tools []Tool, prompt bool) (string, error) {
 	p := c.parts()
+	if p.inParts {
+		messages = InParts(messages)
+	}
 	values := jinja.NewDict("messages", messages, "add_generation_prompt", prompt, "tools", nil, "documents", nil)
 	for name, token := range p.special {
 		values.Set(name, token)

@@ -78,6 +78,20 @@ func TestChatReadsTheCallsOfItsTemplate(t *testing.T) {
 	got := chat.Parse(`{"name": "search", "parameters": {"query": "q"}}<|im_end|>`, []protocol.Tool{lookup})
 	require.Len(t, got.Calls, 1)
 	require.True(t, got.WellFormed)
+	// a template that writes texts of calls without quotes, as no model does
+	const unquoted = `{{ f.name }}({% for k, v in f.arguments.items() %}{{ k }}={{ v }}{% endfor %})`
+	chat, err = protocol.Chat{}.With(callModel(unquoted, ""))
+	require.NoError(t, err)
+	require.ErrorContains(t, chat.CheckCalls([]protocol.Tool{lookup}), "is no form of calls")
+	chat, err = protocol.Chat{Format: "pythonic"}.With(callModel(unquoted, ""))
+	require.NoError(t, err)
+	require.NoError(t, chat.CheckCalls([]protocol.Tool{lookup}))
+	require.Contains(t, strings.Join(chat.Warnings(nil), ", "), "not in that of rollout.tool_format")
+	// one that does not end where it writes calls
+	chat, err = protocol.Chat{}.With(callModel(`{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}`+
+		`{% endfor %}`, ""))
+	require.NoError(t, err)
+	require.ErrorContains(t, chat.CheckCalls([]protocol.Tool{lookup}), "the template takes more than")
 	_, err = protocol.Chat{Format: "nosuch"}.With(callModel(xmlCall, ""))
 	require.ErrorContains(t, err, `no form of calls "nosuch"`)
 }

@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/jinja"
 	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // findEnd finds the added token that the template writes after an assistant's message or, if it writes none, the one
 // that begins the next message.
 func (c Chat) findEnd(added []string) (string, error) {
-	text, err := c.render([]any{message("user", "a"), message("assistant", probe)}, nil, false)
-	if err != nil {
-		return "", err
+	said := []any{message("user", "a"), message("assistant", probe)}
+	text, err := c.render(said, nil, false)
+	if err != nil { // some templates are for conversations with tools alone
+		var failed error
+		if text, failed = c.render(said, []Tool{knownTool}, false); failed != nil {
+			return "", err
+		}
 	}
 	_, after, found := strings.Cut(text, probe)
 	if !found {
@@ -57,8 +62,9 @@ func beginningToken(text string, added []string) (longest string) {
 // known are calls that show the form of a template's calls, and their tool.
 var (
 	knownTool = Tool{Name: "look_it_up", Description: "Looks it up.", Parameters: json.RawMessage(`{"type": ` +
-		`"object", "properties": {"words": {"type": "string"}, "most": {"type": "integer"}, "sure": {"type": ` +
-		`"boolean"}, "among": {"type": "array", "items": {"type": "string"}}}, "required": ["words"]}`)}
+		`"object", "properties": {"words": {"type": "string", "description": "words"}, "most": {"type": "integer", ` +
+		`"description": "most"}, "sure": {"type": "boolean", "description": "sure"}, "among": {"type": "array", ` +
+		`"items": {"type": "string"}, "description": "among"}}, "required": ["words"]}`)}
 	known = []string{`{"words": "the f0rm", "most": 17, "sure": true, "among": ["x y", "z"]}`, `{"words": "an0ther"}`}
 )
 
@@ -84,43 +90,49 @@ func (c Chat) Form() *toolcall.Form {
 // findForm finds the form of calls that the template writes: it renders known calls, and looks for the form that reads
 // them. A template that writes nothing of them has the form whose mark its prompt explains, or that of Hermes. nil
 // means that no form reads what the template writes.
-func (c Chat) findForm() (*toolcall.Form, error) {
-	if c.Format != "" {
-		return toolcall.Named(c.Format)
-	}
+func (c Chat) findForm() *toolcall.Form {
 	tools := []Tool{knownTool}
 	for _, calls := range [][]string{known, known[:1]} {
 		for _, asText := range []bool{false, true} {
 			c.bound.argumentsAsText = asText
+			texts := map[string]string{} // by the id of a call, which is all that depends on the form
 			for _, form := range toolcall.All {
-				text, err := c.called(form, knownTool.Name, calls, tools)
-				if err != nil || !strings.Contains(text, knownTool.Name) {
+				id := form.CallID(knownTool.Name, 0)
+				text, rendered := texts[id]
+				if !rendered {
+					var err error
+					if text, err = c.called(form, knownTool.Name, calls, tools); errors.Is(err, jinja.ErrExceeded) {
+						return toolcall.All[0] // CheckCalls renders it once more, and says so
+					}
+					texts[id] = text
+				}
+				if !strings.Contains(text, knownTool.Name) {
 					continue
 				}
 				if c.bound.sample == "" {
 					c.bound.sample = text
 				}
 				if c.reads(form, text, calls) {
-					return form, nil
+					return form
 				}
 			}
 		}
 	}
 	if c.bound.argumentsAsText = false; c.bound.sample != "" {
-		return nil, nil
+		return nil
 	}
 	prompt, err := c.render([]any{message("user", "a")}, tools, true)
 	for _, form := range toolcall.All {
 		if err == nil && strings.Contains(prompt, form.Marks[0]) {
-			return form, nil
+			return form
 		}
 	}
-	return toolcall.All[0], nil
+	return toolcall.All[0]
 }
 
 // reads reports whether a form reads the known calls in a text.
 func (c Chat) reads(form *toolcall.Form, text string, calls []string) bool {
-	for _, stop := range form.Stops {
+	for _, stop := range append([]string{c.bound.end}, form.Stops...) {
 		text = strings.TrimSuffix(strings.TrimSpace(text), stop)
 	}
 	_, closing := form.ThinkTags()

@@ -24,6 +24,10 @@ var chatModels = map[string]protocol.ChatModel{
 		Special: map[string]string{"bos_token": "<|begin_of_text|>"},
 		Added:   []string{"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
 		Ends:    []string{"<|eot_id|>"}},
+	"parts": {Template: "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% for p in m.content %}" +
+		"{% if p.type == 'text' %}{{ p.text }}{% endif %}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}" +
+		"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+		Added: []string{"<|im_start|>", "<|im_end|>"}, Ends: []string{"<|im_end|>"}},
 	"Mistral": {Template: "{{ bos_token }}{% for m in messages %}{% if m.role == 'assistant' %}" +
 		"{{ m.content + eos_token }}" +
 		"{% else %}{{ '[INST] ' + m.content + ' [/INST]' }}{% endif %}{% endfor %}",

@@ -31,6 +31,9 @@ func (c Chat) Warnings(tools []Tool) (out []string) {
 	if p := c.parts(); c.bound != nil && c.Format == "" && p.form != nil && p.sample == "" {
 		out = append(out, "writes no calls, so that their form is a guess")
 	}
+	if c.parts().unread {
+		out = append(out, "writes calls in a form that is not known, and not in that of rollout.tool_format")
+	}
 	if c.Rewrites(tools) {
 		out = append(out, "changes earlier text when the results of calls follow, so that each turn is a row with a "+
 			"whole prompt of its own (layout: turns)")

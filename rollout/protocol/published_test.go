@@ -16,7 +16,7 @@ import (
 // addedTokens are texts in templates that look like added tokens of a tokenizer.
 var addedTokens = regexp.MustCompile(`<\|[^|<>\s'"{}]{1,40}\|>|<｜[^｜'"{}]{1,40}｜>|\[/?[A-Z_]{3,20}\]|</?s>|` +
 	`<(?:start|end)_of_turn>|<\|turn>|<turn\|>|\[e~\[|\]~b\]|<seed:[a-z_]+>|<SPECIAL_\d+>|<\|tool_call>|` +
-	`<tool_call\|>|<tool_response\|>|<\|tool_response>|\[\|[a-z]+\|\]|</assistant>|<end_of_sentence>|<sep>`)
+	`<tool_call\|>|<end_of_utterance>|<tool_response\|>|<\|tool_response>|\[\|[a-z]+\|\]|</assistant>|<end_of_sentence>|<sep>`)
 
 // reasons are the causes for which a published template cannot be used, by what their errors say.
 var reasons = []string{"strftime_now", "no token of its own", "roles must alternate", "the template refuses",
@@ -33,9 +33,10 @@ func TestPublishedTemplatesCalls(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jinja"))
 	require.NoError(t, err)
 	tools := []protocol.Tool{{Name: "find_train", Description: "Finds a train.", Parameters: json.RawMessage(`{` +
-		`"type": "object", "properties": {"from": {"type": "string"}, "seats": {"type": "integer"}, "legs": {` +
-		`"type": "array", "items": {"type": "object"}}, "now": {"type": "boolean"}, ` +
-		`"note": {"type": ["string", "null"]}}}`)}}
+		`"type": "object", "properties": {"from": {"type": "string", "description": "from"}, "seats": {"type": ` +
+		`"integer", "description": "seats"}, "legs": {"type": "array", "items": {"type": "object"}, ` +
+		`"description": "legs"}, "now": {"type": "boolean", "description": "now"}, ` +
+		`"note": {"type": ["string", "null"], "description": "note"}}}`)}}
 	forms := map[string]int{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -44,9 +45,13 @@ func TestPublishedTemplatesCalls(t *testing.T) {
 		if strings.Contains(string(text), "'<|' +") || strings.Contains(string(text), `"<|" +`) {
 			added = append(added, "<|user|>", "<|end|>", "<|assistant|>", "<|tool|>")
 		}
+		if strings.Contains(string(text), "':opensource'") { // it puts its tokens together
+			added = append(added, "<｜hy_eos:opensource｜>", "<｜hy_User:opensource｜>", "<｜hy_Assistant:opensource｜>")
+		}
 		chat, err := protocol.Chat{}.With(protocol.ChatModel{Template: string(text), Added: added,
 			Special: map[string]string{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}})
 		if err == nil {
+			forms["bound without tools"]++
 			err = chat.CheckCalls(tools)
 		}
 		if chat.Whole = err == nil && chat.Rewrites(tools); err == nil {
@@ -67,5 +72,5 @@ func TestPublishedTemplatesCalls(t *testing.T) {
 			chat.Warnings(tools), err)
 	}
 	t.Log(forms)
-	require.Greater(t, len(files)-forms["refused"], 140)
+	require.Greater(t, len(files)-forms["refused"], 150)
 }

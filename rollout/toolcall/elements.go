@@ -123,7 +123,7 @@ func (e elements) name(text string) (name, rest string, found bool) {
 		found = end < min(len(text), longestName)
 		name = strings.TrimSpace(text[:end])
 		if !found {
-			name = strings.TrimSuffix(name, e.call[1][:1]) // what ends the name is cut
+			name = withoutBegun(name, e.call[1])
 		}
 		return name, text[min(end+len(e.call[1]), len(text)):], found
 	}
@@ -135,6 +135,16 @@ func (e elements) name(text string) (name, rest string, found bool) {
 		}
 	}
 	return strings.TrimSpace(text[:end]), text[end:], end < len(text)
+}
+
+// withoutBegun removes the beginning of what ends a name, where the text ends inside it.
+func withoutBegun(name, stop string) string {
+	for n := len(stop) - 1; n > 0; n-- {
+		if rest, found := strings.CutSuffix(name, stop[:n]); found {
+			return rest
+		}
+	}
+	return name
 }
 
 // argument reads one argument, and returns what follows. ok is false if the text ends inside it.

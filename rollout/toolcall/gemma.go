@@ -8,65 +8,96 @@ import (
 // gemma is the form of Gemma 4: keys without quotes, in the order of their letters, and texts between marks. Results
 // come back in the model's own turn.
 var gemma = Form{
-	Name: "gemma4", Families: "Gemma 4, FunctionGemma",
+	Name: "gemma4", Families: "Gemma 4",
 	Example: `<|tool_call>call:f{k:<|"|>v<|"|>}<tool_call|>`,
-	Marks:   []string{gemmaMark}, Think: [2]string{"<|channel>thought\n", "<channel|>"},
+	Marks:   []string{gemmaMarks.open}, Think: [2]string{"<|channel>thought\n", "<channel|>"},
 	Stops: []string{"<|tool_response>"},
-	read:  readGemma, write: writeGemma,
+	read:  gemmaMarks.read, write: gemmaMarks.write,
 }
 
-const (
-	gemmaMark  = "<|tool_call>call:"
-	gemmaQuote = `<|"|>`
+// functionGemma is the form of FunctionGemma: the same with other marks. Its templates write all values as texts.
+var functionGemma = Form{
+	Name: "functiongemma", Families: "FunctionGemma",
+	Example: `<start_function_call>call:f{k:<escape>v<escape>}<end_function_call>`,
+	Marks:   []string{functionGemmaMarks.open}, Stops: []string{"<start_function_response>"},
+	read: functionGemmaMarks.read, write: functionGemmaMarks.write,
+}
+
+// keyed are forms that write arguments as a mapping whose keys are bare words.
+type keyed struct {
+	open, close, quote string
+	texts              bool // values are written as texts, and the schema types them
+}
+
+var (
+	gemmaMarks         = keyed{open: "<|tool_call>call:", close: "<tool_call|>", quote: `<|"|>`}
+	functionGemmaMarks = keyed{open: "<start_function_call>call:", close: "<end_function_call>", quote: "<escape>",
+		texts: true}
+	keyedName = regexp.MustCompile(`^\s*([\pL\pN_.:-]+)\s*`)
 )
 
-var gemmaHead = regexp.MustCompile(`^<\|tool_call>call:\s*([\pL\pN_.:-]+)\s*`)
-
-func readGemma(text string, _ []Tool, ended bool) reading {
-	m := gemmaHead.FindStringSubmatch(text)
+// read reads a call.
+func (k keyed) read(text string, tools []Tool, ended bool) reading {
+	body := text[len(k.open):]
+	m := keyedName.FindStringSubmatch(body)
 	if m == nil {
-		return reading{open: unfinished(text) && strings.TrimSpace(text[len(gemmaMark):]) == ""}
+		return reading{open: unfinished(text) && strings.TrimSpace(body) == ""}
 	}
-	l := &literals{text: text, at: len(m[0]), quote: gemmaQuote}
+	start := len(k.open) + len(m[0])
+	l := &literals{text: text, at: start, quote: k.quote}
 	if strings.HasPrefix(text[l.at:], "{") {
 		if raw, ok := l.mapping(0); ok {
-			c := checked(Call{Name: m[1], Arguments: raw})
+			c := k.typed(checked(Call{Name: m[1], Arguments: raw}), find(tools, m[1]))
 			switch {
-			case l.skip("<tool_call|>"), ended && strings.TrimSpace(text[l.at:]) == "",
-				strings.HasPrefix(text[l.at:], gemmaMark):
+			case l.skip(k.close), ended && strings.TrimSpace(text[l.at:]) == "", strings.HasPrefix(text[l.at:], k.open):
 				return reading{calls: []Call{c}, n: l.at}
 			}
 		}
 	}
-	if end := strings.Index(text, "<tool_call|>"); end >= 0 && ended {
-		return reading{n: end + len("<tool_call|>"), calls: []Call{{Name: m[1], Arguments: text[len(m[0]):end],
+	if end := strings.Index(text, k.close); end >= 0 && ended {
+		return reading{n: end + len(k.close), calls: []Call{{Name: m[1], Arguments: text[start:end],
 			Fault: "the arguments cannot be read"}}}
 	}
-	if len(text) == len(m[0]) {
+	if len(text) == start {
 		return reading{open: true} // the name may go on
 	}
 	return reading{open: true, begun: &Call{Name: m[1]}}
 }
 
-func writeGemma(name, arguments string) string {
-	return "<|tool_call>call:" + name + gemmaText(arguments) + "<tool_call|>"
+// typed gives texts the types that the schema allows.
+func (k keyed) typed(c Call, tool Tool) Call {
+	if !k.texts || c.Fault != "" {
+		return c
+	}
+	var a arguments
+	for _, f := range fieldsOf(c.Arguments) {
+		if text, is := unquoted(f.value); is && tool.kinds(f.name) != nil {
+			f.value = typed(text, tool.kinds(f.name))
+		}
+		a.add(f.name, f.value)
+	}
+	return a.call(c.Name)
 }
 
-// gemmaText writes a JSON value.
-func gemmaText(value string) string {
+func (k keyed) write(name, arguments string) string {
+	return k.open + name + k.text(arguments) + k.close
+}
+
+// text writes a JSON value.
+func (k keyed) text(value string) string {
 	if s, text := unquoted(value); text {
-		return gemmaQuote + s + gemmaQuote
+		return k.quote + s + k.quote
 	}
 	var parts []string
 	switch value[0] {
 	case '{':
 		for _, f := range fieldsOf(value) {
-			parts = append(parts, f.name+":"+gemmaText(f.value))
+			parts = append(parts, f.name+":"+k.text(f.value))
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	case '[':
 		for _, v := range itemsOf(value) {
-			parts = append(parts, gemmaText(v))
+			parts = append(parts, k.text(v))
 		}
 		return "[" + strings.Join(parts, ",") + "]"
 	}

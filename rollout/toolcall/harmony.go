@@ -21,7 +21,7 @@ var harmony = Form{
 var harmonyTo = regexp.MustCompile(`to=(?:functions\.)?([\pL\pN_.-]+)`)
 
 // readHarmony reads a response behind <|start|>assistant.
-func readHarmony(text string, _ bool, ended bool) (out Response) {
+func readHarmony(text string, _ []Tool, ended bool) (out Response) {
 	if !strings.Contains(text, "<|message|>") && !strings.Contains(text, "<|channel|>") &&
 		!strings.Contains(text, "to=functions.") {
 		out.Content = text
@@ -53,12 +53,7 @@ func readHarmony(text string, _ bool, ended bool) (out Response) {
 			}
 			out.Thinking = end == len(body)
 		default:
-			out.Content += said
-			if len(out.Calls) == 0 {
-				out.Before += said
-			} else {
-				out.After += said
-			}
+			out.say(said)
 		}
 	}
 	return out
