@@ -63,9 +63,9 @@ type Declaration struct {
 	// run's recipe says from which files its tasks come. It is an error if the recipe gives another digest. The recipe
 	// of a record is not pinned again, so that reading a record needs no such file. Pin is nil if no setting names one.
 	Pin func(s Settings) error
-	// Rows calls each for every row of a file of tasks, as a recipe with these settings would read it, and returns the
-	// file's digest. It is nil if no setting names files of rows.
-	Rows func(ctx context.Context, s Settings, file string, each func(FileRow)) (digest string, err error)
+	// Rows calls each for every row of a file of tasks, as an environment with these options would read it, and returns
+	// the file's digest. It is nil if no setting names files of rows.
+	Rows func(ctx context.Context, o Options, file string, each func(FileRow)) (digest string, err error)
 	// Wants says what a recipe must set before a run can use the environment, such as the file that holds its tasks; ""
 	// = nothing. A preset may leave that open, so a recipe without it is valid. Wants is nil if every recipe can run.
 	Wants func(s Settings) string

@@ -35,9 +35,10 @@ func dataCheckCommand(con *console) *cobra.Command {
 		Short: "show what a run would read of a file of tasks",
 		Long: "check reads a file or a folder of tasks as a run does (docs/data.md), and prints its columns\n" +
 			"with their types, the first tasks, how answers are compared with the golds, repeated questions,\n" +
-			"lengths, and what is shared with evaluation sets. FILE is a path or an address of a hub\n" +
-			"(hf://datasets/OWNER/NAME@REVISION/PATH). If a run would refuse rows, they are listed and the\n" +
-			"exit code is 2.",
+			"lengths, and what is shared with evaluation sets. FILE is a path or an address: s3://BUCKET/KEY (with\n" +
+			"the keys of the S3 server in the environment, as a worker has them), https://… or\n" +
+			"hf://datasets/OWNER/NAME@REVISION/PATH. If a run would refuse rows, they are listed and the exit code\n" +
+			"is 2.",
 		Example: "  ropewalk data check gsm8k/train.jsonl --against gsm8k/test.jsonl\n" +
 			"  ropewalk data check train.parquet --columns question=problem,answer=reward_model.ground_truth",
 		Args: exactly("FILE"),
@@ -65,7 +66,7 @@ func (o dataCheckOptions) check(cmd *cobra.Command, con *console, file string) e
 		}
 		return badInput("--environment: must be one of %s, got %s", strings.Join(names, ", "), o.environment)
 	}
-	x := curation.Examiner{Declaration: d, Settings: dataset.Lenient(), Shown: o.rows}
+	x := curation.Examiner{Declaration: d, Settings: dataset.Lenient(), Fetch: remoteFiles, Shown: o.rows}
 	for name, of := range map[string]map[string]string{"columns": o.columns, "filter": o.filter} {
 		if len(of) > 0 {
 			text, err := json.Marshal(of)

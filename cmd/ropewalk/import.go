@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,10 @@ func importCommand(con *console) *cobra.Command {
 			"  openai  conversations in OpenAI's chat format, a JSON list or JSON lines of\n" +
 			"          {\"messages\": […], \"reward\": 1, \"task_id\": …, \"trial\": …}, or\n" +
 			"          tau-bench's results: tool calls are recorded with the answers in the file; the\n" +
-			"          items of one task (without task_id: of one prompt) form a group; pass^k is printed",
+			"          items of one task (without task_id: of one prompt) form a group; pass^k is printed.\n" +
+			"          Preference pairs (chosen, rejected) are two items each, with the rewards 1 and 0\n\n" +
+			"FILE is also CSV, Parquet, Arrow or a folder, and may be at s3://, https:// or hf://datasets/…, as\n" +
+			"files of tasks are (docs/data.md).",
 		Example: "  ropewalk import openai gpt-4o-airline.json --run-id airline",
 		Args:    exactly("FORMAT", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,12 +58,9 @@ func importCommand(con *console) *cobra.Command {
 
 func importFile(cmd *cobra.Command, con *console, format importing.Format, file string, o importOptions) error {
 	ctx, began := cmd.Context(), time.Now()
-	data, err := os.ReadFile(file)
+	data, err := format.Read(ctx, file, remoteFiles)
 	if err != nil {
-		return badInput("read %s %s: %w", format.What, file, cause.Of(err))
-	}
-	if err := format.CheckFile(data); err != nil {
-		return badInput("%s: %w", file, err)
+		return badInput("read %s: %w", format.What, cause.Of(err))
 	}
 	digest := schema.Digest(data)
 	ask, err := o.ask(format, digest, began)

@@ -21,7 +21,6 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/internal/download"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/planning"
@@ -222,8 +221,8 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		Memory: memory,
 		Store:  objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
 		Host:   o.homeOf(),
-		Fetch:  download.Opener{Bucket: o.openBucket}.Open,
-		Bucket: o.openBucket, Models: modelFolder(),
+		Fetch:  remoteFiles,
+		Bucket: openBucket, Models: modelFolder(),
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),
 		Sandbox: sandbox.NewOnce(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
 		Sessions: box.sessions, MostSessions: o.sessions,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/download"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/spelling"
@@ -131,8 +132,11 @@ func (o workerOptions) openStore(ctx context.Context, requests *metrics.Requests
 	return objects, nil
 }
 
-// openBucket opens another bucket on the worker's own server, with the worker's credentials.
-func (o workerOptions) openBucket(name string) (store.Store, error) {
+// remoteFiles opens remote files of tasks: dataset.Fetch.
+var remoteFiles = download.Opener{Bucket: openBucket}.Open
+
+// openBucket opens another bucket on the S3 server that the environment names.
+func openBucket(name string) (store.Store, error) {
 	options, err := s3.FromEnv()
 	if err != nil {
 		return nil, err

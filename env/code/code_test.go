@@ -101,33 +101,40 @@ func TestBadRowsAreRefused(t *testing.T) {
 	}
 }
 
-// Rows of public sets become functions with tests, without a mapping.
+// Rows of public sets become programs with tests, without a mapping. The tests tell which of several functions is
+// meant.
 func TestShapes(t *testing.T) {
+	const add = "def add(a, b):\n  return help(a) + b\ndef help(x):\n  return x"
 	for row, want := range map[string]function{
-		`{"task_id": 2, "text": "Add.", "code": "def help(x):\n  pass\ndef add(a, b):\n  return a+b", ` +
+		`{"task_id": 2, "text": "Add.", "code": "def add(a, b):\n  return help(a) + b\ndef help(x):\n  return x", ` +
 			`"test_list": ["assert add(1, 2) == 3", "assert add(0, 0) == 0"]}`: {ID: "2", Entry: "add",
-			Prompt:   "Add.\nThe program must pass these tests:\n\nassert add(1, 2) == 3\nassert add(0, 0) == 0\n",
-			Test:     "assert add(1, 2) == 3\nassert add(0, 0) == 0",
-			Solution: "def help(x):\n  pass\ndef add(a, b):\n  return a+b"},
+			Prompt: "Add.\nThe program must pass these tests:\n\nassert add(1, 2) == 3\nassert add(0, 0) == 0\n",
+			Test:   "assert add(1, 2) == 3\nassert add(0, 0) == 0\n", Solution: add},
+		`{"prompt": "Size.", "code": "class Node: pass\ndef size(n): return 1\ndef last(): pass", "test_imports": [` +
+			`"import math"], "test_setup_code": "root = Node(1)", "test_list": ["assert set([size(Node(2))])"]}`: {
+			Entry: "size", Solution: "class Node: pass\ndef size(n): return 1\ndef last(): pass",
+			Prompt: "Size.\nThe program must pass these tests:\n\nimport math\nroot = Node(1)\n" +
+				"assert set([size(Node(2))])\n",
+			Test: "import math\nroot = Node(1)\nassert set([size(Node(2))])\n"},
 		`{"question": "Twice.", "starter_code": "class Solution:\n    def twice(self, x):\n", "input_output": ` +
-			`"{\"fn_name\": \"twice\", \"inputs\": [[2]], \"outputs\": [4]}"}`: {Entry: "Solution",
-			Prompt: "Twice.\nclass Solution:\n    def twice(self, x):\n"},
+			`"{\"fn_name\": \"twice\", \"inputs\": [[2]], \"outputs\": [4]}"}`: {Entry: "twice",
+			Prompt: "Twice.\nclass Solution:\n    def twice(self, x):\n", Test: `json.loads("[[[2]],[4]]")`},
+		`{"question": "Read.", "starter_code": "", "input_output": ` +
+			`"{\"inputs\": [\"2\"], \"outputs\": [\"4\"]}"}`: {
+			Entry: "__main__", Prompt: "Read.\n", Test: `json.loads("[[\"2\"],[\"4\"]]")`},
+		`{"question_content": "Sum.", "question_id": "abc", "metadata": "{\"func_name\": \"sum\"}", ` +
+			`"public_test_cases": "[{\"input\": \"[1, 2]\\n3\", \"output\": \"6\", \"testtype\": ` +
+			`\"functional\"}]"}`: {ID: "abc", Entry: "sum", Prompt: "Sum.\n", Test: `json.loads("[[[[1,2],3]],[6]]")`},
 	} {
-		stdin := `{"question": "Read.", "starter_code": "", ` +
-			`"input_output": "{\"inputs\": [\"2\"], \"outputs\": [\"4\"]}"}`
-		if !strings.Contains(row, "input_output") {
-			stdin = ""
-		}
 		path := filepath.Join(t.TempDir(), "f.jsonl")
-		require.NoError(t, os.WriteFile(path, []byte(stdin+"\n"+row), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(row), 0o600))
 		s := settings(path)
 		s["held_out_share"] = 0
 		task := envtest.Take(t, openWith(t, s), env.Train, 1, 1)[0]
 		var got function
 		require.NoError(t, env.Decode([]byte(task.Spec), &got))
-		if want.Test == "" {
-			require.Contains(t, got.Test, `json.loads("[[[2]],[4]]")`)
-			require.Contains(t, got.Test, `getattr(candidate(), "twice")`)
+		if strings.HasPrefix(want.Test, "json.") {
+			require.Contains(t, got.Test, want.Test)
 			want.Test = got.Test
 		}
 		require.Equal(t, want, got)

@@ -42,12 +42,12 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 			}
 			return dataset.Pin(f.Fields, formatOf(name), reader(name), s)
 		},
-		Rows: func(ctx context.Context, s env.Settings, file string, each func(env.FileRow)) (string, error) {
-			f, err := env.Read[fields](s)
+		Rows: func(ctx context.Context, o env.Options, file string, each func(env.FileRow)) (string, error) {
+			f, err := env.Read[fields](o.Settings)
 			if err != nil {
 				return "", err
 			}
-			return dataset.Look(ctx, f.Fields, file, formatOf(name), nil, reader(name),
+			return dataset.Look(ctx, f.Fields, file, formatOf(name), o.Fetch, reader(name),
 				func(r dataset.Row, q question, fault error) {
 					row := env.FileRow{Number: r.Number, Shape: r.Shape, Cells: r.Cells, Fault: fault}
 					if fault == nil {

@@ -163,6 +163,8 @@ func TestAMixedColumn(t *testing.T) {
 	require.NoError(t, QA.Pin(settings(path, "")))
 	require.NoError(t, os.WriteFile(path, []byte(`{"question": "a", "answer": ["x | y", "z"]}`), 0o600))
 	require.ErrorContains(t, QA.Pin(settings(path, "")), "f.jsonl:1: answer: a gold holds the characters that separate")
+	require.NoError(t, os.WriteFile(path, []byte(`{"question": "a", "answer": "?!"}`), 0o600))
+	require.ErrorContains(t, QA.Pin(settings(path, "")), "f.jsonl:1: answer has no word to compare answers with")
 }
 
 func TestWithoutAFile(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/dataset"
+	"github.com/ropewalk/ropewalk/rl/words"
 )
 
 // The fields of a row.
@@ -45,11 +46,19 @@ type question struct {
 func reader(name string) func(dataset.Row) (question, error) {
 	return func(r dataset.Row) (question, error) {
 		q, err := read(r)
-		if golds := r.Lists[answer]; err == nil && name == qa && len(golds) > 1 {
-			q.Answer = env.JoinGolds(golds)
-			if len(env.SplitGolds(q.Answer)) != len(golds) {
-				return q, r.Fault(dataset.BadField, "answer: a gold holds the characters that separate golds")
-			}
+		if err != nil || name != qa {
+			return q, err
+		}
+		golds := r.Lists[answer]
+		if len(golds) < 2 {
+			golds = []string{q.Answer}
+		}
+		q.Answer = env.JoinGolds(golds)
+		switch {
+		case len(env.SplitGolds(q.Answer)) != len(golds):
+			err = r.Fault(dataset.BadField, "answer: a gold holds the characters that separate golds")
+		case !slices.ContainsFunc(golds, func(gold string) bool { return words.Normalize(gold) != "" }):
+			err = r.Fault(dataset.BadField, "answer has no word to compare answers with, got %.40q", q.Answer)
 		}
 		return q, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
@@ -50,6 +51,7 @@ type Example struct {
 type Examiner struct {
 	Declaration env.Declaration
 	Settings    env.Settings
+	Fetch       dataset.Fetch             // opens remote files
 	Against     []string                  // files of evaluation sets
 	Tokens      func(text string) []int32 // nil: lengths are in characters
 	Shown       int                       // examples and faults at most
@@ -69,7 +71,7 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 		sets[i] = NewGrams(Gram, mostGrams)
 		out.Overlaps = append(out.Overlaps, Overlap{Set: set})
 		var full error
-		_, err := x.Declaration.Rows(ctx, x.Settings, set, func(r env.FileRow) {
+		_, err := x.Declaration.Rows(ctx, x.options(), set, func(r env.FileRow) {
 			if r.Fault == nil && full == nil {
 				full = sets[i].Add(set, r.Task.Text)
 			}
@@ -82,7 +84,7 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 		}
 	}
 	seen, lengths := map[string]bool{}, []int(nil)
-	out.SHA256, err = x.Declaration.Rows(ctx, x.Settings, file, func(r env.FileRow) {
+	out.SHA256, err = x.Declaration.Rows(ctx, x.options(), file, func(r env.FileRow) {
 		out.Rows++
 		for name, v := range r.Cells {
 			if out.Columns[name] == nil {
@@ -120,6 +122,8 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 	}
 	return out, err
 }
+
+func (x Examiner) options() env.Options { return env.Options{Settings: x.Settings, Fetch: x.Fetch} }
 
 func (x Examiner) length(text string) int {
 	if x.Tokens != nil {

@@ -10,7 +10,7 @@ import (
 
 // Fields are the settings in a recipe of an environment whose tasks come from files.
 type Fields struct {
-	Train         string  `json:"train" doc:"training tasks: a file of JSON Lines or CSV (*.csv), also packed with gzip, Parquet or Arrow, or a folder of such files. An absolute path, s3://BUCKET/KEY (with a slash at its end for a folder), https://… or hf://datasets/OWNER/NAME@REVISION/PATH (without the path: the files of the split train). The command and every worker read it" default:"\"\""`
+	Train         string  `json:"train" doc:"training tasks: a file of JSON Lines, a JSON list or CSV (*.csv), also packed with gzip, Parquet or Arrow, or a folder of such files. An absolute path, s3://BUCKET/KEY (with a slash at its end for a folder), https://… or hf://datasets/OWNER/NAME@REVISION/PATH (without the path: the files of the split train). The command and every worker read it" default:"\"\""`
 	TrainDigest   string  `json:"train_sha256" quiet:"true" doc:"SHA-256 of that file; of a folder, of a line with name and SHA-256 for each file. A run records it; a recipe that gives it refuses other bytes, and a remote file needs it" default:"\"\""`
 	HeldOut       string  `json:"held_out" quiet:"true" doc:"held-out tasks, as train; several files with commas between them are evaluation sets, each with its own figures; empty = held_out_share of the training file" default:"\"\""`
 	HeldOutDigest string  `json:"held_out_sha256" quiet:"true" doc:"as train_sha256, for each file" default:"\"\""`

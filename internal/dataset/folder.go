@@ -20,8 +20,9 @@ import (
 // A folder may be a Hugging Face set: its files are named after splits (train-00000-of-00002.parquet), or are in
 // folders that are (train/data-00000-of-00001.arrow).
 
-// suffixes end the names of the files of a folder that are read.
-var suffixes = []string{".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet", ".arrow"}
+// suffixes end the names of the files of a folder that are read. Files *.json are read where there are no others,
+// because they may also describe the set.
+var suffixes = []string{".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet", ".arrow", ".json"}
 
 // splits are the words by which the names of files tell that they belong to a split.
 var splits = map[string]*regexp.Regexp{
@@ -33,11 +34,10 @@ var splits = map[string]*regexp.Regexp{
 // if there are any, and otherwise those whose names have no word of another one. Hidden files, files of other kinds and
 // those that libraries keep as a cache are not read.
 func choose(names []string, split string) []string {
-	readable := slices.DeleteFunc(slices.Sorted(slices.Values(names)), func(name string) bool {
-		hidden := strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
-			strings.HasPrefix(path.Base(name), "cache-")
-		return hidden || !slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
-	})
+	readable := readableOf(names, suffixes[:len(suffixes)-1])
+	if len(readable) == 0 {
+		readable = readableOf(names, suffixes)
+	}
 	having := func(split string, want bool) []string {
 		return slices.DeleteFunc(slices.Clone(readable), func(name string) bool {
 			return splits[split].MatchString(name) != want
@@ -47,6 +47,15 @@ func choose(names []string, split string) []string {
 		return named
 	}
 	return having(map[string]string{train: heldOut, heldOut: train}[split], false)
+}
+
+// readableOf returns the files of a folder whose names end in one of some suffixes, sorted.
+func readableOf(names, suffixes []string) []string {
+	return slices.DeleteFunc(slices.Sorted(slices.Values(names)), func(name string) bool {
+		hidden := strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
+			strings.HasPrefix(path.Base(name), "cache-")
+		return hidden || !slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
+	})
 }
 
 // chosen is choose, for a folder that must hold files.

@@ -1,8 +1,6 @@
 package dataset
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -21,8 +19,9 @@ var functions = []function{
 	{"user", "the text of the last message of a user, in a list of messages", spokenBy("user", "human")},
 	{"assistant", "the text of the last message of the assistant", spokenBy("assistant", "gpt")},
 	{"lines", "the texts of a list, each on lines of its own", joinLines},
-	{"defined", "the name of the last function or class that a Python program defines", lastDefined},
-	{"tests", "a Python test of {inputs, outputs, fn_name}, as TACO and APPS have it", testsOf},
+	{"defined", "the names of the functions and classes that a Python program defines", defined},
+	{"entry", "the function that tests call: fn_name or func_name; without one __main__, the whole program", entryOf},
+	{"tests", "a Python test of {inputs, outputs}, as TACO and APPS have it, or of LiveCodeBench's cases", testsOf},
 }
 
 // Functions lists the functions that may follow a path in a mapping, each with what it does.
@@ -76,12 +75,14 @@ func firstNumber(v any) (any, error) {
 	return nil, err
 }
 
-func lastDefined(v any) (any, error) {
+// defined returns a list of names.
+func defined(v any) (any, error) {
 	text, err := textOf(v)
-	if all := definition.FindAllStringSubmatch(text, -1); all != nil {
-		return all[len(all)-1][1], err
+	var names []any
+	for _, m := range definition.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
 	}
-	return nil, err
+	return names, err
 }
 
 // spokenBy reads messages as {role, content} or as {from, value}.
@@ -108,45 +109,8 @@ func spokenBy(roles ...string) func(any) (any, error) {
 
 func joinLines(v any) (any, error) {
 	texts, err := textsOf(v)
-	return strings.Join(texts, "\n"), err
+	if len(texts) == 0 {
+		return nil, err
+	}
+	return strings.Join(texts, "\n") + "\n", err
 }
-
-// testsOf writes a test that calls a function, or the method of a class Solution, with each list of arguments. Tests
-// of programs that read their standard input name no function, and have no such test.
-func testsOf(v any) (any, error) {
-	if text, is := v.(string); is {
-		var err error
-		if v, err = opened(json.RawMessage(text)); err != nil {
-			return nil, err
-		}
-	}
-	io, is := v.(map[string]any)
-	name, _ := io["fn_name"].(string)
-	inputs, _ := io["inputs"].([]any)
-	outputs, _ := io["outputs"].([]any)
-	switch {
-	case !is || len(inputs) != len(outputs):
-		return nil, errors.New("must have as many inputs as outputs")
-	case name == "" || len(inputs) == 0:
-		return nil, nil
-	}
-	cases, err := json.Marshal([]any{inputs, outputs})
-	if err != nil {
-		return nil, fmt.Errorf("write the tests: %w", err)
-	}
-	text, err := json.Marshal(string(cases)) // a JSON string is one of Python's
-	return fmt.Sprintf(pythonTest, text, name), err
-}
-
-// pythonTest is a test in HumanEval's form. The function may be a method of the class Solution, and the outputs may
-// each be in a list of one, as in APPS.
-const pythonTest = `import json
-
-def check(candidate):
-    inputs, outputs = json.loads(%s)
-    function = getattr(candidate(), %q) if "Solution" in globals() else candidate
-    for arguments, wanted in zip(inputs, outputs):
-        got = function(*arguments)
-        got = list(got) if isinstance(got, tuple) else got
-        assert got == wanted or [got] == wanted
-`

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,8 +94,11 @@ func (r *reader) rows(ctx context.Context, in *bufio.Reader, head []byte) error 
 	return r.text(ctx, in)
 }
 
-// text reads rows of text: CSV if the file's name says so, otherwise JSON Lines.
+// text reads rows of text: a JSON list, CSV if the file's name says so, otherwise JSON Lines.
 func (r *reader) text(ctx context.Context, in *bufio.Reader) error {
+	if head, _ := in.Peek(64); bytes.HasPrefix(bytes.TrimSpace(head), []byte("[")) {
+		return r.list(ctx, in)
+	}
 	name, _, _ := strings.Cut(r.part.name, "?")
 	if strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".csv") {
 		return r.table(ctx, csv.NewReader(in))
@@ -197,6 +201,41 @@ func (r *reader) lines(ctx context.Context, in *bufio.Reader) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// list reads a JSON list.
+func (r *reader) list(ctx context.Context, in io.Reader) error {
+	d := json.NewDecoder(in)
+	_, err := d.Token()
+	for number := 1; err == nil && ctx.Err() == nil; number++ {
+		row := Row{File: r.part.name, Number: number}
+		if !d.More() {
+			if _, err = d.Token(); err == nil { // the list's end
+				return nil
+			}
+		}
+		var text json.RawMessage
+		if err == nil {
+			err = d.Decode(&text)
+		}
+		var bad *json.SyntaxError
+		switch {
+		case errors.As(err, &bad), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+			return row.Fault(Unreadable, "the list is not JSON: %v", err)
+		case err != nil:
+			return r.unpacked(row, err)
+		case len(text) > r.source.row:
+			return r.tooLong(row)
+		}
+		from, err := cellsOf(row, text)
+		if err == nil {
+			err = r.take(number, from, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(err, ctx.Err())
 }
 
 // line reads one line without holding more than the longest row. The error at the end of the file is io.EOF, with the

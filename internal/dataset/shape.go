@@ -135,11 +135,13 @@ func (from cells) have(needs []column) bool {
 	})
 }
 
-// absent refuses a file that lacks the column of a required field, or one that the mapping or the filter names.
+// absent refuses a file that lacks a column that the mapping or the filter names or, if it has no known shape, that of
+// a required field.
 func (f Format) absent(m mapping, file string, columns []string, p plan) error {
 	for _, field := range p.fields {
 		_, mapped := m.columns[field.name]
-		if name := field.column.absent(columns); name != "" && (mapped || slices.Contains(f.Required, field.name)) {
+		wanted := mapped || p.shape == "" && slices.Contains(f.Required, field.name)
+		if name := field.column.absent(columns); name != "" && wanted {
 			return faultf(file, Missing, "has no column %s for %s; it has %s, and the setting columns says which is "+
 				"what", name, field.name, strings.Join(columns, ", "))
 		}

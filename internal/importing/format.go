@@ -2,13 +2,15 @@ package importing
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/compressed"
+	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/spelling"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 )
@@ -33,17 +35,24 @@ func Formats() []Format {
 	}
 }
 
-// CheckFile is Check for a file as a user gives it: it says what to do about files that cannot be in the format.
-func (f Format) CheckFile(data []byte) error {
-	if fault := compressed.Fault(data); fault != "" {
-		return errors.New(fault)
+// Read reads a file as a user gives it, and checks it. A file of JSON is taken as it is. The rows of another one, of a
+// folder or of what is at a remote address become JSON lines (package dataset).
+func (f Format) Read(ctx context.Context, file string, fetch dataset.Fetch) (data []byte, err error) {
+	if !dataset.Remote(file) {
+		if file, err = filepath.Abs(file); err != nil {
+			return nil, err
+		}
+		data, _ = os.ReadFile(file) // Objects says why not
 	}
-	for _, magic := range []string{"PAR1", "ARROW1"} {
-		if bytes.HasPrefix(data, []byte(magic)) {
-			return errors.New("is a table in Parquet or Arrow; write it as JSON lines")
+	if start := bytes.TrimSpace(data); !bytes.HasPrefix(start, []byte("{")) && !bytes.HasPrefix(start, []byte("[")) {
+		if data, err = dataset.Objects(ctx, file, fetch); err != nil {
+			return nil, err
 		}
 	}
-	return f.Check(data)
+	if err := f.Check(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return data, nil
 }
 
 // FormatOf finds a format by its name.

@@ -9,6 +9,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import io
 import json
 import os
 import random
@@ -17,6 +18,7 @@ import signal
 import sys
 import types
 
+PROGRAM = "__main__"  # the entry point of tests that run all of a program
 MOST_ITEMS = 1 << 20  # of an iterator, which is read to its end
 PR_SET_DUMPABLE = 4
 LISTS = {c.__name__: c for c in (list, tuple, set, frozenset, collections.deque)}
@@ -274,19 +276,44 @@ def namespace(name):
     return sys.modules[name].__dict__
 
 
+def whole(source):
+    """Return a function that runs a whole program: it takes its standard input and returns what it prints."""
+    code = compile(source, "solution", "exec")
+
+    def run(text):
+        sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+        sys.stdout = io.TextIOWrapper(printed := io.BytesIO())
+        try:
+            exec(code, namespace(PROGRAM))
+        except SystemExit:
+            pass
+        sys.stdout.flush()
+        return printed.getvalue().decode()
+
+    return run
+
+
+def load(side, program, prompt_text, entry):
+    """Return what the tests call: the function of a program, also of its class Solution, or all of the program."""
+    if entry == PROGRAM:
+        return whole(program)
+    prompt, own = parsed(prompt_text, "prompt"), namespace("solution")
+    if prompt is not None:  # imports, other functions, and the head of the function
+        exec(prompt, own)
+        side.know(own, entry)
+    if prompt is not None and parsed(program, "solution") is None:
+        program = prompt_text + program  # the function's body alone
+    exec(compile(program, "solution", "exec"), own)
+    side.classes.update({n: own[n] for n in side.classes if isinstance(own.get(n), type)})
+    if entry not in own and "Solution" in own:
+        return getattr(own["Solution"](), entry)
+    return own[entry]
+
+
 def serve(side, program):
     """Run the program, and its function for each call."""
-    prompt_text, entry = side.receive()
-    prompt, own = parsed(prompt_text, "prompt"), namespace("solution")
     try:
-        if prompt is not None:  # imports, other functions, and the head of the function
-            exec(prompt, own)
-            side.know(own, entry)
-        if prompt is not None and parsed(program, "solution") is None:
-            program = prompt_text + program  # the function's body alone
-        exec(compile(program, "solution", "exec"), own)
-        side.classes.update({n: own[n] for n in side.classes if isinstance(own.get(n), type)})
-        side.objects.append(own[entry])
+        side.objects.append(load(side, program, *side.receive()))
     except BaseException as error:
         side.send(["raised", type(error).__name__, side.texts(error)])
         return
@@ -314,12 +341,12 @@ def judge(side, child):
     os.close(0)
     out, entry, side.judge = sys.stdout, task["entry_point"], True
     names = namespace("tests")
-    if (prompt := parsed(task["prompt"], "prompt")) is not None:
+    if entry != PROGRAM and (prompt := parsed(task["prompt"], "prompt")) is not None:
         exec(prompt, names)
         side.know(names, entry)
     try:
         side.ask([task["prompt"], entry])
-        names[entry] = candidate = Remote(side, 0)
+        names[entry] = names["candidate"] = candidate = Remote(side, 0)
         random.seed(0)
         exec(compile(task["test"], "tests", "exec"), names)
         if "check" in names:

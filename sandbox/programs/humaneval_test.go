@@ -2,6 +2,7 @@ package programs
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -43,5 +44,53 @@ func TestHumanEval(t *testing.T) {
 	for i, g := range graded {
 		require.NoError(t, g.Broken)
 		require.Equal(t, want[i], g.Verdict, "%s\n%s", pairs[i].Answer, pairs[i].Gold)
+	}
+}
+
+// Programs that read their standard input pass by what they print, and functions of a class Solution by what they
+// return.
+func TestPublicSets(t *testing.T) {
+	zygotetest.Need(t)
+	e, err := zygote.Open(zygote.Options{Workers: 2})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	const (
+		taco = `{"question": "Print twice the number, and its half.", "input_output": "{\"inputs\": [\"2\\n\", ` +
+			`[\"3\"]], \"outputs\": [\"4 1.0\\n\", [\"6 1.5\"]]}"}`
+		live = `{"question_content": "Add.", "question_id": "a", "metadata": "{\"func_name\": \"add\"}", ` +
+			`"public_test_cases": "[{\"input\": \"[1, 2]\\n3\", \"output\": \"6\", \"testtype\": ` +
+			`\"functional\"}]", "private_test_cases": "[{\"input\": \"[]\\n3\", \"output\": \"3\", ` +
+			`\"testtype\": \"functional\"}]"}`
+	)
+	var pairs []symbolic.Pair
+	var want []symbolic.Verdict
+	for _, c := range []struct {
+		row, program string
+		passes       bool
+	}{
+		{taco, "n = int(input())\nprint(2 * n, n / 2)", true},
+		{taco, "import sys\nif __name__ == '__main__':\n    n = int(sys.stdin.buffer.read())\n" +
+			"    sys.stdout.write(f'{2 * n}  {n / 2:.3f}\\n\\n')\n    sys.exit()", true},
+		{taco, "print(4, 1.0)", false},
+		{taco, "n = int(input())\nprint(2 * n)\nprint(n / 2)", false},
+		{taco, "def f(): pass", false},
+		{live, "class Solution:\n    def add(self, all, x):\n        return sum(all) + x", true},
+		{live, "def add(all, x):\n    return sum(all) + x", true},
+		{live, "def add(all, x):\n    return 6", false},
+		{live, "class Solution: pass", false},
+	} {
+		path := filepath.Join(t.TempDir(), "f.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(c.row), 0o600))
+		world, err := code.Declaration.Open(env.Options{Settings: env.Settings{"train": path, "max_mb": 1,
+			"max_row_kb": 64}, MaxTurns: 1})
+		require.NoError(t, err)
+		pairs = append(pairs, symbolic.Pair{Answer: c.program, Gold: envtest.Take(t, world, env.Train, 1, 1)[0].Answer})
+		want = append(want, map[bool]symbolic.Verdict{true: symbolic.Equal, false: symbolic.Different}[c.passes])
+	}
+	graded, err := Run(t.Context(), e, pairs, limits)
+	require.NoError(t, err)
+	for i, g := range graded {
+		require.NoError(t, g.Broken)
+		require.Equal(t, want[i], g.Verdict, pairs[i].Answer)
 	}
 }
