@@ -23,14 +23,15 @@ const (
 	kindEvaluate = "evaluate" // an evaluation of its own
 )
 
-// engine chooses the engine of a run, which must fit into the machine. An evaluation of its own trains nothing.
+// engine chooses the engine of a run, which must fit into the machine. An evaluation of its own trains nothing, and
+// with servers it does not use the engine.
 func (a PrepareRun) engine(ctx context.Context, in api.PrepareInput, r *recipes.Recipe) (enginepool.Choice, error) {
 	used := r
 	if in.Kind == kindEvaluate {
 		used = stage.Evaluating(r)
 	}
 	engine, err := a.Engines.Pool.Choose(ctx, used)
-	if err == nil {
+	if err == nil && (used == r || len(r.Engine.Servers) == 0) {
 		err = Holdable(a.Worker, r, engine.Kind)
 	}
 	return engine, err

@@ -22,10 +22,11 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 )
 
 type evaluateOptions struct {
-	environment, recipe, id      string
+	environment, recipe, id, key string
 	set, on                      []string
 	samples, problems, maxTokens int
 	debate, rounds               int
@@ -43,7 +44,8 @@ func evaluateCommand(con *console) *cobra.Command {
 			"STEP is the number of a step, latest (the default) or best; 0 is the policy before the first step.\n" +
 			"The recipe is RUN's, with the given changes. MODEL is a Hugging Face folder as a path with a slash\n" +
 			"(./model), a GGUF file, or an address (hf://OWNER/NAME, s3://BUCKET/KEY). It is stored once; its\n" +
-			"recipe is --recipe, or has the defaults of --environment.\n\n" +
+			"recipe is --recipe, or has the defaults of --environment. MODEL is also URL#NAME: a model that a\n" +
+			"server answers for, by OpenAI's chat completions.\n\n" +
 			"It prints success, pass@k, pass^k, and success by level and type of task with 95% intervals, and the\n" +
 			"score, exact match and F1 where the environment has them. If an earlier\n" +
 			"evaluation was interrupted, the same command continues it. If it has finished, the command prints the\n" +
@@ -54,6 +56,7 @@ func evaluateCommand(con *console) *cobra.Command {
 			"  ropewalk evaluate hf://HuggingFaceTB/SmolLM2-135M-Instruct --recipe smollm2\n" +
 			"  ropewalk evaluate ./model --on gsm8k/test.jsonl,hf://datasets/HuggingFaceH4/MATH-500\n" +
 			"  ropewalk evaluate ./model --environment sokoban --set rollout.max_turns=15 --samples 8\n" +
+			"  ropewalk evaluate https://api.openai.com/v1#gpt-5.2 --environment alfworld --key '${env:API_KEY}'\n" +
 			"  ropewalk evaluate shop-s1-20260102-030405 --debate 3 --rounds 2 --aggressive",
 		Args: exactly("RUN[@STEP]|MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return evaluatePolicy(cmd, con, args[0], o) },
@@ -64,6 +67,8 @@ func evaluateCommand(con *console) *cobra.Command {
 	f.StringSliceVar(&o.on, "on", nil, "measure on the tasks of these files (docs/data.md), each with its figures, as "+
 		"`FILE,…`; a model without --environment and --recipe answers in the environment chat, without tools")
 	f.StringVar(&o.recipe, "recipe", "", "the recipe for a model: a file, or the `NAME` of a built-in one")
+	f.StringVar(&o.key, "key", "", "`REFERENCE` to the secret for URL#NAME, such as ${env:API_KEY}, which the worker "+
+		"resolves")
 	setFlag(f, &o.set, "")
 	f.IntVar(&o.samples, "samples", 0, "samples of each problem (default: the recipe's)")
 	f.IntVar(&o.problems, "problems", 0, "held-out problems (default: the recipe's)")
@@ -158,7 +163,7 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	if err != nil {
 		return err
 	}
-	model, err := openModel(ctx, policy)
+	model, err := openModel(ctx, policy, o.key)
 	if err != nil {
 		return err
 	}
@@ -209,9 +214,18 @@ type evaluable interface {
 	Evaluation(base json.RawMessage) (runs.Evaluation, error)
 }
 
+// stored is a model that the command stores itself.
+type stored interface {
+	Put(ctx context.Context, objects store.Store, code string) (api.PolicyRef, error)
+}
+
 // openModel opens the model that an argument names; nil if it names a run.
-func openModel(ctx context.Context, policy string) (evaluable, error) {
-	switch {
+func openModel(ctx context.Context, policy, key string) (evaluable, error) {
+	switch hosted := runs.IsHosted(policy); {
+	case hosted:
+		return runs.OpenHosted(policy, key)
+	case key != "":
+		return nil, badInput("--key: is for a model as URL#NAME, got %s", policy)
 	case runs.IsModel(policy):
 		return runs.OpenModel(ctx, policy, modelFolder())
 	case !isFolder(policy):
@@ -245,7 +259,7 @@ func modelPolicy(ctx context.Context, s *runs.Session, m evaluable, o evaluateOp
 	if e, err = m.Evaluation(base); err != nil {
 		return e, err
 	}
-	f, ok := m.(runs.Folder)
+	f, ok := m.(stored)
 	if !ok {
 		return e, nil
 	}

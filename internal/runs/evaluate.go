@@ -28,6 +28,8 @@ type Evaluation struct {
 	Fresh       bool
 	Policy      api.PolicyRef
 	Checkpoint  bool     // the policy is the model at the recipe's policy.checkpoint
+	Rewrites    bool     // its chat template writes earlier turns differently once the results of calls follow
+	Hosted      bool     // a server has the model, and the policy is a small one in its place
 	Environment string   // in the place of the recipe's, or the label of a part of its mix; "" leaves it
 	Set         []string // overrides of the recipe
 	Run         string   // "" = the name that belongs to this policy and recipe
@@ -35,6 +37,9 @@ type Evaluation struct {
 
 // shaped are the sections of a recipe that make or use the policy in every environment.
 var shaped = []string{"version", "name", "seed", "engine", "policy", "rollout", "evaluation", "optimizer", "judge"}
+
+// noWarmStart is the section of a recipe that has none, in an environment whose recipes need the section.
+var noWarmStart = map[string]any{"steps": 0, "optimizer": map[string]any{"lr": 0.001, "warmup_steps": 0}}
 
 // elsewhere returns a recipe for the same policy in another environment: that environment's defaults, its first reward,
 // and a method and a warm start that no stage of an evaluation reads, since the training's need not fit.
@@ -44,7 +49,7 @@ func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
 		"advantage": map[string]any{"name": "grpo"}, "loss": map[string]any{"name": "ppo_clip"},
 	}
 	if d.Demonstrated {
-		out["warm_start"] = map[string]any{"optimizer": map[string]any{"lr": 0.001}}
+		out["warm_start"] = noWarmStart
 	}
 	for _, name := range shaped {
 		if section, ok := recipe[name]; ok {
@@ -123,6 +128,12 @@ func (e Evaluation) resolve() (*recipes.Resolved, error) {
 				e.Environment, strings.Join(playable(), ", "))
 		}
 		recipe = elsewhere(recipe, d)
+	}
+	if e.Rewrites {
+		recipe["layout"] = "turns" // each turn has a whole prompt of its own
+	}
+	if e.Hosted {
+		explain(recipe)
 	}
 	fresh := e.Fresh || environmentOf(recipe) != environmentOf(e.Recipe)
 	recipe["steps"] = max(e.Policy.Step, 1)

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +110,32 @@ func TestAnEvaluationHasTheNameOfItsPolicyAndRecipe(t *testing.T) {
 	require.ErrorContains(t, err, `--environment: no environment "nosuch" in which a policy can be run; there are calc`)
 }
 
+// A model whose chat template writes earlier turns differently is measured with a whole prompt for each turn.
+func TestModelsThatRewriteTheirTurns(t *testing.T) {
+	dir := modelFolder(t)
+	path := filepath.Join(dir, "tokenizer_config.json")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	config := map[string]any{}
+	require.NoError(t, json.Unmarshal(text, &config))
+	config["chat_template"] = `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}` +
+		`{% if m.reasoning_content and loop.last %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}` +
+		`{{ m.content }}` +
+		`{% for c in m.tool_calls or [] %}{{ '<tool_call>' + c.function | tojson + '</tool_call>' }}{% endfor %}` +
+		`{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+	text, err = json.Marshal(config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	m, err := OpenModel(t.Context(), dir, "")
+	require.NoError(t, err)
+	e, err := m.Evaluation(nil)
+	require.NoError(t, err)
+	e.Environment, e.Set = "sums", []string{"rollout.tools=[python]", "rollout.max_turns=3"}
+	_, resolved, err := e.Start(time.Now())
+	require.NoError(t, err)
+	require.Equal(t, "turns", resolved.Recipe.Layout)
+}
+
 // A model of another tokenizer is one that policy.checkpoint takes: by its path, and known by its bytes.
 func TestModelsOfOthers(t *testing.T) {
 	dir := modelFolder(t)
@@ -126,7 +153,7 @@ func TestModelsOfOthers(t *testing.T) {
 	require.Equal(t, "chat", resolved.Recipe.Rollout.Protocol)
 	require.True(t, ask.Input.(workflows.EvaluateInput).Checkpoint)
 	for address, says := range map[string]string{"/no/model.gguf": "/no/model.gguf: stat /no/model.gguf: no such file",
-		"gs://a/b": "gs://a/b: want a path, hf://, s3:// or RUN[@STEP]", "s3://a": "s3://a: "} {
+		"gs://a/b": "gs://a/b: want a path, hf://, s3://, URL#NAME of", "s3://a": "s3://a: "} {
 		_, err := OpenModel(t.Context(), address, "")
 		var bad badinput.Error
 		require.ErrorAs(t, err, &bad)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/hub"
+	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -20,6 +21,7 @@ type Model struct {
 	address   string
 	digest    string // "" if only the worker reads it
 	positions int    // 0 if only the worker knows
+	rewrites  bool   // its chat template writes earlier turns differently; false if only the worker knows
 }
 
 // IsModel reports whether an argument is the address of a model, and neither a folder nor a run: hf:// or s3://, or a
@@ -64,7 +66,7 @@ func openAddress(ctx context.Context, address, scheme, rest string) (m Model, er
 			err = nil // the worker looks in the store
 		}
 	default:
-		err = errors.New("want a path, hf://, s3:// or RUN[@STEP]")
+		err = errors.New("want a path, hf://, s3://, URL#NAME of a hosted model, or RUN[@STEP]")
 	}
 	if err != nil {
 		return m, badinput.Errorf("%s: %w", address, err)
@@ -91,7 +93,7 @@ func (m *Model) read(path string) error {
 	if err != nil {
 		return err
 	}
-	m.positions = found.Shape.Positions
+	m.positions, m.rewrites = found.Shape.Positions, preflight.Rewrites(&found)
 	m.digest, err = checkpoint.Digest(folder)
 	return err
 }
@@ -115,7 +117,8 @@ func (m Model) Evaluation(base json.RawMessage) (Evaluation, error) {
 		out = defaults(n)
 	}
 	out["policy"] = map[string]any{"checkpoint": m.address}
-	e := Evaluation{Of: filepath.Base(m.address), Recipe: out, Fresh: true, Checkpoint: true}
+	e := Evaluation{Of: filepath.Base(m.address), Recipe: out, Fresh: true, Checkpoint: true,
+		Rewrites: m.rewrites}
 	e.Policy.Digest = m.digest
 	return e, nil
 }

@@ -118,4 +118,5 @@ var dialects = map[string]func(*link) dialect{
 	KindSGLang:   func(l *link) dialect { return &sglang{link: l} },
 	KindTensorRT: func(l *link) dialect { return &tensorrt{l} },
 	KindOpenAI:   func(l *link) dialect { return &text{link: l} },
+	KindChat:     func(l *link) dialect { return &chat{text: text{link: l}} },
 }

@@ -1,5 +1,5 @@
 // Package servers samples with inference servers over HTTP: our own (ropewalk serve), llama.cpp's llama-server, vLLM,
-// SGLang, TensorRT-LLM, and others that speak OpenAI's completions.
+// SGLang, TensorRT-LLM, and others that speak OpenAI's completions or chat completions.
 //
 // Glossary. A *server* is an address, the *kind* of program there, and bounds on what it is asked for at once. A
 // *dialect* speaks to one kind: it establishes *facts* about the server, asks for a *row* (one response to one prefix),

@@ -16,12 +16,13 @@ const (
 	KindSGLang   = "sglang"
 	KindTensorRT = "tensorrt"
 	KindOpenAI   = "openai"
+	KindChat     = "chat"
 )
 
 // Server is an inference server as a recipe names it.
 type Server struct {
-	Kind        string  `json:"kind" required:"true" enum:"ropewalk|llama|vllm|sglang|tensorrt|openai" doc:"the program that serves: ropewalk serve, llama.cpp's llama-server, vLLM, SGLang, TensorRT-LLM, or another with OpenAI's completions, which gives text alone and cannot train"`
-	URL         string  `json:"url" required:"true" doc:"address of the server, without /v1, as http://host:8000; it may hold references ${env:NAME} or ${file:PATH}, which the worker resolves"`
+	Kind        string  `json:"kind" required:"true" enum:"ropewalk|llama|vllm|sglang|tensorrt|openai|chat" doc:"the program that serves: ropewalk serve, llama.cpp's llama-server, vLLM, SGLang, TensorRT-LLM, or another with OpenAI's completions or its chat completions, which gives text alone and cannot train"`
+	URL         string  `json:"url" required:"true" doc:"address of the server, without /v1, as http://host:8000, and of kind chat with it, as http://host:8000/v1; it may hold references ${env:NAME} or ${file:PATH}, which the worker resolves"`
 	Token       string  `json:"token" optional:"true" doc:"reference to the secret that requests carry as bearer token: ${env:NAME} or ${file:PATH}; absent = none"`
 	Authorities string  `json:"authorities" optional:"true" doc:"absolute path of a PEM file on the worker: the certificates of those who may vouch for an https server; absent = the system's"`
 	Model       string  `json:"model" optional:"true" doc:"the model's name in requests and replies; absent = the only one that the server has"`
@@ -56,12 +57,12 @@ func (s Server) Fault() (field, text string) {
 	switch {
 	case s.FolderThere != "" && s.Folder == "":
 		return "folder_there", "is another path of folder, which is absent"
-	case s.Kind == KindOpenAI && s.Folder != "":
-		return "folder", "has no use: nothing tells a server of kind openai to read weights"
+	case (s.Kind == KindOpenAI || s.Kind == KindChat) && s.Folder != "":
+		return "folder", "has no use: nothing tells a server of kind " + s.Kind + " to read weights"
 	case s.Kind == KindTensorRT && s.Folder != "":
 		return "folder", "has no use: TensorRT-LLM reads no new weights from a folder, so it evaluates and cannot train"
-	case s.Kind == KindOpenAI && s.Model == "":
-		return "model", "is required for kind openai"
+	case (s.Kind == KindOpenAI || s.Kind == KindChat) && s.Model == "":
+		return "model", "is required for kind " + s.Kind
 	}
 	return "", ""
 }
