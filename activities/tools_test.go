@@ -227,7 +227,7 @@ func TestNotesOfCallsAreNoRecordsOfOthers(t *testing.T) {
 	require.Len(t, listed, 2*2*benchSamples, "two notes for each call of the ledger, none for those of python")
 	require.Equal(t, "runs/run=r/calls/sample/step=1/gen=0/group=0/sample=0/turn=0/call=0/begun-0.json", listed[0].Key)
 	for _, o := range listed {
-		require.True(t, schema.IsCallNote(o.Key), o.Key)
+		require.True(t, schema.IsNote(o.Key), o.Key)
 	}
-	require.False(t, schema.IsCallNote(schema.RunPrefix("calls")+"heads/step=1.json"))
+	require.False(t, schema.IsNote(schema.RunPrefix("calls")+"heads/step=1.json"))
 }

@@ -62,7 +62,7 @@ func (r *Record) ColdStart(ctx context.Context, run string) (*ColdStart, error) 
 	var rows [2][]schema.EvaluationRow
 	parts := []*ColdStartPart{&out.Before, &out.After}
 	for i, stage := range []string{schema.StageInitial, schema.StageEvaluate} {
-		m, _, found, err := r.writer.Lookup(ctx, schema.AtInit(run, stage))
+		m, _, found, err := r.writer.Lookup(ctx, owned(v.lineage, schema.AtInit(run, stage)))
 		if err != nil || !found {
 			return nil, err
 		}

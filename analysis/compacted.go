@@ -4,33 +4,33 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// compactions reads the compactions of a run's steps, by step.
-func (r *Record) compactions(ctx context.Context, run string) (map[string]schema.Manifest, error) {
+// readCompactions reads the compactions of the run's steps, by step.
+func (v *Visible) readCompactions(ctx context.Context) (map[string]schema.Manifest, error) {
+	r := v.record
 	if r.originals {
 		return nil, nil
 	}
-	listed, err := r.objects.List(ctx, schema.CompactPrefix(run))
-	if err != nil {
-		return nil, fmt.Errorf("list merged copies of run %s: %w", run, err)
-	}
-	steps := map[int]bool{}
-	for _, o := range listed {
-		p, err := schema.ParseDataKey(o.Key)
-		if n, ok := stepOf(p.Step); err == nil && ok {
-			steps[n] = true
+	steps := map[schema.Place]bool{}
+	for _, of := range v.lineage {
+		listed, err := r.objects.List(ctx, schema.CompactPrefix(of.Run))
+		if err != nil {
+			return nil, fmt.Errorf("list merged copies of run %s: %w", of.Run, err)
+		}
+		for _, o := range listed {
+			p, err := schema.ParseDataKey(o.Key)
+			if n, ok := stepOf(p.Step); err == nil && ok && n <= of.Step {
+				steps[owned(v.lineage, schema.At(v.run, n, schema.StageCompact))] = true
+			}
 		}
 	}
-	var places []schema.Place
-	for n := range steps {
-		places = append(places, schema.At(run, n, schema.StageCompact))
-	}
-	found, _, err := r.lookups(ctx, places)
+	found, _, err := r.lookups(ctx, slices.Collect(maps.Keys(steps)))
 	out := map[string]schema.Manifest{}
 	for _, m := range found {
 		if m.Stage != "" {
@@ -73,10 +73,10 @@ func keysOf(refs []schema.Ref) []string {
 // copyOrShards returns what holds a table behind a step's manifests: its merged copy, or else its shards.
 func (v *Visible) copyOrShards(ctx context.Context, table schema.Table, refs []schema.Ref) ([]Shard, error) {
 	if s, ok, err := v.copy(table, keysOf(refs)); ok || err != nil {
-		return []Shard{s}, err
+		return v.ofRun([]Shard{s}), err
 	}
 	manifests, err := v.record.manifests(ctx, refs)
-	return shardsOf(table, manifests), err
+	return v.ofRun(shardsOf(table, manifests)), err
 }
 
 // shardsWithoutHead is Shards for a table that is visible without a head.
@@ -103,7 +103,7 @@ func (v *Visible) shardsWithoutHead(ctx context.Context, table schema.Table) ([]
 	manifests, err := v.at(ctx, places)
 	out = append(out, shardsOf(table, manifests)...)
 	slices.SortStableFunc(out, func(a, b Shard) int { return cmp.Compare(a.Step, b.Step) })
-	return out, err
+	return v.ofRun(out), err
 }
 
 // eachStep returns what copyOrShards returns for each of several steps.

@@ -24,13 +24,15 @@ type Cost struct {
 	From, To time.Time
 }
 
-// Cost adds up what a run has used. What it shares with other runs, such as its warm start, is not part of it.
+// Cost adds up what a run has used. What it shares with other runs, such as its warm start or the first steps of a
+// fork, is not part of it.
 func (r *Record) Cost(ctx context.Context, run string) (Cost, error) {
 	out := Cost{}
 	v, err := r.Visible(ctx, run)
 	if err != nil {
 		return out, err
 	}
+	v = v.alone(ctx)
 	objects, err := r.objects.List(ctx, schema.RunPrefix(run))
 	if err != nil {
 		return out, fmt.Errorf("list the objects of run %s: %w", run, err)

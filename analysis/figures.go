@@ -40,12 +40,14 @@ type RunFigures struct {
 	OrchestrationShare float64
 }
 
-// Figures measures a run's times from its timings table and counts its work from its manifests.
+// Figures measures a run's times from its timings table and counts its work from its manifests, without the steps that
+// it shares with another run.
 func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {
 		return RunFigures{}, err
 	}
+	v = v.alone(ctx)
 	rows, err := v.timings(ctx)
 	if err != nil {
 		return RunFigures{}, err

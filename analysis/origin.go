@@ -16,6 +16,8 @@ type Origin struct {
 	Recipe     []byte      `json:"-"`      // canonical JSON, as the run began with it
 	Config     string      `json:"config"` // its digest
 	Amendments []Amendment `json:"amendments"`
+	// Fork is the step of another run after which the run goes on; absent if it is no fork.
+	Fork schema.ForkPoint `json:"fork,omitzero"`
 	// Programs are the digests of the programs that made the run, each with the first step that it made.
 	Programs []Program `json:"programs"`
 	// Engine is the kind of the engine, and Device what it ran on or why it was chosen; "" if the record does not say.
@@ -62,8 +64,8 @@ func (p Program) Name() string {
 
 // Origin reads what the run was made from, and by what.
 func (v *Visible) Origin(ctx context.Context) (Origin, error) {
-	out := Origin{Config: v.prepare.Config, Engine: v.prepare.Note[schema.NoteEngine], Machine: map[string]string{},
-		Device: v.prepare.Note[schema.NoteEngineWhy], Hosts: []string{}}
+	out := Origin{Config: v.prepare.Config, Fork: v.Fork(), Engine: v.prepare.Note[schema.NoteEngine],
+		Device: v.prepare.Note[schema.NoteEngineWhy], Machine: map[string]string{}, Hosts: []string{}}
 	var err error
 	if out.Recipe, err = v.record.document(ctx, v.prepare); err != nil {
 		return out, err

@@ -70,6 +70,9 @@ func (v *Visible) withoutHeadAt(ctx context.Context, step int) ([]schema.Manifes
 		places = []schema.Place{schema.AtInit(v.run, schema.StageData),
 			schema.AtInit(v.run, schema.StageWarmStart), schema.AtInit(v.run, schema.StageEvaluate)}
 	}
+	for i, p := range places {
+		places[i] = owned(v.lineage, p)
+	}
 	found, _, err := v.record.lookups(ctx, places)
 	return slices.DeleteFunc(found, func(m schema.Manifest) bool { return m.Stage == "" }), err
 }

@@ -159,7 +159,7 @@ func (r *Record) progress(ctx context.Context, run *Run) (err error) {
 	}
 	facts := status.Facts{Finished: run.StepsDone > 0}
 	if run.Planned > 0 {
-		if run.Before, _, err = r.success(ctx, schema.AtInit(run.Run, schema.StageEvaluate)); err != nil {
+		if run.Before, err = r.before(ctx, run.Run); err != nil {
 			return err
 		}
 		last := schema.At(run.Run, run.Planned, schema.StageEvaluate)

@@ -30,11 +30,14 @@ func (r *Record) StepGeneration(ctx context.Context, run string, step, gen int) 
 	if _, err := r.Visible(ctx, run); err != nil {
 		return nil, err
 	}
-	if err := r.hasGeneration(ctx, run, step, gen); err != nil {
+	head, _, found, err := r.writer.Head(ctx, run, strconv.Itoa(step))
+	if err != nil {
 		return nil, err
 	}
-	head, _, _, err := r.writer.Head(ctx, run, strconv.Itoa(step))
-	if err != nil {
+	if found {
+		run = head.Owner()
+	}
+	if err := r.hasGeneration(ctx, run, step, gen); err != nil {
 		return nil, err
 	}
 	g, made := &StepGeneration{Gen: gen, From: map[string]int{}}, map[string][]schema.Manifest{}

@@ -16,7 +16,8 @@ type Visible struct {
 	record  *Record
 	run     string
 	prepare schema.Manifest
-	heads   []schema.Head // of numbered steps, in their order
+	lineage []schema.ForkPoint // the run, and those that it shares steps with
+	heads   []schema.Head      // of numbered steps, in their order
 	steps   []int
 	listed  func() ([]schema.Place, error) // all manifests, in the order of their keys
 	// replayed holds the stage manifests that heads do not name, if they are selected.
@@ -55,8 +56,11 @@ func (r *Record) Visible(ctx context.Context, run string) (*Visible, error) {
 		return nil, err
 	}
 	v := &Visible{record: r, run: run, prepare: prepare}
-	v.listed = sync.OnceValues(func() ([]schema.Place, error) { return r.places(ctx, schema.ManifestsPrefix(run)) })
-	v.compactions = sync.OnceValues(func() (map[string]schema.Manifest, error) { return r.compactions(ctx, run) })
+	if v.lineage, err = r.lineage(ctx, prepare); err != nil {
+		return nil, err
+	}
+	v.listed = sync.OnceValues(func() ([]schema.Place, error) { return v.allPlaces(ctx) })
+	v.compactions = sync.OnceValues(func() (map[string]schema.Manifest, error) { return v.readCompactions(ctx) })
 	for _, step := range []func() error{
 		func() error { return v.readHeads(ctx) }, func() error { return v.checkGaps(ctx) }, v.checkGeneration,
 		func() error { return v.readGenerations(ctx) },
@@ -161,7 +165,7 @@ func (v *Visible) MadeBy(ctx context.Context, stage string) ([]Shard, error) {
 		}
 		return err
 	})
-	return slices.Concat(found...), err
+	return v.ofRun(slices.Concat(found...)), err
 }
 
 // StepShards returns one step's shards of a table that its head leads to; the step must have a head.
@@ -218,6 +222,14 @@ func placed(m schema.Manifest) int {
 		return n
 	}
 	return NoStep
+}
+
+// ofRun makes shards those of the run, whichever run has made them.
+func (v *Visible) ofRun(shards []Shard) []Shard {
+	for i := range shards {
+		shards[i].Run = v.run
+	}
+	return shards
 }
 
 // shardOf is a shard that a manifest names.

@@ -8,6 +8,7 @@ type Head struct {
 	SchemaVersion int              `json:"schema_version" form:"minor" doc:"minor version of the format"`
 	Run           string           `json:"run" form:"run" doc:"the run"`
 	Step          string           `json:"step" form:"step" doc:"the step: a number without leading zeros, or init"`
+	From          string           `json:"from,omitempty" form:"run" since:"9" doc:"the run that has made the step, and whose manifests the head names, if this run is a fork that shares the step; else absent"`
 	Generations   map[string]int   `json:"generations" doc:"the generation of each stage"`
 	Stages        map[string][]Ref `json:"stages" doc:"the manifests of each stage; rollout and sandbox have one for each turn, in order"`
 }
@@ -55,7 +56,7 @@ func DecodeHead(data []byte) (Head, error) {
 	return h, h.Validate()
 }
 
-// Validate checks that every ref names a stage manifest of this run, step, stage and generation.
+// Validate checks that every ref names a stage manifest of its owner, step, stage and generation.
 func (h Head) Validate() error {
 	if err := h.validate(); err != nil {
 		return fmt.Errorf("head of run %s step %s: %w", h.Run, h.Step, err)
@@ -69,6 +70,11 @@ func (h Head) validate() error {
 	}
 	if err := checkStep(h.Step); err != nil {
 		return err
+	}
+	if h.From != "" {
+		if err := CheckRunID(h.From); err != nil {
+			return fmt.Errorf("from: %w", err)
+		}
 	}
 	if len(h.Generations) != len(h.Stages) {
 		return fmt.Errorf("has %d generations for %d stages", len(h.Generations), len(h.Stages))
@@ -98,7 +104,7 @@ func (h Head) validateRef(stage string, gen int, r Ref) error {
 	if err != nil {
 		return err
 	}
-	if p.Run != h.Run || p.Step != h.Step || p.Stage != stage || p.Gen != gen || p.Shard != absent {
+	if p.Run != h.Owner() || p.Step != h.Step || p.Stage != stage || p.Gen != gen || p.Shard != absent {
 		return fmt.Errorf("%s is not a stage manifest of this step in generation %d", r.Key, gen)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 //	runs/run=<id>/checkpoints/<version>/<file>
 //	runs/run=<id>/calls/<place of a tool call>/<note>.json                 for tools whose calls must not run twice
 //	runs/run=<id>/signatures/<rest of a manifest's or head's key>/<digest16>-<signer>.sig   likewise of warm starts
+//	runs/run=<id>/forks/step=<n>/<fork>.json                               for runs that share the steps up to <n>
 //	runs/run=<id>/segments/step=<n>/gen=<g>/shard=<s>/<attempt>/<number>-<table>.parquet   of shards that are sampled
 //	models/hub/<owner>/<name>/<revision>/<commit>                          what a hub's branch named, as last seen
 //	warmstarts/<digest>/manifest.json
@@ -73,14 +74,17 @@ func CallNoteKey(run, call, note string) string {
 	return RunPrefix(run) + callNotes + call + "/" + note + ".json"
 }
 
+// forkNotes follows the prefix of a run in the keys of notes about its forks.
+const forkNotes = "forks/"
+
 // callNotes follows the prefix of a run in the keys of notes about tool calls.
 const callNotes = "calls/"
 
-// IsCallNote reports whether a key is one of CallNoteKey.
-func IsCallNote(key string) bool {
+// IsNote reports whether a key is one of CallNoteKey or ForkKey.
+func IsNote(key string) bool {
 	rest, ok := strings.CutPrefix(key, runsPrefix)
 	_, rest, _ = strings.Cut(rest, "/")
-	return ok && strings.HasPrefix(rest, callNotes)
+	return ok && (strings.HasPrefix(rest, callNotes) || strings.HasPrefix(rest, forkNotes))
 }
 
 // SegmentsPrefix is the prefix of the keys of a shard's segments: rows of turns that are finished before the turns of

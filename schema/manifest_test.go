@@ -236,6 +236,17 @@ func TestHeads(t *testing.T) {
 	_, err = DecodeHead(bytes.TrimSpace(data))
 	require.Error(t, err)
 
+	fork := h.SharedBy("fork").SharedBy("other")
+	data, err = EncodeHead(fork)
+	require.NoError(t, err)
+	got, err = DecodeHead(data)
+	require.NoError(t, err)
+	require.Equal(t, "runs/run=other/heads/step=3.json", got.Key())
+	require.Equal(t, "quick-1", got.Owner())
+	fork.From = "fork"
+	_, err = EncodeHead(fork)
+	require.ErrorContains(t, err, "is not a stage manifest of this step")
+
 	for text, refs := range map[string][]Ref{
 		"generations 0 and 1":          {ref(rollout.WithTurn(0)), ref(rollout.WithTurn(1).WithGen(1))},
 		"is not the key of a manifest": {{Key: "runs/run=quick-1/x", Digest: Digest(nil)}},

@@ -30,6 +30,8 @@ type TrainRunInput struct {
 	Steps *int     `json:"steps,omitempty"`
 	// Resume continues a run whose recipe is already committed; then no recipe is given.
 	Resume bool `json:"resume,omitempty"`
+	// Fork is the step of another run after which the run goes on, with that run's recipe and the changes of Set.
+	Fork *schema.ForkPoint `json:"fork,omitempty"`
 	// Unrecorded are the measured times that the run had not recorded when it was ended; a command that resumes it asks
 	// the ended workflow for them.
 	Unrecorded []api.RecordTimingsInput `json:"unrecorded,omitempty"`
@@ -184,6 +186,13 @@ func (in TrainRunInput) validate() error {
 		return badInput("%s", in.invalid)
 	case in.Recipe != "" && in.RecipeYAML != "":
 		return badInput("recipe, recipe_yaml: give one of them, not both")
+	case in.Fork != nil && (in.Resume || in.Recipe != "" || in.RecipeYAML != "" || in.Seed != nil || in.Steps != nil):
+		return badInput("fork: goes on with the recipe of the other run; recipe, resume, seed and steps must be left " +
+			"out, and set changes the recipe")
+	case in.Fork != nil:
+		if err := in.Fork.Validate(); err != nil {
+			return badInput("fork: %v", err)
+		}
 	case !in.Resume && in.Recipe == "" && in.RecipeYAML == "":
 		return badInput("recipe: name a built-in recipe (quickstart), or give one whole as recipe_yaml")
 	case in.Resume && (in.Recipe != "" || in.RecipeYAML != "" || len(in.Set) > 0 || in.Seed != nil || in.Steps != nil):

@@ -12,6 +12,7 @@
 // over what a step has committed. *ServeRanks* lets other hosts run ranks of an engine whose models span several
 // hosts. A run's *home* is the host whose engine holds its models. A *shard rollout* takes one shard from prompts to
 // rewards.
+// *ForkRun* begins a TrainRun that shares the first steps of another run.
 // *HandOver* is a run between two builds of the workers. *ScheduledRun* starts the run that a schedule wants.
 // Workflow code reads no file, clock or environment variable.
 package workflows
@@ -45,6 +46,7 @@ const (
 	ReplayStageName  = "ReplayStage"
 	ServeRanksName   = "ServeRanks"
 	SampleStepName   = "SampleStep"
+	ForkRunName      = "ForkRun"
 	HandOverName     = "HandOver"
 	ScheduledRunName = "ScheduledRun"
 )
@@ -53,7 +55,7 @@ const (
 var definitions = map[string]any{
 	TrainRunName: TrainRun, TrainStepName: TrainStep, RolloutShardName: RolloutShard, ReprocessRunName: ReprocessRun,
 	EvaluateRunName: EvaluateRun, ReplayStageName: ReplayStage, ServeRanksName: ServeRanks, SampleStepName: SampleStep,
-	HandOverName: HandOver, ScheduledRunName: ScheduledRun,
+	ForkRunName: ForkRun, HandOverName: HandOver, ScheduledRunName: ScheduledRun,
 }
 
 // Registry is what takes workflows: a worker, a replayer or a test's environment.

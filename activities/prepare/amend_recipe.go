@@ -86,7 +86,10 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	if resolved, err = withModel(resolved, before.Recipe.Policy); err != nil {
 		return schema.Manifest{}, err
 	}
-	if err := a.samePolicy(ctx, &before.Recipe, &resolved.Recipe); err != nil {
+	if before.Recipe.Seed != resolved.Recipe.Seed {
+		return schema.Manifest{}, badinput.Errorf("seed: the seed of a run cannot change")
+	}
+	if err := samePolicy(ctx, &a.Recipes, &before.Recipe, &resolved.Recipe); err != nil {
 		return schema.Manifest{}, err
 	}
 	if err := samePrivileges(ctx, a.Worker, in, &before.Recipe, &resolved.Recipe); err != nil {
@@ -114,24 +117,22 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	return m, nil
 }
 
-// samePolicy refuses changes that the run's policy would not follow: it has its weights and its tokenizer.
-func (a AmendRecipe) samePolicy(ctx context.Context, before, after *recipes.Recipe) error {
+// samePolicy refuses changes that a run's policy would not follow: it has its weights and its tokenizer.
+func samePolicy(ctx context.Context, r *resolver.Recipes, before, after *recipes.Recipe) error {
 	was, is := before.Policy, after.Policy
 	was.Pinned, is.Pinned = nil, nil
 	switch {
-	case before.Seed != after.Seed:
-		return badinput.Errorf("seed: the seed of a run cannot change")
 	case !reflect.DeepEqual(was, is):
 		return badinput.Errorf("policy: the model of a run cannot change")
 	case reflect.DeepEqual(before.Environment, after.Environment) && reflect.DeepEqual(before.Rollout, after.Rollout) &&
 		reflect.DeepEqual(before.Tokenizer, after.Tokenizer), after.Environment.Imported():
 		return nil
 	}
-	had, err := a.Recipes.TokenizerDigest(ctx, before)
+	had, err := r.TokenizerDigest(ctx, before)
 	if err != nil {
 		return outage(err)
 	}
-	has, err := a.Recipes.TokenizerDigest(ctx, after)
+	has, err := r.TokenizerDigest(ctx, after)
 	if err == nil && has != had {
 		err = badinput.Errorf("set: the change gives the policy another tokenizer; start another run with it")
 	}

@@ -79,7 +79,7 @@ func (a PrepareRun) findLatest(ctx context.Context, in *api.PrepareInput, commit
 		return err
 	}
 	of := api.Prepared{Plan: PlanOf(c.Recipe)}
-	if err := a.whereToGoOn(ctx, in.LatestOf, &of); err != nil {
+	if err := a.whereToGoOn(ctx, in.LatestOf, 0, &of); err != nil {
 		return err
 	}
 	if of.Policy == nil {

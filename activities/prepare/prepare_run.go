@@ -53,7 +53,7 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := a.findLatest(ctx, &in, committed, found); err != nil {
 			return err
 		}
-		resolved, err := recipes.Resolve(recipeName(in), in.RecipeYAML, in.Overrides, in.Seed, in.Steps)
+		resolved, err := a.resolve(ctx, in)
 		if err != nil {
 			return err
 		}
@@ -90,9 +90,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := Storable(a.Worker, &resolved.Recipe); err != nil {
 			return err
 		}
-		if found && committed.Config != resolved.Digest {
-			return badinput.Errorf("run_id: run %s was made by another recipe; choose another run id, or resume it "+
-				"without a recipe", in.Run)
+		if found && (committed.Config != resolved.Digest || committed.Note[schema.NoteFork] != in.ForkNote()) {
+			return badinput.Errorf("run_id: run %s was made by another recipe, or as another fork; choose another run "+
+				"id, or resume it without a recipe", in.Run)
 		}
 		engine, err := a.engine(ctx, in, &resolved.Recipe)
 		if err != nil {
@@ -155,10 +155,14 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	if c.Recipe.Environment.CallsTools() {
 		out.Machine.Sandbox = string(a.Execution.Tier)
 	}
+	fork, err := committed.Fork()
+	if err != nil {
+		return err
+	}
 	if out.Amendments, out.NextAmendment, err = Amendments(ctx, &a.Recipes, in.Run); err != nil {
 		return err
 	}
-	return a.whereToGoOn(ctx, in.Run, out)
+	return a.whereToGoOn(ctx, in.Run, fork.Step, out)
 }
 
 // preflight checks what the recipe names, so that the run does not park later because of it.
@@ -243,6 +247,9 @@ func (a PrepareRun) CommitPrepared(ctx context.Context, in api.PrepareInput, pla
 	if err := noteEvaluates(in, &m); err != nil {
 		return m, schema.Ref{}, err
 	}
+	if err := a.share(ctx, in, &resolved.Recipe, &m); err != nil {
+		return m, schema.Ref{}, err
+	}
 	if err := a.catalogue(ctx, in.Run, resolved.Recipe); err != nil {
 		return m, schema.Ref{}, err
 	}
@@ -298,8 +305,9 @@ func PlanOf(r recipes.Recipe) api.Plan {
 	return p
 }
 
-// whereToGoOn finds the first step without a head and the checkpoint that it starts from.
-func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepared) error {
+// whereToGoOn finds the first step without a head and the checkpoint that it starts from. shared is the number of steps
+// that the run shares with another one.
+func (a PrepareRun) whereToGoOn(ctx context.Context, run string, shared int, out *api.Prepared) error {
 	done, err := a.Steps(ctx, run)
 	if err != nil {
 		return err
@@ -313,7 +321,7 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepar
 	if out.NextStep == 1 || out.Plan.Steps == 0 {
 		return nil
 	}
-	if err := a.findUnfinished(ctx, run, out); err != nil {
+	if err := a.findUnfinished(ctx, run, shared, out); err != nil {
 		return err
 	}
 	last := out.NextStep - 1
@@ -337,7 +345,7 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepar
 }
 
 // findUnfinished finds the finished steps that lack what is made alongside the next step.
-func (a PrepareRun) findUnfinished(ctx context.Context, run string, out *api.Prepared) error {
+func (a PrepareRun) findUnfinished(ctx context.Context, run string, shared int, out *api.Prepared) error {
 	listed, err := a.Store.List(ctx, schema.ManifestsPrefix(run))
 	if err != nil {
 		return fmt.Errorf("list manifests of run %s: %w", run, err)
@@ -346,7 +354,7 @@ func (a PrepareRun) findUnfinished(ctx context.Context, run string, out *api.Pre
 	for _, o := range listed {
 		there[o.Key] = true
 	}
-	for step := 1; step < out.NextStep; step++ {
+	for step := 1 + shared; step < out.NextStep; step++ {
 		if !there[schema.At(run, step, stage.TimingsStep).ManifestKey()] {
 			out.Untimed = append(out.Untimed, step)
 		}

@@ -19,6 +19,24 @@ func (r Records) PreparedRun(ctx context.Context, run string) (schema.Ref, error
 	return ref, err
 }
 
+// Shared returns what the run that a fork shares a place with has committed there; found is false if there is none.
+func (r Records) Shared(ctx context.Context, place schema.Place) (m schema.Manifest, ref schema.Ref, found bool,
+	err error) {
+	prepare, _, _, err := r.Record.Lookup(ctx, schema.AtInit(place.Run, schema.StagePrepare))
+	if err != nil {
+		return m, ref, false, err
+	}
+	fork, err := prepare.Fork()
+	if err != nil || !fork.Shares(place) {
+		return m, ref, false, err
+	}
+	place.Run = fork.Run
+	if m, ref, found, err = r.Record.Lookup(ctx, place); found || err != nil {
+		return m, ref, found, err
+	}
+	return r.Shared(ctx, place)
+}
+
 // StepPlaces lists the places of a step's manifests.
 func (r Records) StepPlaces(ctx context.Context, run string, step int) ([]schema.Place, error) {
 	listed, err := r.Store.List(ctx, fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step))

@@ -16,6 +16,8 @@ import (
 type Made struct {
 	Run  string
 	Step int
+	// Owner is the run that has made the step: of a step that a fork shares, another one.
+	Owner string
 	// Recipe is the manifest of the run's recipe.
 	Recipe schema.Ref
 	// Refs holds the stage manifests by stage; rollout and sandbox have one for each turn, in order.
@@ -28,7 +30,7 @@ type Made struct {
 
 // NewMade finds the claims and the next generation among the places of a step's manifests. It leaves Refs empty.
 func NewMade(run string, step int, recipe schema.Ref, places []schema.Place) *Made {
-	m := &Made{Run: run, Step: step, Recipe: recipe, Next: 1}
+	m := &Made{Run: run, Step: step, Owner: run, Recipe: recipe, Next: 1}
 	for _, p := range byGeneration(places) {
 		m.Next = max(m.Next, p.Gen+1)
 		if p.Stage == schema.StageReplay {
@@ -103,7 +105,7 @@ func stepStages(ctx context.Context, r record.Records, run string, step int) (*M
 		return nil, err
 	}
 	if found {
-		made.Refs = head.Stages
+		made.Refs, made.Owner = head.Stages, head.Owner()
 		return made, nil
 	}
 	if made.Refs, err = present(ctx, r, made.Latest(places)); err != nil {

@@ -52,6 +52,10 @@ func (a PrepareReplay) prepare(ctx context.Context, in api.ReplayInput, out *api
 	if err != nil {
 		return err
 	}
+	if of := made.Owner; of != in.Run {
+		return badinput.Errorf("step: step %d of run %s is one of run %s, with which it shares it: replay it there",
+			in.Step, in.Run, of)
+	}
 	if done, err := a.adoptClaim(ctx, made, in.Claim, out); done || err != nil {
 		return err
 	}

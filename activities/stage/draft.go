@@ -82,13 +82,17 @@ func Execute(ctx context.Context, d *Worker, e *Env, s Spec, out api.Result,
 }
 
 func (w *Draft) run(ctx context.Context, s Spec, out api.Result, work func(ctx context.Context, w *Draft) error) error {
-	if found, ref, ok, err := w.Worker.Record.Lookup(ctx, w.Place); err != nil {
+	found, ref, ok, err := w.Worker.Record.Lookup(ctx, w.Place)
+	if err == nil && !ok && (s.Stage == schema.StageEvaluate || s.Stage == schema.StageUntaught) {
+		found, ref, ok, err = w.Worker.Shared(ctx, w.Place)
+	}
+	if err != nil {
 		return err
-	} else if ok {
+	}
+	if ok {
 		w.Timing.Adopted = true
 		return w.adopt(found, ref, out)
 	}
-	var err error
 	if w.Manifest, err = w.Worker.Manifest(ctx, s); err != nil {
 		return err
 	}

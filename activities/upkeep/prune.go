@@ -150,10 +150,16 @@ func (p *pruning) sweep(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	forks, err := p.forks(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var steps []int
 	var left []api.SparedCheckpoint
 	for _, s := range p.state.Spared {
 		switch {
+		case slices.ContainsFunc(forks, func(at int) bool { return s.First <= at && s.Last > at-p.rule.KeepLast }):
+			left = append(left, s)
 		case slices.Contains(open, s.Prefix), s.Has(p.reference),
 			slices.ContainsFunc(p.state.Best, func(e api.EvaluatedStep) bool { return s.Has(e.Step) }):
 			left = append(left, s)
@@ -169,6 +175,23 @@ func (p *pruning) sweep(ctx context.Context) ([]int, error) {
 		}
 	}
 	p.state.Spared = left
+	return steps, nil
+}
+
+// forks lists the steps at which other runs fork off. Their first steps are sampled from the latest policies there.
+func (p *pruning) forks(ctx context.Context) ([]int, error) {
+	prefix := schema.ForksPrefix(p.run)
+	notes, err := p.records.Store.List(ctx, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the forks of run %s: %w", p.run, err)
+	}
+	steps := make([]int, len(notes))
+	for i, o := range notes {
+		number, _, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix+"step="), "/")
+		if steps[i], err = strconv.Atoi(number); err != nil {
+			return nil, fmt.Errorf("%s: is not the key of a note about a fork", o.Key)
+		}
+	}
 	return steps, nil
 }
 

@@ -38,8 +38,17 @@ func (a WarmStart) Execute(ctx context.Context, e *stage.Env, in api.Scope) (out
 	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		// An adapter on random weights would learn little. So the adapter starts from the finished warm start.
 		w.Recipe = w.Recipe.WithoutAdapter()
-		made, ref, err := a.findOrMake(ctx, w, in, w.Recipe)
+		made, ref, shared, err := a.ofFork(ctx, in.Run)
 		if err != nil {
+			return err
+		}
+		if shared {
+			w.Manifest.Inputs = append(w.Manifest.Inputs, ref)
+			w.Manifest.Checkpoint, w.Manifest.Critic = made.Checkpoint, made.Critic
+			out.Policy = api.PolicyRef{Digest: made.Checkpoint.Digest}
+			return nil
+		}
+		if made, ref, err = a.findOrMake(ctx, w, in, w.Recipe); err != nil {
 			return err
 		}
 		w.Manifest.Inputs = append(w.Manifest.Inputs, ref)
@@ -63,6 +72,20 @@ func (a WarmStart) Execute(ctx context.Context, e *stage.Env, in api.Scope) (out
 	})
 	out.Policy.Manifest = out.Manifest
 	return out, err
+}
+
+// ofFork returns the first policy of the run that a fork shares steps with; ok is false if the run is no fork.
+func (a WarmStart) ofFork(ctx context.Context, run string) (m schema.Manifest, ref schema.Ref, ok bool, err error) {
+	prepare, _, _, err := a.Record.Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
+	if err != nil {
+		return m, ref, false, err
+	}
+	fork, err := prepare.Fork()
+	if err != nil || fork.Run == "" {
+		return m, ref, false, err
+	}
+	m, out, err := a.PolicyAfter(ctx, fork.Run, 0)
+	return m, out.Manifest, true, err
 }
 
 // findOrMake returns the shared warm start. Nothing that it returns says whether an earlier run has made it: the run's

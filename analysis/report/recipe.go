@@ -64,6 +64,9 @@ var recipeChosen = figure{
 		if err := json.Unmarshal(d.origin.Recipe, &recipe); err != nil {
 			return err
 		}
+		if of := d.origin.Fork; of.Run != "" {
+			f.Note += fmt.Sprintf(" The run is a fork of run %s: steps 1 to %d are that run's.", of.Run, of.Step)
+		}
 		for _, world := range recipe.Environment.Worlds() {
 			f.Note += fmt.Sprintf(" The environment %s.", world)
 		}

@@ -10,11 +10,15 @@ import (
 // checkMeasured checks that each evaluation that has measured times is there. Until the next step names it, nothing
 // else of an unfinished run does.
 func checkMeasured(v *evidence) {
+	fork, _ := v.manifests[schema.AtInit(v.run, schema.StagePrepare).ManifestKey()].Fork() // a fault of its own
 	for _, m := range v.ordered() {
 		for _, s := range m.ShardsOf(schema.Timings) {
 			for _, stage := range slices.Sorted(maps.Keys(v.shards.measured[s.Key])) {
 				made := m.Place
 				made.Stage, made.Gen = stage, 0
+				if fork.Shares(made) {
+					continue
+				}
 				key := made.ManifestKey()
 				if _, there := v.manifests[key]; !there && !v.named[key] {
 					v.name(key)

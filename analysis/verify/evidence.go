@@ -23,8 +23,9 @@ type evidence struct {
 	manifests map[string]committed   // by key; those of warm starts included
 	stages    map[string][]committed // the run's stage manifests by step, in the order of their keys
 	heads     map[int]schema.Head
-	recipe    *identity          // nil where it cannot be read
-	debating  *analysis.Debating // what the recipe says about debates; nil likewise
+	shared    map[int]schema.Head // of the steps that another run has made
+	recipe    *identity           // nil where it cannot be read
+	debating  *analysis.Debating  // what the recipe says about debates; nil likewise
 	shards    shardFacts
 }
 
@@ -43,6 +44,7 @@ func newEvidence(objects store.Store, run string, listed []store.Object) *eviden
 	return &evidence{
 		findings: findings{objects: objects, out: Report{Run: run}, named: map[string]bool{}},
 		run:      run, listed: listed, manifests: map[string]committed{}, heads: map[int]schema.Head{},
+		shared: map[int]schema.Head{},
 		shards: shardFacts{
 			audited: map[string]bool{}, updates: map[string]policies{}, excluded: map[string]int{},
 			kept:   map[string]int{},
@@ -70,8 +72,8 @@ type policies struct{ before, after string }
 type committed struct {
 	schema.Manifest
 	digest string
-	// foreign manifests belong to another run, whose policy this one evaluates. Their existence and digest count here;
-	// the rest is checked with their own run.
+	// foreign manifests belong to another run, whose policy this one evaluates or goes on with. Their existence and
+	// digest count here; the rest is checked with their own run.
 	foreign bool
 }
 
@@ -84,6 +86,8 @@ func readManifests(ctx context.Context, v *evidence) error {
 			return readManifest(ctx, v, key, "a listing")
 		case strings.HasPrefix(key, schema.HeadsPrefix(v.run)):
 			return readHead(ctx, v, key)
+		case strings.HasPrefix(key, schema.ForksPrefix(v.run)):
+			v.name(key)
 		}
 		return nil
 	})
@@ -138,7 +142,9 @@ func readHead(ctx context.Context, v *evidence, key string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.out.Heads++
-	if n, ok := stepOf(h.Step); ok {
+	if n, ok := stepOf(h.Step); ok && h.From != "" {
+		v.shared[n] = h
+	} else if ok {
 		v.heads[n] = h
 	}
 	return nil

@@ -42,7 +42,7 @@ func checkConfig(v *evidence) {
 func (v *evidence) recipes() map[schema.Ref]string {
 	out := map[schema.Ref]string{}
 	for key, m := range v.manifests {
-		if holdsRecipe(m) {
+		if holdsRecipe(m) && !m.foreign {
 			out[schema.Ref{Key: key, Digest: m.digest}] = m.Config
 		}
 	}
@@ -98,6 +98,11 @@ func checkRef(v *evidence, owner string, ref schema.Ref) {
 // there.
 func checkHeads(v *evidence) {
 	next := 1
+	for range v.shared {
+		if _, ok := v.shared[next]; ok {
+			next++
+		}
+	}
 	for _, step := range slices.Sorted(maps.Keys(v.heads)) {
 		for ; next < step; next++ {
 			missingHead(v, next, "does not exist, but the later step %d has a head", step)
@@ -311,7 +316,7 @@ func checkPolicy(v *evidence, step int, h schema.Head) {
 	}
 	before := schema.AtInit(v.run, schema.StageWarmStart).ManifestKey()
 	if step > 1 {
-		earlier := v.heads[step-1].Stages[schema.StageUpdate]
+		earlier := v.head(step - 1).Stages[schema.StageUpdate]
 		if len(earlier) == 0 {
 			return // the missing head is a fault already
 		}
@@ -336,7 +341,7 @@ func checkPolicy(v *evidence, step int, h schema.Head) {
 // steps have one.
 func checkContinued(v *evidence, step int, h schema.Head) {
 	for _, stage := range stages.All() {
-		now, before := h.Stages[stage.Name], v.heads[step-1].Stages[stage.Name]
+		now, before := h.Stages[stage.Name], v.head(step - 1).Stages[stage.Name]
 		if stage.Continues == "" || !v.loaded(now) || !v.loaded(before) {
 			continue
 		}

@@ -40,6 +40,7 @@ var checks = []Check{
 	{"measured", "every evaluation whose time was measured is there", quick(checkMeasured)},
 	{"heads", "no step lacks a head before a later step or evaluation, and what heads name is there",
 		quick(checkHeads)},
+	{"shared steps", "every step that a fork shares is the other run's, which is checked, too", checkShared},
 	{"lineage", "every stage of a step was made from the step's own stages", eachHead(checkLineage)},
 	{"row counts", "every trajectory has a reward or an exclusion, and a row in the selection",
 		eachHead(checkRowCountsOf)},
@@ -105,6 +106,9 @@ func Signed(ctx context.Context, objects store.Store, run string, keys signing.K
 	}
 	if keys != nil && !unfinished {
 		checkEnd(v)
+	}
+	if err := v.addShared(ctx, keys); err != nil {
+		return Report{}, err
 	}
 	v.countUntimed()
 	v.countOrphans()

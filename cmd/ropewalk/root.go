@@ -116,8 +116,8 @@ func rootCommand(con *console) *cobra.Command {
 // commands are the program's commands. Each parses its flags, calls a package and prints.
 var commands = []func(*console) *cobra.Command{
 	// runs
-	runCommand, resumeCommand, cancelCommand, deleteCommand, followCommand, pauseCommand, unpauseCommand, stopCommand,
-	setCommand, unparkCommand, upgradeCommand,
+	runCommand, forkCommand, resumeCommand, cancelCommand, deleteCommand, followCommand, pauseCommand, unpauseCommand,
+	stopCommand, setCommand, unparkCommand, upgradeCommand,
 	evaluateCommand, importCommand, replayCommand, scheduleCommand, quotaCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,

@@ -161,6 +161,9 @@ func showWorlds(ctx context.Context, con *console, record *analysis.Record, run 
 	if err := v.Recipe(ctx, &recipe); err != nil {
 		return err
 	}
+	if f := v.Fork(); f.Run != "" {
+		fmt.Fprintf(con.out, "a fork of run %s: steps 1 to %d are its\n", f.Run, f.Step)
+	}
 	for _, world := range recipe.Environment.Worlds() {
 		fmt.Fprintln(con.out, "the environment "+world)
 	}

@@ -228,6 +228,19 @@ func (w *Writer) CommitHead(ctx context.Context, h schema.Head) (committed schem
 	return committed, ref, adopted, err
 }
 
+// ShareHead commits a fork's head of a step that it shares. What the head names was audited when it was committed.
+func (w *Writer) ShareHead(ctx context.Context, h schema.Head) error {
+	data, err := schema.EncodeHead(h)
+	if err != nil {
+		return err
+	}
+	_, adopted, err := w.putOrAdopt(ctx, h.Key(), data)
+	if err == nil && adopted {
+		err = damaged(h.Key(), fmt.Errorf("it is not the head of step %s of run %s, which it shares", h.Step, h.From))
+	}
+	return err
+}
+
 func decodeHead(key string, data []byte) (schema.Head, schema.Ref, error) {
 	h, err := schema.DecodeHead(data)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -71,6 +72,8 @@ type deletion struct {
 	refs    map[string]string // keys of the run's manifests and files that others name → which run does
 	used    map[string]bool   // digests of warm starts that others name
 	begins  map[string]bool   // digests of warm starts that the run names
+	forks   []string          // runs that share its steps
+	note    string            // key of the note that the run is a fork; "" if it is none
 	keep    map[string]bool   // keys that stay
 	out     Removed
 }
@@ -104,7 +107,15 @@ func (d *deletion) survey(ctx context.Context) error {
 		return err
 	}
 	for i, m := range read {
-		d.named(m, strings.HasPrefix(listed[i].Key, prefix))
+		own := strings.HasPrefix(listed[i].Key, prefix)
+		if err := d.forked(m, own); err != nil {
+			return err
+		}
+		d.named(m, own)
+	}
+	if len(d.forks) > 0 {
+		return badinput.Errorf("run %s shares its steps with its forks: delete %s first", d.run,
+			strings.Join(d.forks, " and "))
 	}
 	for i, m := range read {
 		if key := listed[i].Key; d.refs[key] != "" {
@@ -127,6 +138,20 @@ func (d *deletion) manifest(ctx context.Context, key string) (m schema.Manifest,
 			"run; `ropewalk verify` says more: %w", d.run, key, err)
 	}
 	return m, nil
+}
+
+// forked notes whether a manifest prepares a fork of the run, or the run as a fork.
+func (d *deletion) forked(m schema.Manifest, own bool) error {
+	f, err := m.Fork()
+	switch {
+	case err != nil && !own: // a damaged run can be deleted
+		return fmt.Errorf("delete run %s: %w", d.run, err)
+	case f.Run == d.run:
+		d.forks = append(d.forks, m.Run)
+	case f.Run != "" && own:
+		d.note = f.ForkKey(d.run)
+	}
+	return nil
 }
 
 // named notes what a manifest names of the run, and of warm starts.
@@ -190,6 +215,9 @@ func (d *deletion) order(ctx context.Context, warmStarts bool) ([][]store.Object
 	}
 	err := errors.Join(add(0, schema.RequestKey(d.run), true), add(0, schema.CatalogueKey(d.run), true),
 		add(0, schema.StatesPrefix+d.run+"/", false))
+	if d.note != "" {
+		err = errors.Join(err, add(3, d.note, true))
+	}
 	for _, o := range d.own {
 		switch {
 		case d.keep[o.Key]:

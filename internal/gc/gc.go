@@ -139,7 +139,7 @@ func shapeOf(objects store.Store, listed []store.Object) *record {
 func (c *collector) sort(ctx context.Context, shape *record, o store.Object) error {
 	switch kindOf(o.Key) {
 	case other:
-		if !shape.there[o.Key] && !strings.HasSuffix(o.Key, "/"+schema.PrunedFile) && !schema.IsCallNote(o.Key) &&
+		if !shape.there[o.Key] && !strings.HasSuffix(o.Key, "/"+schema.PrunedFile) && !schema.IsNote(o.Key) &&
 			!schema.IsSignature(o.Key) {
 			c.out.Unknown++
 		}

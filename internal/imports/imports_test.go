@@ -104,8 +104,9 @@ var onlyIn = map[string][]string{
 	nvml:  {"gpu/device"},
 	bleve: {"env"},
 	// elsewhere a panic in a goroutine of a group would end the process
-	errgroup:          {"internal/rescue", "internal/bench"},
-	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction"},
+	errgroup: {"internal/rescue", "internal/bench"},
+	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction",
+		"internal/forks"},
 	// what opens engines for it, and what leases them
 	"internal/enginepool": {"activities", "cmd"},
 	// rollout: the tokenizer of imports; evaluation: the order of records

@@ -183,6 +183,7 @@ var levels = []Level{
 			{"internal/batch", "makes the training batch"},
 			{"internal/curation", "which training tasks a run draws, by the filters of a recipe"},
 			{"internal/enginepool", "a worker's engines: leases them to stages, with models resident in them"},
+			{"internal/forks", "makes runs that share the first steps of others"},
 			{"internal/grading", "scores trajectories by the recipe's reward"},
 			{"internal/planning", "plans processes, devices, memory, time and bytes of a run before it starts"},
 			{"internal/preflight", "checks before a run begins what follows from its recipe and what that names"},

@@ -13,6 +13,7 @@ from ropewalk.place import INIT, Place, parse_head_key, parse_manifest_key
 from ropewalk.reader import Reader, each
 from ropewalk.rows import read_rows
 from ropewalk.status import State, derive, known_server, latest_note
+from ropewalk.visible import lineage, owned
 
 _PREFIX = "catalogue/"
 _REQUESTS = "requests/"
@@ -78,7 +79,10 @@ def _entry(reader: Reader, key: str, server: str) -> RunInfo:
         facts["planned"], facts["finished"] = _planned(reader, run, steps), done > 0
         facts["note"] = latest_note(reader.bucket, run)
         if steps > 0:
-            before, _ = _success(reader, Place(run, INIT, "evaluate"))
+            before, measured = _success(reader, Place(run, INIT, "evaluate"))
+            prepare = None if measured else reader.lookup(Place(run, INIT, "prepare"))
+            if prepare is not None and "fork" in prepare.note:
+                before, _ = _success(reader, owned(lineage(reader, prepare), Place(run, INIT, "evaluate")))
             after, facts["finished"] = _success(reader, Place(run, str(facts["planned"]), "evaluate"))
     status = derive(facts)
     return RunInfo(
@@ -112,7 +116,7 @@ def _success(reader: Reader, place: Place) -> tuple[float | None, bool]:
     m = reader.lookup(place)
     if m is None:
         return None, False
-    rows = read_rows(reader, "evaluations", [m], ["problem_id", "greedy", "success"])
+    rows = read_rows(reader, "evaluations", [m], ["problem_id", "greedy", "success"], place.run)
     tallies: dict[str, list[int]] = {}
     columns = (rows[name].to_pylist() for name in ("problem_id", "greedy", "success"))
     for problem, greedy, success in zip(*columns, strict=True):

@@ -87,6 +87,8 @@ class Head:
     run: str
     step: str
     stages: dict[str, tuple[Ref, ...]]
+    owner: str
+    """The run that has made the step: of a step that a fork shares, another one."""
 
     def generation(self, stage: str) -> int:
         """The generation of a stage that the update consumed; 0 for a stage that it did not consume."""
@@ -125,13 +127,14 @@ def decode_head(data: bytes) -> Head:
     """Reads a head; a ValueError names the field at fault."""
     doc = _document(data)
     run, step = _text(doc, "run"), _text(doc, "step")
+    owner = _text(doc, "from") if "from" in doc else run
     stages = {name: _refs(_object(doc, "stages"), name) for name in _object(doc, "stages")}
     for stage, refs in stages.items():
         for ref in refs:
             p = parse_manifest_key(ref.key)
-            if p is None or (p.run, p.step, p.stage, p.shard) != (run, step, stage, ABSENT):
+            if p is None or (p.run, p.step, p.stage, p.shard) != (owner, step, stage, ABSENT):
                 raise ValueError(f"stage {stage}: {ref.key} is not a stage manifest of this step")
-    return Head(run, step, stages)
+    return Head(run, step, stages, owner)
 
 
 def _document(data: bytes) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from ropewalk.reader import Reader, each
 from ropewalk.tables import BATCHES, COLUMNS, FRONT
 
 
-def read_rows(reader: Reader, table: str, manifests: Iterable[Manifest], columns: Sequence[str] | None) -> pa.Table:
+def read_rows(
+    reader: Reader, table: str, manifests: Iterable[Manifest], columns: Sequence[str] | None, run: str
+) -> pa.Table:
     """Returns the rows of a table's shards with the columns run, step and gen in front. A column
     of the table with one of these names (step in updates) is left out. A column that shards of an
     earlier schema version lack is null."""
     shards = [(m, s) for m in manifests for s in m.shards if s.table == table]
-    pieces = each(lambda at: _piece(reader, at[0], at[1]), shards)
+    pieces = each(lambda at: _piece(reader, at[0], at[1], run), shards)
     schema = _schema(table, pieces)
     if columns is not None:
         _check(table, columns, schema)
@@ -50,11 +52,11 @@ def _read(reader: Reader, shard: Shard) -> pa.Table:
     return _counted(rows, shard)
 
 
-def _piece(reader: Reader, m: Manifest, shard: Shard) -> pa.Table:
+def _piece(reader: Reader, m: Manifest, shard: Shard, run: str) -> pa.Table:
     rows = _read(reader, shard)
     n, step = rows.num_rows, m.place.step_number
     front = [
-        pa.repeat(pa.scalar(m.place.run, pa.string()), n),
+        pa.repeat(pa.scalar(run, pa.string()), n),
         pa.repeat(pa.scalar(step, pa.int32()), n),
         pa.repeat(pa.scalar(m.place.gen, pa.int32()), n),
     ]

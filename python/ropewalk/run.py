@@ -86,7 +86,7 @@ class Run:
         manifests = self._visible.manifests(name, _checked(gen))
         if steps is not None:
             manifests = self._of_steps(manifests, steps)
-        return Table(read_rows(self._reader, name, manifests, columns))
+        return Table(read_rows(self._reader, name, manifests, columns, self.name))
 
     def batch(self, step: int, *, gen: int | None = None) -> Table:
         """Returns a step's training batch: one row per kept trajectory, with its token ids, loss
@@ -125,6 +125,7 @@ class Run:
             shard=ABSENT if shard is None else shard,
             gen=gen,
         )
+        place = self._visible.owned(place)
         ref = self._visible.named(place)
         m = self._reader.manifest(ref) if ref else self._reader.lookup(place)
         if m is None:

@@ -1,6 +1,7 @@
 """What may be read of a run: by default what its heads name, as `ropewalk sql` does."""
 
 import json
+import math
 import re
 import warnings
 from collections.abc import Iterable
@@ -26,6 +27,9 @@ _VISIBLE = json.loads(files(__package__).joinpath("visible.json").read_text("utf
 _IN_HEADS: dict[str, list[str]] = _VISIBLE["in_heads"]
 _WITHOUT_HEAD: dict[str, dict[str, Any]] = _VISIBLE["without_head"]
 
+Lineage: TypeAlias = list[tuple[str, float]]
+"""A run and the runs that it shares steps with, the nearest first: each with the last step that it has of it."""
+
 _STEP = re.compile(r"/step=([0-9]+)/")
 
 
@@ -39,6 +43,7 @@ class Visible:
         if prepare is None:
             raise RunNotFound(f"no such run in the record: {run} has committed nothing in {reader.bucket.url}")
         self.prepare = prepare
+        self.lineage = lineage(reader, prepare)
         self.heads: dict[int, Head] = {int(h.step): h for h in reader.heads(run)}
         if missing := self.gaps():
             steps = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
@@ -61,9 +66,17 @@ class Visible:
     @cached_property
     def places(self) -> list[Place]:
         """The places of all manifests, ordered by step and generation."""
-        keys = self.reader.bucket.keys(f"runs/run={self.run}/manifests/")
-        found = [p for p in map(parse_manifest_key, keys) if p is not None]
+        found = []
+        for run, _ in self.lineage:
+            keys = self.reader.bucket.keys(f"runs/run={run}/manifests/")
+            places = [p for p in map(parse_manifest_key, keys) if p is not None]
+            found += [p for p in places if run == self.run or self.owned(replace(p, run=self.run)) == p]
         return sorted(found, key=lambda p: (_step(p), p.gen, p.stage, p.draw, p.turn, p.shard))
+
+    def owned(self, place: Place) -> Place:
+        """A place of the run at the run that has made what is there: another one if this run is a fork that shares
+        it."""
+        return owned(self.lineage, place)
 
     def manifests(self, table: str, gen: Generation) -> list[Manifest]:
         """The manifests that may hold shards of a table, in the order of their steps. A compaction takes the place of
@@ -99,9 +112,9 @@ class Visible:
     @cached_property
     def _compactions(self) -> dict[str, Manifest]:
         """The compactions of the steps that have merged copies, by step."""
-        keys = self.reader.bucket.keys(f"runs/run={self.run}/compact/")
+        keys = [key for run, _ in self.lineage for key in self.reader.bucket.keys(f"runs/run={run}/compact/")]
         steps = sorted({m[1] for key in keys if (m := _STEP.search(key))})
-        found = each(lambda step: self.reader.lookup(Place(self.run, step, COMPACT)), steps)
+        found = each(lambda step: self.reader.lookup(self.owned(Place(self.run, step, COMPACT))), steps)
         return {m.place.step: m for m in found if m is not None}
 
     def named(self, place: Place) -> Ref | None:
@@ -147,6 +160,30 @@ class Visible:
         if m is None:
             raise DamagedError(place.key, "it went away while it was read")
         return m
+
+
+def owned(lineage: Lineage, place: Place) -> Place:
+    """A place of a run at the run that has made what is there."""
+    for run, last in lineage[1:]:
+        number = place.step_number
+        shared = place.stage in ("evaluate", "untaught") if number is None else number <= last
+        if shared:
+            place = replace(place, run=run)
+    return place
+
+
+def lineage(reader: Reader, prepare: Manifest) -> Lineage:
+    """The run and the runs that it shares steps with, the nearest first: each with the last step that it has of it."""
+    found: Lineage = [(prepare.place.run, math.inf)]
+    while (fork := prepare.note.get("fork")) is not None:
+        run, _, step = fork.partition("@")
+        at = Place(run, INIT, "prepare")
+        other = reader.lookup(at) if valid_run_id(run) and step.isdigit() else None
+        if other is None:
+            raise DamagedError(at.key, f"it is missing, and run {prepare.place.run} is a fork of {fork}")
+        found.append((run, min(int(step), found[-1][1])))
+        prepare = other
+    return found
 
 
 def _holding(table: str, compaction: Manifest) -> set[str]:

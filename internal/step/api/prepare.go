@@ -17,10 +17,20 @@ type PrepareInput struct {
 	Seed       *uint64  `json:"seed,omitempty"`
 	Steps      *int     `json:"steps,omitempty"`
 	Resume     bool     `json:"resume,omitempty"`
+	// Fork is the step of another run after which the run goes on, with that run's recipe. Overrides change the recipe.
+	Fork *schema.ForkPoint `json:"fork,omitempty"`
 	// Evaluates is the policy that an evaluation of its own measures; nil in other runs, and if it is resumed.
 	Evaluates *PolicyRef `json:"evaluates,omitempty"`
 	// LatestOf names the run whose latest policy an evaluation measures, in the place of Evaluates.
 	LatestOf string `json:"latest_of,omitempty"`
+}
+
+// ForkNote is the note (schema.NoteFork) of a fork's manifest, and "" of another run's.
+func (in PrepareInput) ForkNote() string {
+	if in.Fork == nil {
+		return ""
+	}
+	return in.Fork.String()
 }
 
 // Prepared is a validated run.

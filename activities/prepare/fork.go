@@ -1,0 +1,44 @@
+package prepare
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/forks"
+	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// resolve returns the recipe of a run: the one that is asked for or, of a fork, that of the last shared step with
+// changes.
+func (a PrepareRun) resolve(ctx context.Context, in api.PrepareInput) (*recipes.Resolved, error) {
+	if in.Fork == nil {
+		return recipes.Resolve(recipeName(in), in.RecipeYAML, in.Overrides, in.Seed, in.Steps)
+	}
+	if in.Fork.Run == in.Run {
+		return nil, badinput.Errorf("run_id: a fork of run %s needs a name of its own", in.Run)
+	}
+	at, err := forks.At(ctx, a.Record, *in.Fork)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := at.Resolve(in.Overrides)
+	if err != nil {
+		return nil, err
+	}
+	return resolved, samePolicy(ctx, &a.Recipes, &at.Recipe, &resolved.Recipe)
+}
+
+// share makes the run that a manifest prepares a fork, if one is asked for.
+func (a PrepareRun) share(ctx context.Context, in api.PrepareInput, recipe *recipes.Recipe, m *schema.Manifest) error {
+	if in.Fork == nil {
+		return nil
+	}
+	at, err := forks.At(ctx, a.Record, *in.Fork)
+	if err != nil {
+		return err
+	}
+	m.Note[schema.NoteFork], m.Inputs = in.ForkNote(), append(m.Inputs, at.Config, at.Update)
+	return at.Share(ctx, in.Run, recipe.Staleness())
+}
