@@ -1,5 +1,6 @@
 """A page of MiniWoB++ in Chromium, read as its accessibility tree. Wants browsergym-miniwob and miniwob."""
 
+import functools
 import os
 import pathlib
 
@@ -8,6 +9,7 @@ import miniwob
 PAGES = pathlib.Path(miniwob.__file__).parent / "html" / "miniwob"
 os.environ.setdefault("MINIWOB_URL", PAGES.as_uri() + "/")
 
+import browsergym.core  # noqa: E402
 import browsergym.miniwob  # noqa: E402  registers the pages, and reads MINIWOB_URL
 import gymnasium  # noqa: E402
 from browsergym.core.action.highlevel import HighLevelActionSet  # noqa: E402
@@ -17,12 +19,14 @@ from browsergym.utils.obs import flatten_axtree_to_str  # noqa: E402
 class Page:
     def __init__(self, name="click-test", chromium="/usr/bin/chromium", turns=10, train=1000, held_out=100):
         self.numbers, self.turns = {"train": train, "held_out": held_out}, turns
+        # The package opens one browser for the page and one for a chat. Both are to be this one instead of Playwright's.
+        kind = browsergym.core._get_global_playwright().chromium
+        kind.launch = functools.partial(type(kind).launch, kind, executable_path=chromium)
         actions = HighLevelActionSet(subsets=["bid"], multiaction=False, strict=True)
         self.page = gymnasium.make(
             f"browsergym/miniwob.{name}",
             headless=True,
             action_mapping=actions.to_python_code,
-            pw_chromium_kwargs={"executable_path": chromium},
         )
 
     def tasks(self):
