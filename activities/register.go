@@ -5,7 +5,7 @@
 // Four services serve the stages of a worker: its *records* are what runs have committed (record), its *recipes* what
 // they follow (resolver), and its *execution* and *engines* run programs and models (resource). They meet in
 // stage.Worker, the frame of every stage. The stages of a topic are a package: prepare, data, warmstart, episodes,
-// verdict, learn, evaluate, replay and upkeep.
+// verdict, learn, evaluate, replay, upkeep and experiments.
 package activities
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/data"
 	"github.com/ropewalk/ropewalk/activities/episodes"
 	"github.com/ropewalk/ropewalk/activities/evaluate"
+	"github.com/ropewalk/ropewalk/activities/experiments"
 	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/activities/prepare"
 	"github.com/ropewalk/ropewalk/activities/replay"
@@ -48,7 +49,7 @@ func Stages(w *stage.Worker) map[string]stage.Activity {
 	all := map[string]stage.Activity{}
 	for _, list := range []map[string]stage.Activity{prepare.Stages(w), warmstart.Stages(w), data.Stages(w),
 		episodes.Stages(w), verdict.Stages(w), learn.Stages(w), evaluate.Stages(w), replay.Stages(w),
-		upkeep.Stages(w)} {
+		upkeep.Stages(w), experiments.Stages(w)} {
 		maps.Copy(all, list)
 	}
 	return all

@@ -24,6 +24,7 @@ import (
 var recorded = []string{
 	"evaluate-shards.json",    // EvaluateRun with shards
 	"evaluate.json",           // EvaluateRun without shards
+	"experiment.json",         // Experiment whose stop rule ends a trial
 	"hand-over.json",          // HandOver between two builds
 	"import-openai.json",      // ReprocessRun of conversations, whose calls are only recorded
 	"refused-input.json",      // TrainRun refuses its input
@@ -53,6 +54,7 @@ var recorded = []string{
 	"train-continued.json",    // TrainRun's second history, after a continue-as-new
 	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
 	"train-hands-over.json",   // TrainRun's history on one build, up to its HandOver
+	"train-held.json",         // TrainRun that its experiment holds
 	"train-interleaved.json",  // TrainRun of such steps, with evaluations and compactions
 	"train-own.json",          // TrainRun that takes interleaved steps itself
 	"train-parked.json",       // TrainRun that parks and is told to retry

@@ -32,6 +32,9 @@ type TrainRunInput struct {
 	Resume bool `json:"resume,omitempty"`
 	// Fork is the step of another run after which the run goes on, with that run's recipe and the changes of Set.
 	Fork *schema.ForkPoint `json:"fork,omitempty"`
+	// Until ends the workflow after this step, and leaves the run as it is: an experiment asks its stop rule then. The
+	// same input with another Until goes on. 0: the run goes to its end.
+	Until int `json:"until,omitempty"`
 	// Unrecorded are the measured times that the run had not recorded when it was ended; a command that resumes it asks
 	// the ended workflow for them.
 	Unrecorded []api.RecordTimingsInput `json:"unrecorded,omitempty"`

@@ -14,6 +14,7 @@
 // rewards.
 // *ForkRun* begins a TrainRun that shares the first steps of another run.
 // *HandOver* is a run between two builds of the workers. *ScheduledRun* starts the run that a schedule wants.
+// *Experiment* trains the trials of an experiment, a TrainRun each.
 // Workflow code reads no file, clock or environment variable.
 package workflows
 
@@ -49,13 +50,14 @@ const (
 	ForkRunName      = "ForkRun"
 	HandOverName     = "HandOver"
 	ScheduledRunName = "ScheduledRun"
+	ExperimentName   = "Experiment"
 )
 
 // definitions holds the workflows by type.
 var definitions = map[string]any{
 	TrainRunName: TrainRun, TrainStepName: TrainStep, RolloutShardName: RolloutShard, ReprocessRunName: ReprocessRun,
 	EvaluateRunName: EvaluateRun, ReplayStageName: ReplayStage, ServeRanksName: ServeRanks, SampleStepName: SampleStep,
-	ForkRunName: ForkRun, HandOverName: HandOver, ScheduledRunName: ScheduledRun,
+	ForkRunName: ForkRun, HandOverName: HandOver, ScheduledRunName: ScheduledRun, ExperimentName: Experiment,
 }
 
 // Registry is what takes workflows: a worker, a replayer or a test's environment.
@@ -79,6 +81,9 @@ func Register(r Registry) {
 
 // QueryProgress is the query that returns the state of TrainRun, ReprocessRun and EvaluateRun.
 const QueryProgress = "progress"
+
+// QueryTrials is the query that returns the trials of an Experiment and their states.
+const QueryTrials = "trials"
 
 // QueryUnrecorded is the query for the measured times that a TrainRun has not recorded, also if it was ended.
 const QueryUnrecorded = "unrecorded"

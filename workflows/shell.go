@@ -32,8 +32,8 @@ func answer(ctx workflow.Context, query string, handler any) error {
 	return nil
 }
 
-// shell is what EvaluateRun and ReprocessRun have in common: they make attempts until one succeeds. After one that
-// fails, the workflow parks until a person decides; the next attempt adopts committed work.
+// shell is what EvaluateRun, ReprocessRun and Experiment have in common: they make attempts until one succeeds. After
+// one that fails, the workflow parks until a person decides; the next attempt adopts committed work.
 type shell struct {
 	at       position
 	progress Progress
@@ -72,7 +72,7 @@ func (s *shell) attempts(ctx workflow.Context, attempt func(ctx workflow.Context
 			s.states.show(ctx, schema.StateDone)
 			s.at.enter(ctx, "done")
 		}
-		if err == nil || temporal.IsCanceledError(err) {
+		if err == nil || temporal.IsCanceledError(err) || workflow.IsContinueAsNewError(err) {
 			return err
 		}
 		all := failures(err, s.at.stage)

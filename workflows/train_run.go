@@ -21,6 +21,8 @@ type TrainRunResult struct {
 	Warm   api.EvaluationSummary `json:"warm_start"`
 	Final  api.EvaluationSummary `json:"final"`
 	Policy api.PolicyRef         `json:"policy"`
+	// Held says that the run was to go no further than this for now: there is no final evaluation.
+	Held bool `json:"held,omitempty"`
 	// Machine is the machine that prepared the run.
 	Machine machine.Machine `json:"machine"`
 }
@@ -112,6 +114,9 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 		r.enact(r.next)
 		if r.next > r.prepared.Plan.Steps {
 			break
+		}
+		if until := r.in.Until; until > 0 && r.next > until {
+			return r.hold(ctx)
 		}
 		r.noteBuild(ctx)
 		if taken == stepsPerHistory || r.handsOver {

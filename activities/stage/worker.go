@@ -19,6 +19,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/metrics"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/servers"
@@ -48,6 +49,8 @@ type Worker struct {
 	Tracer *trace.Tracer // nil: nothing is traced
 	// Superseded reports whether another build of this worker's deployment is current; nil: it belongs to none.
 	Superseded func(ctx context.Context) (bool, error)
+	// Judge applies the stop rule of an experiment; see Options.
+	Judge func(ctx context.Context, in api.JudgeTrialsInput) (api.JudgedTrials, error)
 }
 
 // Close ends the trajectories' interpreters, the sessions with MCP servers and the PyTorch engines.
@@ -89,6 +92,9 @@ type Options struct {
 	Tracer  *trace.Tracer // nil traces nothing
 	// Superseded reports whether another build of this worker's deployment is current; nil if it belongs to none.
 	Superseded func(ctx context.Context) (bool, error)
+	// Judge applies the stop rule of an experiment. It reads the record by SQL, which no stage does; nil: this worker
+	// judges no trials.
+	Judge func(ctx context.Context, in api.JudgeTrialsInput) (api.JudgedTrials, error)
 	// Confirms has the worker use programs and secrets that a recipe names only if someone with the store's keys has
 	// asked for the run: others can start workflows too.
 	Confirms bool
@@ -113,7 +119,7 @@ func New(o Options) (*Worker, error) {
 			Pool: enginepool.New(enginepool.Options{Record: writer, Trainer: o.Trainer, Sampler: o.Rollout,
 				Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: observer})},
 		Episodes: resource.NewEpisodes(resource.EpisodeBytes), Counts: o.Stages, Tracer: o.Tracer,
-		Superseded: o.Superseded,
+		Superseded: o.Superseded, Judge: o.Judge,
 	}
 	d.Recipes.Fetch, d.Recipes.Models, d.Recipes.Bucket = o.Fetch, o.Models, o.Bucket
 	d.Execution = resource.NewExecution(o.Sandbox, o.Tier, o.Sessions, o.MostSessions, o.Store, &d.Recipes)

@@ -7,6 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/engine"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool/mcp"
 )
 
@@ -98,6 +99,16 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 		in.Engine, in.Versions.Engine = r.Engine, engine.Digest()
 	}
 	return in
+}
+
+// Shared identifies the warm start that a recipe begins with on one machine: recipes with equal texts share it. It is
+// empty for a recipe that clones nothing.
+func Shared(r *recipes.Recipe) (string, error) {
+	if !r.Clones() {
+		return "", nil
+	}
+	text, err := schema.Canonical(warmInputsOf(r.WithoutAdapter(), policy.Description{}))
+	return schema.Digest(text), err
 }
 
 // recipe is the recipe that makes a warm start. Demonstrations are scripted, so any valid temperature will do. They

@@ -42,6 +42,15 @@ var declared = func() (out struct {
 // List returns the declarations of all metrics.
 func List() []Metric { return slices.Clone(declared.Metrics) }
 
+// Query is the query for a declared metric of one run: the columns step and value.
+func Query(name string) string {
+	i := slices.IndexFunc(declared.Metrics, func(m Metric) bool { return m.Name == name })
+	if i < 0 {
+		panic("there is no metric " + name)
+	}
+	return declared.Metrics[i].query()
+}
+
 // query asks for a metric's value at each step that has one.
 func (m Metric) query() string {
 	source, ok := declared.Sources[m.Source]

@@ -45,26 +45,32 @@ func exportMetrics(ctx context.Context, con *console, run, out string) error {
 	if err != nil {
 		return runs.Missing(err)
 	}
-	folder := filepath.Join(out, run)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return badInput("-o %s: cannot be written: %w", out, cause.Of(err))
-	}
-	target, err := con.target(filepath.Join(folder, metrics.EventsFile(steps)), "")
+	file, err := writeEvents(con, out, run, steps)
 	if err != nil {
-		return err
-	}
-	defer target.discard() // does nothing once the file is kept
-	if err := metrics.WriteEvents(target, steps); err != nil {
-		return err
-	}
-	if err := target.keep(); err != nil {
 		return err
 	}
 	values := 0
 	for _, step := range steps {
 		values += len(step.Values)
 	}
-	fmt.Fprintf(con.err, "written to %s: %d values at %d steps; tensorboard --logdir %s shows them\n", target.name,
+	fmt.Fprintf(con.err, "written to %s: %d values at %d steps; tensorboard --logdir %s shows them\n", file,
 		values, len(steps), out)
 	return nil
+}
+
+// writeEvents writes an event file into a folder below out, and returns its name.
+func writeEvents(con *console, out, folder string, steps []metrics.Step) (string, error) {
+	folder = filepath.Join(out, folder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", badInput("-o %s: cannot be written: %w", out, cause.Of(err))
+	}
+	target, err := con.target(filepath.Join(folder, metrics.EventsFile(steps)), "")
+	if err != nil {
+		return "", err
+	}
+	defer target.discard() // does nothing once the file is kept
+	if err := metrics.WriteEvents(target, steps); err != nil {
+		return "", err
+	}
+	return target.name, target.keep()
 }

@@ -18,6 +18,11 @@ func readRecipe(recipe string) (name, text string, err error) {
 	if _, ok := recipes.Source(recipe); ok {
 		return recipe, "", nil
 	}
+	return readRecipeFile(recipe)
+}
+
+// readRecipeFile returns the text of a recipe's file.
+func readRecipeFile(recipe string) (name, text string, err error) {
 	data, err := os.ReadFile(recipe)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", "", noRecipe(recipe)

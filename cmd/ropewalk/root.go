@@ -118,7 +118,7 @@ var commands = []func(*console) *cobra.Command{
 	// runs
 	runCommand, forkCommand, resumeCommand, cancelCommand, deleteCommand, followCommand, pauseCommand, unpauseCommand,
 	stopCommand, setCommand, unparkCommand, upgradeCommand,
-	evaluateCommand, importCommand, replayCommand, scheduleCommand, quotaCommand,
+	evaluateCommand, experimentCommand, importCommand, replayCommand, scheduleCommand, quotaCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
 	auditCommand, verifyCommand, restoreCommand, compactCommand, gcCommand,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/experiment/trials"
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -227,7 +228,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		Sandbox: sandbox.NewOnce(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
 		Sessions: box.sessions, MostSessions: o.sessions,
 		Stages: counts.Stages(), Engines: counts.Engines(), Tracer: tracer,
-		Superseded: o.deployment.superseded(c), Confirms: local,
+		Superseded: o.deployment.superseded(c), Confirms: local, Judge: trials.Judge(objects, code),
 	})
 	if err != nil {
 		return fail(err)

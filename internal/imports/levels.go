@@ -180,6 +180,7 @@ var levels = []Level{
 		Name: "stages", For: "do the work of the stages: compute what they commit from rows and the recipe",
 		Sideways: true, // later stages use what earlier ones define
 		Packages: []Package{
+			{"experiment", "declares experiments, expands their trials and compares arms"},
 			{"internal/batch", "makes the training batch"},
 			{"internal/curation", "which training tasks a run draws, by the filters of a recipe"},
 			{"internal/enginepool", "a worker's engines: leases them to stages, with models resident in them"},
@@ -235,6 +236,7 @@ var levels = []Level{
 		Name: "pages", For: "show people what assemblies make, while they look at it",
 		Packages: []Package{
 			{"analysis/view", "runs in the browser: their figures, trajectories and problems, live"},
+			{"experiment/trials", "reads trials from the record, and shows what an experiment has found as a page"},
 		},
 	},
 	{

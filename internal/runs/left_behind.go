@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // EveryRun is passed to Join by a command under which all open runs go on.
@@ -77,14 +78,18 @@ func (c Connector) endOne(ctx context.Context, s *Session, run string) error {
 		fmt.Fprintf(c.Messages, "run %s is open and waits, parked or paused; its command was killed. "+
 			"ropewalk follow %s shows it\n", run, run)
 	case last.Open:
-		reason := "its command was killed; go on with: ropewalk resume " + run
+		again := "ropewalk resume " + run
+		if last.Workflow == workflows.ExperimentName {
+			again = "ropewalk experiment run FILE"
+		}
+		reason := "its command was killed; go on with: " + again
 		NoteState(ctx, s.Store, run, status.Interrupted, reason)
 		// No worker runs that could take up a cancellation, and one that is left pending would end a resumed run.
 		if err := s.Temporal.TerminateWorkflow(ctx, run, "", reason); err != nil {
 			return fmt.Errorf("end run %s, whose command was killed: %w", run, err)
 		}
 		fmt.Fprintf(c.Messages, "run %s was open, and its command was killed: it does not go on by itself. "+
-			"ropewalk resume %s goes on\n", run, run)
+			"%s goes on\n", run, again)
 	}
 	return stack.Forget(run)
 }

@@ -23,7 +23,7 @@ class ExportExists(RecordError, FileExistsError):
     """The run was exported to this place before."""
 
 
-def to_wandb(run: Run, folder: str | os.PathLike[str], project: str = "ropewalk") -> Path:
+def to_wandb(run: Run, folder: str | os.PathLike[str], project: str = "ropewalk", group: str | None = None) -> Path:
     """Writes an offline run of W&B into folder/wandb and returns the run's folder. Its id and name are the run's name,
     its config is the recipe. Needs ropewalk[wandb,duckdb]."""
     steps = metrics(run)
@@ -53,6 +53,7 @@ def to_wandb(run: Run, folder: str | os.PathLike[str], project: str = "ropewalk"
         mode="offline",
         dir=str(into),
         project=project,
+        group=group,
         id=run.name,
         name=run.name,
         config=run.recipe,
@@ -105,7 +106,9 @@ def _arguments(args: Sequence[str] | None) -> argparse.Namespace:
         p.add_argument("run", help="the run's name")
         p.add_argument("-o", "--output", required=True, help=out)
         p.add_argument("--record", default=".ropewalk", help="the URL of the record (default: %(default)s)")
-        p.add_argument(f"--{group}", dest="group", default="ropewalk", help="the name to file it under (%(default)s)")
+        p.add_argument(f"--{group}", dest="place", default="ropewalk", help="the name to file it under (%(default)s)")
+        if tool == "wandb":
+            p.add_argument("--group", help="the run's group, such as its arm in an experiment")
     return parser.parse_args(args)
 
 
@@ -115,10 +118,10 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         run = open(given.record, given.run)
         if given.tool == "wandb":
-            made = to_wandb(run, given.output, given.group)
+            made = to_wandb(run, given.output, given.place, given.group)
             print(f"written to {made}; `wandb sync {made}` uploads it")
         else:
-            to_mlflow(run, given.output, given.group)
+            to_mlflow(run, given.output, given.place)
             uri = f"sqlite:///{Path(given.output).absolute()}"
             print(f"written to {given.output}; `mlflow ui --backend-store-uri {uri}` shows it")
     except RecordError as e:

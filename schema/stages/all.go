@@ -358,6 +358,10 @@ var apart = []Activity{
 	{Name: "NoteState", Doc: "notes that a run is paused, parked, failed …, for listings", Queue: CPU,
 		Limit: 10 * time.Second},
 	{Name: "NoteDeed", Doc: "notes that a schedule starts a run, for the audit log", Queue: CPU, Limit: time.Minute},
+	{Name: "PlanExperiment", Doc: "lists the trials of an experiment, and which are done", Queue: CPU,
+		Limit: 10 * time.Minute},
+	{Name: "JudgeTrials", Doc: "applies an experiment's stop rule to what its trials have committed", Queue: CPU,
+		Limit: 30 * time.Minute},
 	{Name: "FindHome", Doc: "with `engine.hosts`, names the host that leads", Queue: GPU, Limit: time.Minute},
 	// An engine that is used goes on under its next stage.
 	{

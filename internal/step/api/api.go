@@ -54,6 +54,8 @@ const (
 	CheckReplay          = "CheckReplay"
 	NoteState            = "NoteState"
 	NoteDeed             = "NoteDeed"
+	PlanExperiment       = "PlanExperiment"
+	JudgeTrials          = "JudgeTrials"
 	FindHome             = "FindHome"
 	ServeRanks           = "ServeRanks"
 )

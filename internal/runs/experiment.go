@@ -1,0 +1,141 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// ExperimentID is the id of an experiment's workflow, under which it is paused and cancelled like a run.
+func ExperimentID(name string) string { return "experiment-" + name }
+
+// BeginExperiment starts an experiment's workflow, or joins the open one if it has the same file. privileged are the
+// digests of recipes that name programs or secrets, which workers of the local stack use for no one else.
+func (s *Session) BeginExperiment(ctx context.Context, in workflows.ExperimentInput, privileged map[string]string,
+) (joined bool, err error) {
+	for run, digest := range privileged {
+		if err := s.confirm(ctx, run, digest); err != nil {
+			return false, err
+		}
+	}
+	if err := note(ctx, s.Store, schema.NoRun, "start", map[string]string{"experiment": in.Name}); err != nil {
+		return false, err
+	}
+	err = s.RetryTransient(ctx, func(ctx context.Context) error {
+		_, err := s.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: in.Name,
+			TaskQueue: workflows.QueueCPU, StaticSummary: "experiment " + in.Name,
+			WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+			WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+			WorkflowExecutionErrorWhenAlreadyStarted: true}, workflows.ExperimentName, in)
+		return err
+	})
+	var open *serviceerror.WorkflowExecutionAlreadyStarted
+	if !errors.As(err, &open) {
+		return false, err
+	}
+	return true, s.sameExperiment(ctx, in)
+}
+
+// sameExperiment refuses to join an open workflow of another file.
+func (s *Session) sameExperiment(ctx context.Context, in workflows.ExperimentInput) error {
+	history := s.Temporal.GetWorkflowHistory(ctx, in.Name, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	first, err := history.Next()
+	if err != nil {
+		return fmt.Errorf("read what %s was started with: %w", in.Name, err)
+	}
+	var there workflows.ExperimentInput
+	started := first.GetWorkflowExecutionStartedEventAttributes()
+	if err := converter.GetDefaultDataConverter().FromPayloads(started.GetInput(), &there); err != nil {
+		return fmt.Errorf("read what %s was started with: %w", in.Name, err)
+	}
+	asked, err := json.Marshal(in.ExperimentFile)
+	if err != nil {
+		return err
+	}
+	if open, err := json.Marshal(there.ExperimentFile); err != nil || string(open) != string(asked) {
+		return badinput.Errorf("%s is open with another file of that name: end it first with `ropewalk cancel %s`, or "+
+			"name this one otherwise", in.Name, in.Name)
+	}
+	return nil
+}
+
+// FollowExperiment calls show with the state of an experiment whenever it may have changed, until the experiment ends.
+// If a trial or the experiment itself waits for a person and nothing else runs, it returns with parked set.
+func (s *Session) FollowExperiment(ctx context.Context, id string, show func(workflows.ExperimentState) error,
+) (last workflows.ExperimentState, parked bool, err error) {
+	ended := make(chan error, 1)
+	var result workflows.ExperimentState // is set when ended has an answer
+	go func() { ended <- s.Await(ctx, id, &result) }()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			var ended *temporal.TerminatedError
+			switch {
+			case err == nil:
+				err = show(result)
+			case temporal.IsCanceledError(err) || errors.As(err, &ended):
+				err = errors.New("the experiment was ended from outside; the same command goes on")
+			}
+			return result, false, err
+		case <-tick.C:
+			state, err := s.experimentState(ctx, id)
+			if err != nil {
+				slog.Debug("query trials", "experiment", id, "error", err)
+				continue
+			}
+			if err := show(state); err != nil {
+				return state, false, err
+			}
+			if s.waits(ctx, state) {
+				return state, true, nil
+			}
+		case <-s.Lease.Done():
+			return last, false, fmt.Errorf("%w; everything committed is kept: the same command goes on", s.Lost())
+		case <-ctx.Done():
+			return last, false, ctx.Err()
+		}
+	}
+}
+
+func (s *Session) experimentState(ctx context.Context, id string) (out workflows.ExperimentState, err error) {
+	ctx, cancel := context.WithTimeout(ctx, observing)
+	defer cancel()
+	value, err := s.Temporal.QueryWorkflow(ctx, id, "", workflows.QueryTrials)
+	if err != nil {
+		return out, err
+	}
+	return out, value.Get(&out)
+}
+
+// waits reports whether the experiment, or every trial that runs, is parked.
+func (s *Session) waits(ctx context.Context, state workflows.ExperimentState) bool {
+	if state.Parked != nil {
+		return true
+	}
+	running := 0
+	for _, t := range state.Trials {
+		if t.State != workflows.TrialRunning {
+			continue
+		}
+		running++
+		if last, err := LastOf(ctx, s.Temporal, t.Run); err != nil || !last.Open || last.state.Kind == "" {
+			return false
+		}
+	}
+	return running > 0
+}
