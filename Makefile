@@ -309,14 +309,12 @@ release: ## pack the commit that is checked out in .ropewalk/release: built twic
 
 bench: bench-engine bench-rl bench-sandbox bench-quickstart ## run every benchmark; results are in .ropewalk/bench/
 
-bench-quickstart: build tools ## train the quickstart with three seeds and check it against its goals (20 minutes)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
+bench-quickstart: build tools ## train the quickstart with six seeds (20 minutes)
+	@bin/ropewalk experiment run experiments/quickstart.yaml
 
 # The model must be there: `make models`.
 bench-smollm2: build tools ## train the published model of recipes/smollm2.yaml and compare before and after (minutes)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/smollm2 -out .ropewalk/bench/smollm2.json
+	@bin/ropewalk experiment run experiments/smollm2.yaml
 
 # llama-server is compiled once (minutes); the model must be there: `make models`. vLLM is measured, too, where
 # tools/vllm.sh has installed it (about 6 GB).
@@ -330,17 +328,13 @@ bench-fleet: build ## kill one of three servers and slow another in mid-rollout,
 bench-rollout: build tools ## compare rollouts with the limit of the machine, interleaved and staged (minutes)
 	@go run ./internal/bench/cases rollout
 
-# SEEDS and CELLS choose; a trial that is done is not repeated.
-SEEDS ?= 1,2,3
 bench-worlds: build tools ## train each world by GRPO and by its paper's method, three seeds each (at most 2.5 hours)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/worlds -seeds $(SEEDS) -only "$(CELLS)" -out .ropewalk/bench/worlds.json
+	@bin/ropewalk experiment run experiments/worlds.yaml
 
 bench-trees: build tools ## compare AEPO's and ARPO's trees with GRPO on searchqa, three seeds each (half an hour)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/trees -seeds $(SEEDS) -out .ropewalk/bench/trees.json
+	@bin/ropewalk experiment run experiments/trees.yaml
 
-bench-pipelined: build tools ## compare pipelined training with training step by step, on the main job (half an hour)
+bench-pipelined: build tools ## compare the time of pipelined steps with that of others, on the main job (minutes)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/pipelined -out .ropewalk/bench/pipelined.json
 

@@ -1,10 +1,9 @@
 // Command pipelined compares training with and without rollouts that run ahead (pipeline.max_staleness), on the main
-// job. It measures the time per step where each tool call waits for its result, and, on whole runs, where none waits,
-// with held-out success over several seeds. On the same server it compares a stage without work with a bare activity.
+// job. It measures the time per step where each tool call waits for its result. On the same server it compares a stage
+// without work with a bare activity. What the lag costs in success is an experiment (experiments/pipelined.yaml).
 //
-// Glossary. A *case* is a time that each tool call waits, put on the line between the worker and a sandbox service. A
-// *trial* is one run of a case with one lag and one seed. The *ratio* of a case is the median time per step without a
-// lag, divided by that with one.
+// Glossary. Tool calls *wait* on the line between the worker and a sandbox service. A *trial* is one run with one lag
+// and one seed. The *ratio* is the median time per step without a lag, divided by that with one.
 package main
 
 import (
@@ -36,9 +35,6 @@ type trial struct {
 	RLSeconds float64 `json:"rl_seconds"`
 	// Seconds are those of the whole command, evaluations included.
 	Seconds float64 `json:"wall_seconds"`
-	Final   struct {
-		Success float64 `json:"success"`
-	} `json:"final"`
 }
 
 func (t trial) perStep() float64 { return t.RLSeconds / float64(t.Steps) }
@@ -49,7 +45,7 @@ var lags = []int{0, 1}
 // goal is the least ratio where each tool call waits.
 const goal = 1.25
 
-// waiting are the changes of the first case. An eighth of the prompts leaves the processors time to wait, and several
+// waiting are changes of the recipe. An eighth of the prompts leaves the processors time to wait, and several
 // passes over each batch make updates nearly as long as rollouts. In the main job itself, rollouts take all processors,
 // and updates are short because its model is small.
 var waiting = []string{"rollout.prompts=8", "rollout.shard_groups=8", "optimizer.epochs=10"}
@@ -60,13 +56,11 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("pipelined", flag.ContinueOnError)
 	out := flags.String("out", ".ropewalk/bench/pipelined.json", "file for the JSON object")
 	binary := flags.String("binary", "bin/ropewalk", "the program")
-	wait := flags.Duration("wait", 200*time.Millisecond, "how long each tool call waits in the first case")
-	steps := flags.Int("steps", 12, "steps of each run of the first case")
-	rounds := flags.Int("rounds", 3, "runs of each lag in the first case")
-	seeds := flags.String("seeds", "1,2,3", "seeds of the second case, whose tool calls wait for nothing: whole runs; "+
-		"empty = none")
+	wait := flags.Duration("wait", 200*time.Millisecond, "how long each tool call waits")
+	steps := flags.Int("steps", 12, "steps of each run")
+	rounds := flags.Int("rounds", 3, "runs of each lag")
 	only := flags.Bool("in-step", false, "run without a lag alone")
-	set := flags.String("set", "", "changes to the recipe of the first case, as path=value, separated by spaces")
+	set := flags.String("set", "", "changes to the recipe, as path=value, separated by spaces")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -84,7 +78,7 @@ func run(ctx context.Context, args []string) error {
 	if err := b.open(ctx); err != nil {
 		return errors.Join(err, b.close())
 	}
-	all, err := b.all(ctx, *wait, *steps, *rounds, *seeds)
+	all, err := b.all(ctx, *wait, *steps, *rounds)
 	var hop *history.RoundTrips // nil without a lag
 	if err == nil && !*only {
 		hop, err = b.roundTrips(ctx, all)
@@ -96,12 +90,12 @@ func run(ctx context.Context, args []string) error {
 	if hop != nil {
 		fmt.Printf("\n%s", hop)
 	}
-	return bench.Write(*out, map[string]any{"trials": all, "ratio": ratio(all, wait.Seconds()),
-		"ratio_without_waiting": ratio(all, 0), "success": success(all), "goal": goal, "stage_without_work": hop})
+	return bench.Write(*out, map[string]any{"trials": all, "ratio": ratio(all), "goal": goal,
+		"stage_without_work": hop})
 }
 
-// all runs both cases.
-func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int, seeds string) ([]trial, error) {
+// all runs each lag several times.
+func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int) ([]trial, error) {
 	var all []trial
 	for round := range rounds {
 		// The warm start, which both runs reuse, runs its calls one after the other: they do not wait.
@@ -115,20 +109,6 @@ func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int
 		}
 		all = append(all, more...)
 	}
-	for text := range strings.SplitSeq(seeds, ",") {
-		if text == "" {
-			continue
-		}
-		seed, err := strconv.Atoi(text)
-		if err != nil || seed < 1 {
-			return nil, fmt.Errorf("seed %q is not a whole number from 1", text)
-		}
-		more, err := b.lagged(ctx, 0, seed)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, more...)
-	}
 	return all, nil
 }
 
@@ -137,11 +117,11 @@ type bencher struct {
 	program bench.Program
 	home    string
 	line    *delay
-	set     []string // changes to the recipe of the first case
+	set     []string // changes to the recipe
 	started []*bench.Started
 }
 
-// lagged runs a case with each lag.
+// lagged runs each lag once.
 func (b *bencher) lagged(ctx context.Context, wait time.Duration, seed int, set ...string) (all []trial, err error) {
 	for _, lag := range lags {
 		t := trial{Wait: wait.Seconds(), Lag: lag, Seed: seed}
@@ -229,13 +209,11 @@ func (b *bencher) roundTrips(ctx context.Context, all []trial) (*history.RoundTr
 	return &out, err
 }
 
-// ratio divides the median time per step without a lag by that with one; 0 where there are no such trials.
-func ratio(all []trial, wait float64) float64 {
+// ratio divides the median time per step without a lag by that with one; 0 without such trials.
+func ratio(all []trial) float64 {
 	times := map[int][]float64{}
 	for _, t := range all {
-		if t.Wait == wait {
-			times[t.Lag] = append(times[t.Lag], t.perStep())
-		}
+		times[t.Lag] = append(times[t.Lag], t.perStep())
 	}
 	if len(times[0]) == 0 || len(times[1]) == 0 {
 		return 0
@@ -243,46 +221,17 @@ func ratio(all []trial, wait float64) float64 {
 	return bench.Median(times[0]) / bench.Median(times[1])
 }
 
-// success is what a lag changes in held-out success, in points, over the seeds of whole runs.
-func success(all []trial) *bench.Interval {
-	without := map[int]float64{}
-	var differences []float64
-	for _, t := range all {
-		switch {
-		case t.Wait > 0:
-		case t.Lag == 0:
-			without[t.Seed] = t.Final.Success
-		default:
-			differences = append(differences, 100*(t.Final.Success-without[t.Seed]))
-		}
-	}
-	if len(differences) == 0 {
-		return nil
-	}
-	out := bench.IntervalOf(differences)
-	return &out
-}
-
 // table shows every trial and what follows from them.
 func table(all []trial) string {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "wait (s)\tmax_staleness\tseed\tsteps\ts per step\twhole run (s)\tsuccess\t")
+	fmt.Fprintln(w, "max_staleness\tseed\tsteps\ts per step\twhole run (s)\t")
 	for _, t := range all {
-		fmt.Fprintf(w, "%g\t%d\t%d\t%d\t%.2f\t%.1f\t%.1f%%\t\n", t.Wait, t.Lag, t.Seed, t.Steps, t.perStep(),
-			t.Seconds, 100*t.Final.Success)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%.2f\t%.1f\t\n", t.Lag, t.Seed, t.Steps, t.perStep(), t.Seconds)
 	}
 	w.Flush()
-	waits := map[float64]bool{}
-	for _, t := range all {
-		if r := ratio(all, t.Wait); r > 0 && !waits[t.Wait] {
-			waits[t.Wait] = true
-			fmt.Fprintf(&b, "\neach call waits %g s: a step without a lag takes %.2f times as long as with one\n",
-				t.Wait, r)
-		}
-	}
-	if s := success(all); s != nil {
-		fmt.Fprintf(&b, "\nsuccess with a lag, less that without: %s points\n", s)
+	if r := ratio(all); r > 0 {
+		fmt.Fprintf(&b, "\na step without a lag takes %.2f times as long as with one\n", r)
 	}
 	return b.String()
 }
