@@ -115,8 +115,12 @@ func (r Report) Tables() []Table {
 			}
 			row = append(row, text)
 		}
-		trials.Rows = append(trials.Rows, append(row, fmt.Sprintf("%.0f", t.Cost.RLSeconds), fmt.Sprint(t.Cost.Tokens),
-			fmt.Sprint(t.Cost.Calls), fmt.Sprint(t.Cost.Updates)))
+		spent := []string{noValue, noValue, noValue, noValue}
+		if c := t.Cost; c != (Cost{}) {
+			spent = []string{fmt.Sprintf("%.0f", c.RLSeconds), fmt.Sprint(c.Tokens), fmt.Sprint(c.Calls),
+				fmt.Sprint(c.Updates)}
+		}
+		trials.Rows = append(trials.Rows, slices.Concat(row, spent))
 	}
 	arms := Table{Title: "Arms", Columns: []string{"arm", "outcome", "trials", "mean", "95% (t)", "95% (bootstrap)"}}
 	for _, s := range r.Arms {
