@@ -56,7 +56,7 @@ func (f ForkPoint) Shares(p Place) bool {
 	if n, ok := p.StepNumber(); ok {
 		return n <= f.Step
 	}
-	return p.Stage == StageEvaluate || p.Stage == StageUntaught
+	return p.Stage == StageEvaluate || p.Stage == StageInitial
 }
 
 // SharedBy returns the head by which a fork shares the head's step.

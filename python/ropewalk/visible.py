@@ -166,7 +166,7 @@ def owned(lineage: Lineage, place: Place) -> Place:
     """A place of a run at the run that has made what is there."""
     for run, last in lineage[1:]:
         number = place.step_number
-        shared = place.stage in ("evaluate", "untaught") if number is None else number <= last
+        shared = place.stage in ("evaluate", "initial") if number is None else number <= last
         if shared:
             place = replace(place, run=run)
     return place

@@ -19,7 +19,7 @@ from browsergym.utils.obs import flatten_axtree_to_str  # noqa: E402
 class Page:
     def __init__(self, name="click-test", chromium="/usr/bin/chromium", turns=10, train=1000, held_out=100):
         self.numbers, self.turns = {"train": train, "held_out": held_out}, turns
-        # The package opens one browser for the page and one for a chat. Both are to be this one instead of Playwright's.
+        # The package opens one browser for the page and one for a chat: both are to be this one, not Playwright's.
         kind = browsergym.core._get_global_playwright().chromium
         kind.launch = functools.partial(type(kind).launch, kind, executable_path=chromium)
         actions = HighLevelActionSet(subsets=["bid"], multiaction=False, strict=True)
