@@ -2,11 +2,11 @@ package experiment
 
 import "math"
 
-// Summary is an outcome of an arm over its seeds.
-type Summary struct {
+// summary is an outcome of an arm over its seeds.
+type summary struct {
 	Arm     string `json:"arm"`
 	Outcome string `json:"outcome"`
-	Sample
+	sample
 }
 
 // Contrast is the difference of an outcome between two arms, paired by seed: that of Arm less that of Against.
@@ -14,14 +14,14 @@ type Contrast struct {
 	Arm     string `json:"arm"`
 	Against string `json:"against"`
 	Outcome string `json:"outcome"`
-	Sample         // of the differences
+	sample         // of the differences
 	// Corrected is P for the number of all contrasts of the experiment (Holm); nil without P.
 	Corrected *float64 `json:"p_corrected"`
-	Pairs     []Pair   `json:"pairs"`
+	Pairs     []pair   `json:"pairs"`
 }
 
-// Pair is what two trials with one seed are compared by.
-type Pair struct {
+// pair is what two trials with one seed are compared by.
+type pair struct {
 	Seed    uint64  `json:"seed"`
 	Arm     float64 `json:"arm"`
 	Against float64 `json:"against"`
@@ -42,7 +42,7 @@ func (c Contrast) Verdict() string {
 }
 
 // summarise sums up the outcomes of finished trials by arm, in the order of the arms and outcomes.
-func (f *File) summarise(trials []Observed) (out []Summary) {
+func (f *File) summarise(trials []Observed) (out []summary) {
 	for _, p := range f.Points {
 		for _, a := range f.Arms {
 			arm := p.label(a.Name)
@@ -56,7 +56,7 @@ func (f *File) summarise(trials []Observed) (out []Summary) {
 						values = append(values, v)
 					}
 				}
-				out = append(out, Summary{Arm: arm, Outcome: o.Name, Sample: sampleOf(values)})
+				out = append(out, summary{Arm: arm, Outcome: o.Name, sample: sampleOf(values)})
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (f *File) compare(trials []Observed) (out []Contrast) {
 				for i, pair := range one.Pairs {
 					differences[i] = pair.Arm - pair.Against
 				}
-				one.Sample = sampleOf(differences)
+				one.sample = sampleOf(differences)
 				out, p = append(out, one), append(p, one.P)
 			}
 		}
@@ -90,7 +90,7 @@ func (f *File) compare(trials []Observed) (out []Contrast) {
 
 // pairs pairs the trials of two arms by seed. Without an amount in the budget, both are read up to what both have
 // spent.
-func (f *File) pairs(trials []Observed, c Contrast, o Outcome) (out []Pair) {
+func (f *File) pairs(trials []Observed, c Contrast, o Outcome) (out []pair) {
 	for _, seed := range f.Seeds {
 		a, b := find(trials, c.Arm, seed), find(trials, c.Against, seed)
 		if a == nil || b == nil {
@@ -103,7 +103,7 @@ func (f *File) pairs(trials []Observed, c Contrast, o Outcome) (out []Pair) {
 		x, known := f.value(a, o, end)
 		y, both := f.value(b, o, end)
 		if known && both {
-			out = append(out, Pair{seed, x, y})
+			out = append(out, pair{seed, x, y})
 		}
 	}
 	return out
@@ -114,7 +114,7 @@ func (f *File) value(r *Result, o Outcome, end float64) (float64, bool) {
 	if end == 0 {
 		end = math.Inf(1)
 	}
-	return o.Value(r.Over(o, f.Budget.Axis), end)
+	return o.value(r.over(o, f.Budget.Axis), end)
 }
 
 // find returns the result of a finished trial; nil if there is none.
@@ -151,7 +151,7 @@ func (f *File) Means(trials []Observed, o Outcome) (out []Mean) {
 				m.Trials++
 				m.Done += int(number(t.finished()))
 				if t.Result != nil {
-					curves = append(curves, t.Result.Over(o, f.Budget.Axis))
+					curves = append(curves, t.Result.over(o, f.Budget.Axis))
 				}
 			}
 			m.average(curves)
@@ -176,7 +176,7 @@ func (m *Mean) average(curves []Curve) {
 			}
 		}
 		x, y := student(xs), student(ys)
-		bounds := Interval{y.Mean, y.Mean}
+		bounds := interval{y.Mean, y.Mean}
 		if y.T != nil {
 			bounds = *y.T
 		}

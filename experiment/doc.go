@@ -10,5 +10,5 @@
 // of an outcome between two arms, paired by seed. A *hold* is a step after which trials wait for the stop rule.
 //
 //	Parse: YAML → File → Expand → Trial …
-//	Result (of a trial, from its record or from a file) → Compare → Contrast, Summary
+//	Result (of a trial, from its record or from a file) → Compare → Contrast, summary
 package experiment

@@ -28,7 +28,7 @@ type Sources map[string]string
 const digits = 10
 
 // label names an arm at a point of the grid.
-func (p Point) label(arm string) string { return strings.TrimSpace(arm + " " + p.Name) }
+func (p point) label(arm string) string { return strings.TrimSpace(arm + " " + p.Name) }
 
 // Recipes lists the recipes of the arms that are files, each once.
 func (f *File) Recipes() (out []string) {
@@ -55,6 +55,7 @@ func (f *File) Expand(sources Sources, code string) ([]Trial, error) {
 					r.blame("arms."+a.Name, err)
 					continue
 				}
+				f.checkHolds(r, a.Name, t)
 				t.Run = f.runOf(t, code)
 				if same, taken := arms[t.Run]; taken {
 					r.failAt("arms."+a.Name, "%s is the same recipe as %s", t.Arm, same)
@@ -68,6 +69,24 @@ func (f *File) Expand(sources Sources, code string) ([]Trial, error) {
 		}
 	}
 	return out, nil
+}
+
+// checkHolds refuses a trial that has no evaluation at the holds at which the stop rule reads one.
+func (f *File) checkHolds(r *reader, arm string, t Trial) {
+	every := t.Resolved.Recipe.Evaluation.Every
+	for _, name := range []string{f.Stop.By, f.Stop.Collapse} {
+		o, _ := f.outcome(name)
+		if !strings.HasPrefix(o.Metric, "eval/") {
+			continue
+		}
+		for _, step := range f.Stop.At {
+			if step < t.Resolved.Recipe.Steps && (every == 0 || step%every != 0) {
+				r.failAt("stop.at", "arm %s is not evaluated after step %d, which %s reads: set evaluation.every", arm,
+					step, name)
+				return
+			}
+		}
+	}
 }
 
 // blame adds the faults of an arm's recipe at the arm's line.

@@ -16,10 +16,10 @@ type File struct {
 	// Arms and Points are multiplied by each other and by Seeds. An experiment without a grid has one point without
 	// settings.
 	Arms        []Arm
-	Points      []Point
+	Points      []point
 	Seeds       []uint64
 	Outcomes    []Outcome
-	Comparisons []Comparison
+	Comparisons []comparison
 	Budget      Budget
 	Parallel    int  // trials at once
 	Program     bool // a trial that another build of the program has made does not count
@@ -37,14 +37,14 @@ type Arm struct {
 	Set    []string // path=value
 }
 
-// Point is a choice of the grid's values.
-type Point struct {
+// point is a choice of the grid's values.
+type point struct {
 	Name string // "" without a grid
 	Set  []string
 }
 
-// Comparison asks for the difference between two arms at each point of the grid.
-type Comparison struct {
+// comparison asks for the difference between two arms at each point of the grid.
+type comparison struct {
 	Arm, Against string
 	Outcomes     []string // names
 }
@@ -70,10 +70,10 @@ type Stop struct {
 // Axes are what a budget can count. Steps need no curve.
 const (
 	AxisSteps   = "steps"
-	AxisTokens  = "tokens"
+	axisTokens  = "tokens"
 	AxisCalls   = "calls"
 	AxisUpdates = "updates"
-	AxisSeconds = "seconds"
+	axisSeconds = "seconds"
 )
 
 // Axis declares what a budget can count.
@@ -85,10 +85,10 @@ type Axis struct {
 // Axes lists all axes.
 var Axes = []Axis{
 	{AxisSteps, "training steps", ""},
-	{AxisTokens, "sampled tokens", "select step, sum(len(token_ids) - context_tokens) as value from turns group by 1"},
+	{axisTokens, "sampled tokens", "select step, sum(len(token_ids) - context_tokens) as value from turns group by 1"},
 	{AxisCalls, "tool calls and actions", "select step, sum(tool_calls) as value from turns group by 1"},
 	{AxisUpdates, "optimiser steps", "select step, count(distinct optimizer_step) as value from updates group by 1"},
-	{AxisSeconds, "seconds in which a stage other than evaluate ran", "select step, " +
+	{axisSeconds, "seconds in which a stage other than evaluate ran", "select step, " +
 		"sum(greatest(e - greatest(s, coalesce(before, s)), 0)) / 1e6 as value from (select step, start_micros as s, " +
 		"end_micros as e, max(end_micros) over (partition by step order by start_micros, end_micros rows between " +
 		"unbounded preceding and 1 preceding) as before from timings where kind = 'activity' and stage <> " +
@@ -112,7 +112,7 @@ func Parse(file string, text []byte) (*File, error) {
 // setDefaults fills in what the file leaves out.
 func (f *File) setDefaults() {
 	if len(f.Points) == 0 {
-		f.Points = []Point{{}}
+		f.Points = []point{{}}
 	}
 	if len(f.Outcomes) == 0 {
 		f.Outcomes = []Outcome{named("success"), named("auc")}
@@ -120,7 +120,7 @@ func (f *File) setDefaults() {
 	f.Budget.Axis = cmp.Or(f.Budget.Axis, AxisSteps)
 	if len(f.Comparisons) == 0 && len(f.Arms) > 1 {
 		for _, a := range f.Arms[1:] {
-			f.Comparisons = append(f.Comparisons, Comparison{Arm: a.Name, Against: f.Arms[0].Name})
+			f.Comparisons = append(f.Comparisons, comparison{Arm: a.Name, Against: f.Arms[0].Name})
 		}
 	}
 	for i := range f.Comparisons {

@@ -15,7 +15,7 @@ const example = `name: roc
 question: does RoC lower the share of failed calls?
 recipe: quickstart
 set:
-  evaluation.problems: 30
+  evaluation.every: 10
 arms:
   grpo:
     set: {resample.vspo: null, resample.roc: null}
@@ -56,11 +56,11 @@ func parsed(t *testing.T, text string) *File {
 func TestParse(t *testing.T) {
 	f := parsed(t, example)
 	require.Equal(t, []Arm{
-		{"grpo", "quickstart", []string{"evaluation.problems=30", "resample.vspo=null", "resample.roc=null"}},
-		{"roc", "quickstart", []string{"evaluation.problems=30", "resample.vspo=null"}},
-		{"file", "own.yaml", []string{"evaluation.problems=30"}},
+		{"grpo", "quickstart", []string{"evaluation.every=10", "resample.vspo=null", "resample.roc=null"}},
+		{"roc", "quickstart", []string{"evaluation.every=10", "resample.vspo=null"}},
+		{"file", "own.yaml", []string{"evaluation.every=10"}},
 	}, f.Arms)
-	require.Equal(t, []Point{{"optimizer.lr=0.0003", []string{"optimizer.lr=0.0003"}},
+	require.Equal(t, []point{{"optimizer.lr=0.0003", []string{"optimizer.lr=0.0003"}},
 		{"optimizer.lr=0.0006", []string{"optimizer.lr=0.0006"}}}, f.Points)
 	require.Equal(t, []string{"success", "failed_calls", "collapsed", "longest"}, f.Comparisons[0].Outcomes)
 	require.Equal(t, "tail", f.Outcomes[2].Reduce)
@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 
 	short := parsed(t, "name: x\nrecipe: quickstart\nseeds: 3\narms: {a: , b: {set: {steps: 5}}}\n")
 	require.Equal(t, []uint64{1, 2, 3}, short.Seeds)
-	require.Equal(t, []Comparison{{"b", "a", []string{"success", "auc"}}}, short.Comparisons)
+	require.Equal(t, []comparison{{"b", "a", []string{"success", "auc"}}}, short.Comparisons)
 	require.Len(t, short.Points, 1)
 }
 
@@ -141,14 +141,14 @@ func TestExpand(t *testing.T) {
 	first := trials[0]
 	require.Equal(t, "grpo optimizer.lr=0.0003", first.Arm)
 	require.Equal(t, "trial-quickstart-s1-"+first.Resolved.Digest[:10], first.Run)
-	require.Equal(t, []string{"evaluation.problems=30", "resample.vspo=null", "resample.roc=null",
+	require.Equal(t, []string{"evaluation.every=10", "resample.vspo=null", "resample.roc=null",
 		"optimizer.lr=0.0003"}, first.Set)
 	require.Equal(t, "own", trials[2].Resolved.Recipe.Name)
 	require.EqualValues(t, 7, trials[6].Resolved.Recipe.Seed)
 
 	// Another experiment with the same recipe has the same trial, whatever the arm is called.
 	other := parsed(t, "name: y\nseeds: [7, 1]\narms: {plain: {recipe: quickstart, set: "+
-		"{resample: {vspo: null, roc: null}, evaluation.problems: 30, optimizer.lr: 0.0003}}}")
+		"{resample: {vspo: null, roc: null}, evaluation.every: 10, optimizer.lr: 0.0003}}}")
 	shared, err := other.Expand(nil, "another program")
 	require.NoError(t, err)
 	require.Equal(t, first.Run, shared[1].Run)
@@ -168,6 +168,9 @@ func TestFaultsOfArms(t *testing.T) {
 			"x.yaml:4: arms.a: environment.name: openai holds imported trajectories"},
 		{"name: x\nseeds: 1\narms:\n  a: {recipe: nosuch}",
 			"x.yaml:4: arms.a: recipe nosuch: no such built-in recipe"},
+		{"name: x\nseeds: 1\nrecipe: quickstart\nset: {evaluation.every: 4}\nstop:\n  halve: {by: success}\n" +
+			"  at: [8, 10]",
+			"x.yaml:7: stop.at: arm quickstart is not evaluated after step 10, which success reads"},
 	} {
 		f, err := Parse("x.yaml", []byte(c[0]))
 		require.NoError(t, err, c[0])

@@ -95,8 +95,8 @@ func outcomeNames() []string {
 	return out
 }
 
-// Value is the outcome of a curve over an axis up to an end. ok is false if the curve says nothing before the end.
-func (o Outcome) Value(over Curve, end float64) (value float64, ok bool) {
+// value is the outcome of a curve over an axis up to an end. ok is false if the curve says nothing before the end.
+func (o Outcome) value(over Curve, end float64) (value float64, ok bool) {
 	c := over.until(end)
 	if len(c) == 0 {
 		return 0, false

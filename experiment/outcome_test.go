@@ -12,20 +12,20 @@ func TestReductions(t *testing.T) {
 	c := Curve{{0, 0}, {4, 0.4}, {9, 0.4}, {10, 0.5}}
 	for reduce, want := range map[string]float64{"first": 0, "last": 0.5, "gain": 0.5, "mean": 1.3 / 4, "max": 0.5,
 		"min": 0, "sum": 1.3, "tail": 0.45, "auc": (0.8 + 2 + 0.45) / 10} {
-		v, ok := Outcome{Reduce: reduce}.Value(c, math.Inf(1))
+		v, ok := Outcome{Reduce: reduce}.value(c, math.Inf(1))
 		require.True(t, ok)
 		require.InDelta(t, want, v, 1e-12, reduce)
 	}
-	v, ok := Outcome{Reduce: "last"}.Value(c, 2)
+	v, ok := Outcome{Reduce: "last"}.value(c, 2)
 	require.True(t, ok)
 	require.InDelta(t, 0.2, v, 1e-12, "on the line between two points")
-	v, _ = Outcome{Reduce: "last"}.Value(c, 4)
+	v, _ = Outcome{Reduce: "last"}.value(c, 4)
 	require.InDelta(t, 0.4, v, 1e-12)
-	v, _ = Outcome{Reduce: "tail", Below: new(0.46)}.Value(c, 10)
+	v, _ = Outcome{Reduce: "tail", Below: new(0.46)}.value(c, 10)
 	require.InDelta(t, 1, v, 0)
-	_, ok = Outcome{Reduce: "last"}.Value(Curve{{5, 1}}, 3)
+	_, ok = Outcome{Reduce: "last"}.value(Curve{{5, 1}}, 3)
 	require.False(t, ok)
-	v, _ = Outcome{Reduce: "auc"}.Value(Curve{{5, 1}}, 10)
+	v, _ = Outcome{Reduce: "auc"}.value(Curve{{5, 1}}, 10)
 	require.InDelta(t, 1, v, 0, "a single point")
 }
 
@@ -39,7 +39,7 @@ func TestCurvesOverAnAxis(t *testing.T) {
 func trial(arm string, seed uint64, last, tokens float64) Observed {
 	return Observed{Trial: Trial{Run: arm, Arm: arm, Seed: seed}, Result: &Result{Done: true, Steps: 10,
 		Curves: map[string]Curve{"eval/success": {{0, 0}, {10, last}}},
-		Spent:  map[string]Curve{AxisTokens: {{5, tokens / 2}, {10, tokens}}}}}
+		Spent:  map[string]Curve{axisTokens: {{5, tokens / 2}, {10, tokens}}}}}
 }
 
 func TestCompare(t *testing.T) {
@@ -48,19 +48,19 @@ func TestCompare(t *testing.T) {
 		trial("b", 2, 0.6, 200), trial("a", 3, 0.1, 100)}
 	got := f.compare(trials)
 	require.Len(t, got, 2)
-	require.Equal(t, []Pair{{1, 0.4, 0.2}, {2, 0.6, 0.3}}, got[0].Pairs, "seed 3 has one trial")
+	require.Equal(t, []pair{{1, 0.4, 0.2}, {2, 0.6, 0.3}}, got[0].Pairs, "seed 3 has one trial")
 	require.InDelta(t, 0.25, got[0].Mean, 1e-12)
 	require.InDelta(t, 0.125, got[1].Mean, 1e-12)
 	require.InDelta(t, 2**got[0].P, *got[0].Corrected, 1e-12)
 	require.Equal(t, "not resolved", got[0].Verdict())
-	require.Equal(t, "higher", Contrast{Sample: Sample{Mean: 1}, Corrected: new(0.04)}.Verdict())
-	require.Equal(t, "lower", Contrast{Sample: Sample{Mean: -1}, Corrected: new(0.04)}.Verdict())
+	require.Equal(t, "higher", Contrast{sample: sample{Mean: 1}, Corrected: new(0.04)}.Verdict())
+	require.Equal(t, "lower", Contrast{sample: sample{Mean: -1}, Corrected: new(0.04)}.Verdict())
 
 	// At 100 tokens, b is half-way.
-	f.Budget.Axis = AxisTokens
-	require.Equal(t, []Pair{{1, 0.2, 0.2}, {2, 0.3, 0.3}}, f.compare(trials)[0].Pairs)
+	f.Budget.Axis = axisTokens
+	require.Equal(t, []pair{{1, 0.2, 0.2}, {2, 0.3, 0.3}}, f.compare(trials)[0].Pairs)
 	f.Budget.Amount = 50
-	require.Equal(t, []Pair{{1, 0.1, 0.1}, {2, 0.15, 0.15}}, f.compare(trials)[0].Pairs)
+	require.Equal(t, []pair{{1, 0.1, 0.1}, {2, 0.15, 0.15}}, f.compare(trials)[0].Pairs)
 
 	sums := f.summarise(trials)
 	require.Equal(t, 3, sums[0].N)

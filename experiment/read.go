@@ -187,17 +187,17 @@ func (r *reader) arms(n *yaml.Node) {
 
 // grid reads lists of values by recipe field, and multiplies them.
 func (r *reader) grid(path string, n *yaml.Node) {
-	points := []Point{{}}
+	points := []point{{}}
 	r.pairs(path, n, func(at string, key, value *yaml.Node) {
 		if value.Kind != yaml.SequenceNode || len(value.Content) == 0 {
 			r.fail(value, at, "must be a list of values")
 			return
 		}
-		var more []Point
+		var more []point
 		for _, p := range points {
 			for _, c := range value.Content {
 				set := r.setting(at, key, c)
-				more = append(more, Point{Name: strings.TrimSpace(p.Name + " " + set),
+				more = append(more, point{Name: strings.TrimSpace(p.Name + " " + set),
 					Set: append(slices.Clone(p.Set), set)})
 			}
 		}
@@ -245,7 +245,7 @@ func (r *reader) outcome(path string, n *yaml.Node) {
 }
 
 func (r *reader) comparison(path string, n *yaml.Node) {
-	var c Comparison
+	var c comparison
 	r.mapping(path, n, entries{"arm": r.into(&c.Arm), "against": r.into(&c.Against),
 		"outcomes": r.into(&c.Outcomes)})
 	r.file.Comparisons = append(r.file.Comparisons, c)

@@ -65,8 +65,8 @@ func (r *Result) Has(outcomes []Outcome) bool {
 	return true
 }
 
-// Over is an outcome's curve over an axis.
-func (r *Result) Over(o Outcome, axis string) Curve {
+// over is an outcome's curve over an axis.
+func (r *Result) over(o Outcome, axis string) Curve {
 	c := r.Curves[o.ID()]
 	if axis == AxisSteps {
 		return c

@@ -23,20 +23,20 @@ const tiny = 1e-12
 // resamples is how many times a bootstrap interval is drawn.
 const resamples = 10_000
 
-// Interval holds the bounds of an interval.
-type Interval struct {
+// interval holds the bounds of an interval.
+type interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// Sample sums up values, such as differences paired by seed. Intervals, P and SeedsNeeded are nil where there are fewer
+// sample sums up values, such as differences paired by seed. Intervals, P and SeedsNeeded are nil where there are fewer
 // than two values or, P and SeedsNeeded, where all values are equal.
-type Sample struct {
+type sample struct {
 	N         int       `json:"n"`
 	Mean      float64   `json:"mean"`
 	SD        float64   `json:"sd"` // of a value, with n − 1
-	T         *Interval `json:"t_interval"`
-	Bootstrap *Interval `json:"bootstrap_interval"`
+	T         *interval `json:"t_interval"`
+	Bootstrap *interval `json:"bootstrap_interval"`
 	// P is the probability of a mean at least as far from 0 if the true mean is 0, by Student's t.
 	P *float64 `json:"p"`
 	// SeedsNeeded is how many values a t test needs to tell the mean from 0 with a power of 80%, if mean and SD are the
@@ -45,7 +45,7 @@ type Sample struct {
 }
 
 // sampleOf sums up values in any order.
-func sampleOf(values []float64) Sample {
+func sampleOf(values []float64) sample {
 	values = slices.Sorted(slices.Values(values)) // so that the order changes no draw and no rounding
 	s := student(values)
 	if s.N < 2 {
@@ -61,7 +61,7 @@ func sampleOf(values []float64) Sample {
 }
 
 // student is the part of a sample that Student's t interval is made of.
-func student(values []float64) (s Sample) {
+func student(values []float64) (s sample) {
 	s.N = len(values)
 	n := float64(s.N)
 	for _, v := range values {
@@ -77,12 +77,12 @@ func student(values []float64) (s Sample) {
 	s.SD = math.Sqrt(squares / (n - 1))
 	t := distuv.StudentsT{Sigma: 1, Nu: n - 1}
 	half := t.Quantile((1+confidence)/2) * s.SD / math.Sqrt(n)
-	s.T = &Interval{s.Mean - half, s.Mean + half}
+	s.T = &interval{s.Mean - half, s.Mean + half}
 	return s
 }
 
 // bootstrap is the percentile interval of the mean: the values are drawn with replacement, as many as there are.
-func bootstrap(values []float64) *Interval {
+func bootstrap(values []float64) *interval {
 	draw := seed.Rand("experiment/bootstrap", uint64(len(values)))
 	means := make([]float64, resamples)
 	for i := range means {
@@ -92,7 +92,7 @@ func bootstrap(values []float64) *Interval {
 	}
 	slices.Sort(means)
 	at := func(q float64) float64 { return means[int(math.Round(q*float64(resamples-1)))] }
-	return &Interval{at(level / 2), at(1 - level/2)}
+	return &interval{at(level / 2), at(1 - level/2)}
 }
 
 // mostNeeded ends the search for a number of seeds.

@@ -22,8 +22,8 @@ func TestStudentsInterval(t *testing.T) {
 }
 
 func TestSamplesWithoutSpread(t *testing.T) {
-	require.Equal(t, Sample{}, sampleOf(nil))
-	require.Equal(t, Sample{N: 1, Mean: 7}, sampleOf([]float64{7}))
+	require.Equal(t, sample{}, sampleOf(nil))
+	require.Equal(t, sample{N: 1, Mean: 7}, sampleOf([]float64{7}))
 	equal := sampleOf([]float64{0.1 + 0.2, 0.3, 0.3})
 	require.Nil(t, equal.P, "a trace of rounding is no spread")
 	require.Nil(t, equal.SeedsNeeded)
@@ -38,7 +38,7 @@ func TestBootstrap(t *testing.T) {
 	require.Less(t, a.Bootstrap.Low, a.Mean)
 	require.Greater(t, a.Bootstrap.High, a.Mean)
 	require.Greater(t, a.Bootstrap.Low, a.T.Low, "of few values it is the narrower one")
-	require.Equal(t, Interval{1, 3}, *sampleOf([]float64{1, 3}).Bootstrap)
+	require.Equal(t, interval{1, 3}, *sampleOf([]float64{1, 3}).Bootstrap)
 }
 
 // The values are those of G*Power 3.1 for a t test of one sample, two-sided, at 0.05 and 80%.

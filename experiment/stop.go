@@ -65,5 +65,5 @@ func (f *File) upTo(step int, t Observed, o Outcome) (float64, bool) {
 	if t.Result == nil {
 		return 0, false
 	}
-	return o.Value(t.Result.Over(o, AxisSteps), float64(step))
+	return o.value(t.Result.over(o, AxisSteps), float64(step))
 }

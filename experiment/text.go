@@ -30,7 +30,7 @@ func (o Outcome) Difference(v float64) string {
 }
 
 // Bounds is an interval for people.
-func (i *Interval) Bounds(write func(float64) string) string {
+func (i *interval) Bounds(write func(float64) string) string {
 	if i == nil {
 		return noValue
 	}
@@ -53,15 +53,15 @@ type Report struct {
 	Experiment string     `json:"experiment"`
 	Question   string     `json:"question,omitempty"`
 	Axis       string     `json:"axis"`
-	Trials     []Row      `json:"trials"`
-	Arms       []Summary  `json:"arms"`
+	Trials     []row      `json:"trials"`
+	Arms       []summary  `json:"arms"`
 	Contrasts  []Contrast `json:"contrasts"`
 
 	file *File
 }
 
-// Row is a trial in a report.
-type Row struct {
+// row is a trial in a report.
+type row struct {
 	Run      string             `json:"run_id"`
 	Arm      string             `json:"arm"`
 	Seed     uint64             `json:"seed"`
@@ -77,7 +77,7 @@ func (f *File) Report(trials []Observed) Report {
 	out := Report{Experiment: f.Name, Question: f.Question, Axis: f.Budget.Axis, Arms: f.summarise(trials),
 		Contrasts: f.compare(trials), file: f}
 	for _, t := range trials {
-		row := Row{Run: t.Run, Arm: t.Arm, Seed: t.Seed, State: cmp.Or(t.State, stateNew),
+		row := row{Run: t.Run, Arm: t.Arm, Seed: t.Seed, State: cmp.Or(t.State, stateNew),
 			Planned: t.Resolved.Recipe.Steps, Outcomes: map[string]float64{}}
 		if t.Result != nil {
 			row.Steps, row.Cost = t.Result.Steps, t.Result.Cost
@@ -145,7 +145,7 @@ func (r Report) Tables() []Table {
 }
 
 // cells are the number of values, their mean and its intervals.
-func (s Sample) cells(write func(float64) string) []string {
+func (s sample) cells(write func(float64) string) []string {
 	mean := noValue
 	if s.N > 0 {
 		mean = write(s.Mean)

@@ -66,6 +66,16 @@ type ExperimentState struct {
 	Parked     *Parked      `json:"parked,omitempty"`
 }
 
+// Running lists the trials that run.
+func (s ExperimentState) Running() (runs []string) {
+	for _, t := range s.Trials {
+		if t.State == TrialRunning {
+			runs = append(runs, t.Run)
+		}
+	}
+	return runs
+}
+
 // trialsPerHistory bounds Experiment's history: a trial takes about 15 events, and an experiment with holds starts a
 // trial several times.
 const trialsPerHistory = 100

@@ -17,7 +17,7 @@ import (
 
 const file = `name: x
 recipe: quickstart
-set: {steps: 2}
+set: {steps: 2, evaluation.every: 1}
 arms: {a: , b: {set: {optimizer.lr: 0.001}}, c: {set: {optimizer.lr: 0.002}}, d: {set: {optimizer.lr: 0.003}}}
 seeds: 1
 stop: {at: [1], collapse: {of: success, below: 0.1}}
@@ -37,7 +37,7 @@ func TestPlanExperiment(t *testing.T) {
 	require.Equal(t, "x", first.Name)
 	require.Equal(t, []int{1, 0}, first.Holds)
 	require.Len(t, first.Trials, 4)
-	require.Equal(t, []string{"steps=2", "optimizer.lr=0.001"}, first.Trials[1].Set)
+	require.Equal(t, []string{"steps=2", "evaluation.every=1", "optimizer.lr=0.001"}, first.Trials[1].Set)
 	require.Equal(t, 2, first.Trials[1].Steps)
 	recordtest.Train(t, objects, recordtest.Options{Run: first.Trials[0].Run, Steps: 2, Seed: 1,
 		Created: "2026-01-02T03:04:05Z"})

@@ -124,7 +124,14 @@ func (o *opened) train(ctx context.Context, con *console, in workflows.Experimen
 	case err != nil:
 		return runs.Failure(err)
 	case parked:
-		o.note(con, "waits for a decision: `ropewalk runs` names the parked trials, and `ropewalk unpark` goes on")
+		waiting := []string{o.id()}
+		if last.Parked == nil {
+			waiting = last.Running()
+		}
+		for _, run := range waiting {
+			fmt.Fprintf(con.err, "parked       %s waits for a decision: `ropewalk follow %s` says why, and "+
+				"`ropewalk unpark %s` goes on\n", run, run, run)
+		}
 		return silentError{exitParked}
 	}
 	return failedTrials(con, last)
@@ -167,6 +174,10 @@ type liveExperiment struct {
 }
 
 func (l *liveExperiment) show(ctx context.Context, state workflows.ExperimentState) error {
+	if n := len(state.Trials); n > 0 && (n != len(l.trials) || state.Trials[n-1].Run != l.trials[n-1].Run) {
+		return badInput("%s is open with other trials: end it first with `ropewalk cancel %s`, or name this one "+
+			"otherwise", l.id(), l.id())
+	}
 	for _, t := range state.Trials {
 		if l.told[t.Run] == t {
 			continue

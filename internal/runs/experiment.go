@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,10 +10,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -22,7 +19,7 @@ import (
 // ExperimentID is the id of an experiment's workflow, under which it is paused and cancelled like a run.
 func ExperimentID(name string) string { return "experiment-" + name }
 
-// BeginExperiment starts an experiment's workflow, or joins the open one if it has the same file. privileged are the
+// BeginExperiment starts an experiment's workflow, or joins the open one of its name. privileged are the
 // digests of recipes that name programs or secrets, which workers of the local stack use for no one else.
 func (s *Session) BeginExperiment(ctx context.Context, in workflows.ExperimentInput, privileged map[string]string,
 ) (joined bool, err error) {
@@ -43,33 +40,10 @@ func (s *Session) BeginExperiment(ctx context.Context, in workflows.ExperimentIn
 		return err
 	})
 	var open *serviceerror.WorkflowExecutionAlreadyStarted
-	if !errors.As(err, &open) {
-		return false, err
+	if errors.As(err, &open) {
+		return true, nil
 	}
-	return true, s.sameExperiment(ctx, in)
-}
-
-// sameExperiment refuses to join an open workflow of another file.
-func (s *Session) sameExperiment(ctx context.Context, in workflows.ExperimentInput) error {
-	history := s.Temporal.GetWorkflowHistory(ctx, in.Name, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	first, err := history.Next()
-	if err != nil {
-		return fmt.Errorf("read what %s was started with: %w", in.Name, err)
-	}
-	var there workflows.ExperimentInput
-	started := first.GetWorkflowExecutionStartedEventAttributes()
-	if err := converter.GetDefaultDataConverter().FromPayloads(started.GetInput(), &there); err != nil {
-		return fmt.Errorf("read what %s was started with: %w", in.Name, err)
-	}
-	asked, err := json.Marshal(in.ExperimentFile)
-	if err != nil {
-		return err
-	}
-	if open, err := json.Marshal(there.ExperimentFile); err != nil || string(open) != string(asked) {
-		return badinput.Errorf("%s is open with another file of that name: end it first with `ropewalk cancel %s`, or "+
-			"name this one otherwise", in.Name, in.Name)
-	}
-	return nil
+	return false, err
 }
 
 // FollowExperiment calls show with the state of an experiment whenever it may have changed, until the experiment ends.
@@ -127,15 +101,11 @@ func (s *Session) waits(ctx context.Context, state workflows.ExperimentState) bo
 	if state.Parked != nil {
 		return true
 	}
-	running := 0
-	for _, t := range state.Trials {
-		if t.State != workflows.TrialRunning {
-			continue
-		}
-		running++
-		if last, err := LastOf(ctx, s.Temporal, t.Run); err != nil || !last.Open || last.state.Kind == "" {
+	running := state.Running()
+	for _, run := range running {
+		if last, err := LastOf(ctx, s.Temporal, run); err != nil || !last.Open || last.state.Kind == "" {
 			return false
 		}
 	}
-	return running > 0
+	return len(running) > 0
 }

@@ -136,3 +136,46 @@ func TestAnExperimentFromTheUIStopsAnArm(t *testing.T) {
 		save(t, h, stopped.Run, "", "train-held.json")
 	}
 }
+
+// A trial whose recipe runs the user's own code parks if it is started from the UI, and the command then says what
+// waits. What the command starts is confirmed.
+func TestATrialParks(t *testing.T) {
+	h, _ := needs(t, ownNamespace)
+	h.ensureUp(t)
+	defer h.ensureDown(t)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "mine.py"),
+		[]byte("def score(trajectory):\n    return 1.0, True\n"), 0o600))
+	recipe, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), recipe, 0o600))
+	file := func(seed string) string {
+		text := "name: own\nrecipe: tiny.yaml\nseeds: [" + seed + "]\nset:\n  steps: 1\n  reward: {name: python, " +
+			"module: 'mine:score', path: '" + folder + "', kwargs: '{}'}\n"
+		require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "own.yaml"), []byte(text), 0o600))
+		return text
+	}
+	run := []string{"experiment", "run", "own.yaml"}
+	file("2")
+	h.run(t, run...).ok(t)
+	startFromUI(t, h.dial(t), workflows.ExperimentName, "experiment-own", map[string]any{"name": "experiment-own",
+		"experiment_yaml": file("1"), "recipes": map[string]string{"tiny.yaml": string(recipe)}})
+	parked := h.run(t, run...)
+	require.Equal(t, 3, parked.code, parked.err)
+	require.Contains(t, parked.err, "is already open; this command follows it")
+	var trial string
+	for name, status := range h.statuses(t) {
+		if status == "parked" {
+			trial = name
+		}
+	}
+	require.Contains(t, parked.err, "`ropewalk unpark "+trial+"` goes on")
+	file("3")
+	other := h.run(t, run...)
+	require.Equal(t, 2, other.code, other.err)
+	require.Contains(t, other.err, "experiment-own is open with other trials")
+	file("1")
+	h.run(t, "unpark", trial, "--confirm").ok(t)
+	h.run(t, run...).ok(t)
+	require.Equal(t, "done", h.shown(t, "own.yaml").Trials[0].State)
+}
