@@ -106,7 +106,6 @@ func TestMisspeltRecipes(t *testing.T) {
 		"methods smapo":             "no method or recipe smapo; did you mean sampo or sapo?",
 		"methods presets/drgrp":     "no method or recipe presets/drgrp; did you mean presets/drgrpo?",
 		"import opnai x":            `unknown format "opnai"; did you mean openai?`,
-		"import openai .":           "read conversations .: is a directory",
 		"import openai nope":        "read conversations nope: no such file or directory",
 		"import openai packed.yaml": "packed.yaml: is compressed with gzip; unpack it first (gunzip)",
 		"inspect packed.yaml": "packed.yaml: not a file of the record: it is compressed with gzip; " +
@@ -117,6 +116,7 @@ func TestMisspeltRecipes(t *testing.T) {
 	} {
 		require.Equal(t, "ropewalk: "+want, refused(t, strings.Fields(line)...), line)
 	}
+	require.Contains(t, refused(t, "import", "openai", "."), ": the folder holds no file *.jsonl")
 }
 
 func write(t *testing.T, name, text string) {
