@@ -27,7 +27,7 @@ func TestEndlessLoopsDoNotHoldUpOthers(t *testing.T) {
 	loops := make([]sandbox.Call, 4)
 	for i := range loops {
 		loops[i] = sandbox.Call{Code: "while True: pass",
-			Limits: sandbox.Limits{CPU: 20 * time.Second, Wall: time.Hour}}
+			Limits: sandbox.Limits{CPU: time.Hour, Wall: time.Hour}}
 	}
 	ended := make(chan error, 1)
 	go func() {
