@@ -1,6 +1,8 @@
 package curation
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +51,19 @@ func TestExamine(t *testing.T) {
 	x.Against = []string{filepath.Join(folder, "none")}
 	_, err = x.Examine(t.Context(), file)
 	require.ErrorContains(t, err, "--against: stat ")
+}
+
+// Files at addresses are examined without a digest.
+func TestExamineAddresses(t *testing.T) {
+	x := Examiner{Declaration: math.Plain, Settings: dataset.Lenient(), Against: []string{"https://h/set.jsonl"},
+		Fetch: func(_ context.Context, address string) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(`[{"question": "` + address + `", "answer": "1"}]`)), nil
+		}}
+	got, err := x.Examine(t.Context(), "s3://bucket/file.json")
+	require.NoError(t, err)
+	require.Equal(t, 1, got.Rows)
+	require.Equal(t, len("s3://bucket/file.json"), got.Longest)
+	require.Zero(t, got.Overlaps[0].Rows)
 }
 
 // The training questions of GSM8K share eight words in a row with few of its test questions.

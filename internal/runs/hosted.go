@@ -59,7 +59,6 @@ const (
 // is left out of a base: no stage of an evaluation reads it, and it need not fit.
 func (h Hosted) Evaluation(base json.RawMessage) (Evaluation, error) {
 	out := defaults(hostedBytes)
-	section(out, "rollout")["max_turn_tokens"] = hostedTurnBytes
 	out["evaluation"] = map[string]any{"greedy": false}
 	if base != nil {
 		of := map[string]any{}

@@ -45,6 +45,7 @@ type chatTemplate struct {
 	marks           []string
 	form            *toolcall.Form // of calls; nil: calls are written in one that no form reads
 	unread          bool           // no form reads them, and the recipe names one
+	asUser          bool           // the template writes no results of calls, so that they are turns of the user
 	argumentsAsText bool           // the template wants the arguments of calls as a text
 	sample          string         // how the template writes calls
 }
@@ -103,6 +104,9 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 	}
 	if err != nil || endless != nil {
 		return c, errors.Join(err, endless)
+	}
+	if b.asUser = !c.writesResults(); b.asUser {
+		b.asUser = c.writesResults()
 	}
 	form := c.Form()
 	for _, end := range slices.Concat(m.Ends, form.Stops) {

@@ -59,6 +59,15 @@ func beginningToken(text string, added []string) (longest string) {
 	return longest
 }
 
+// writesResults reports whether the template writes the result of a known call.
+func (c Chat) writesResults() bool {
+	tools := []Tool{knownTool}
+	said, results := c.turn(Round{Response: c.Form().Write(knownTool.Name, known[0]) + c.bound.end,
+		Bodies: []string{resultProbe}}, tools, 0)
+	text, err := c.render(append([]any{message("user", "a"), said}, results...), tools, true)
+	return err == nil && strings.Contains(text, resultProbe)
+}
+
 // known are calls that show the form of a template's calls, and their tool.
 var (
 	knownTool = Tool{Name: "look_it_up", Description: "Looks it up.", Parameters: json.RawMessage(`{"type": ` +

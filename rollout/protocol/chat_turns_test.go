@@ -89,6 +89,26 @@ func TestChatKeepsReasoningWhileResultsFollow(t *testing.T) {
 	require.Equal(t, "\nSo.\n", got.Reasoning)
 }
 
+// A template that knows no results of calls gets them as a turn of the user, all of a response in one.
+func TestResultsAsTurnsOfTheUser(t *testing.T) {
+	chat, err := protocol.Chat{}.With(protocol.ChatModel{Added: []string{"<end_of_turn>", "<start_of_turn>"},
+		Template: `{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}` +
+			`{{ raise_exception('roles must alternate') }}{% endif %}{{ '<start_of_turn>' + m.role + '\n' }}` +
+			`{{ m.content + '<end_of_turn>\n' }}{% endfor %}` +
+			`{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}`})
+	require.NoError(t, err)
+	tools := []protocol.Tool{lookup}
+	require.NoError(t, chat.CheckCalls(tools))
+	require.NoError(t, chat.CheckTools(tools))
+	require.Contains(t, chat.Warnings(tools), "writes no results of calls, so that they are turns of the user")
+	call := `<tool_call>{"name": "search", "arguments": {"query": "a"}}</tool_call>`
+	next, err := chat.Render(protocol.View{Task: "Find it.", Tools: tools, Turn: 1, Rounds: []protocol.Round{{
+		Response: call + call + "<end_of_turn>", Bodies: []string{"one", "two"}}}})
+	require.NoError(t, err)
+	require.Equal(t, "\n<start_of_turn>user\n<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n"+
+		"</tool_response><end_of_turn>\n<start_of_turn>model\n", next)
+}
+
 // A template that writes earlier turns differently is refused, unless each context is a whole prompt.
 func TestChatOfATemplateThatRewrites(t *testing.T) {
 	chat, err := protocol.Chat{}.With(protocol.ChatModel{Added: []string{"<|im_end|>", "<|im_start|>"},

@@ -31,6 +31,9 @@ func (c Chat) Warnings(tools []Tool) (out []string) {
 	if p := c.parts(); c.bound != nil && c.Format == "" && p.form != nil && p.sample == "" {
 		out = append(out, "writes no calls, so that their form is a guess")
 	}
+	if c.parts().asUser {
+		out = append(out, "writes no results of calls, so that they are turns of the user")
+	}
 	if c.parts().unread {
 		out = append(out, "writes calls in a form that is not known, and not in that of rollout.tool_format")
 	}

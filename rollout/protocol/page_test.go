@@ -54,7 +54,7 @@ const refusedTemplates = `
 ## Chat templates that are refused
 
 A template is tried with the recipe's tools before anything is trained (` + "`--dry-run`" + ` shows what is found out). Without
-tools the first four reasons count alone.
+tools the last reason does not count.
 
 | a template that | why |
 | --- | --- |
@@ -62,11 +62,12 @@ tools the first four reasons count alone.
 | does not write what a message says | it is for ranking or embedding, and not for chats |
 | ends a turn of the assistant with no token of the tokenizer | nothing says where a response ends (Alpaca, ChatGLM, Falcon, RWKV); if a model's end is split into several tokens, its tokenizer is another one than the template's |
 | uses what transformers does not have or allow | it fails there too: ` + "`append`" + ` of a list (the first Kimi K2), ` + "`functions`" + ` (Firefunction 2) |
-| wants roles in turn, or knows no role ` + "`tool`" + ` | its model has not learnt results of calls, and the template explains no tools (Gemma 2 and 3, Aya, Mistral 7B v0.1, Pixtral). A result in a turn of the user would be a form of ours |
-| does not write the results of calls | as above (Phi-3, DeepSeek V2, templates of Command without tools) |
 | writes calls in a form that is not known | ` + "`rollout.tool_format`" + ` names the form of its model, where that is known: some templates write texts of calls without quotes, which models do not do (Llama 3.2, ToolACE: ` + "`pythonic`" + `) |
 
-Content of messages is a text, or a list of one part where a template writes nothing else.
+Content of messages is a text, or a list of one part where a template writes nothing else. A template that writes no
+results of calls, or wants turns of user and assistant alone (Gemma 2 and 3, Phi-3, Mistral 7B v0.1), gets them as a
+turn of the user, in the tags of Qwen's templates; the dry run says so. Such a template explains no tools either:
+` + "`rollout.system`" + ` can, where it takes a system message.
 `
 
 const summaryHead = `
