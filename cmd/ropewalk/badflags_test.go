@@ -95,19 +95,18 @@ func TestMisspeltRecipes(t *testing.T) {
 	write(t, "mine.yaml", "version: 1\n")
 	write(t, "packed.yaml", "\x1f\x8b\x08 and so on")
 	for line, want := range map[string]string{
-		"run quikstart":             "no recipe file quikstart; did you mean quickstart?",
-		"run quickstart.yml":        "no recipe file quickstart.yml; did you mean quickstart?",
-		"run presets/drgrp":         "no recipe file presets/drgrp; did you mean presets/drgrpo?",
-		"run drgrpo":                "no recipe file drgrpo; did you mean presets/drgrpo?",
-		"run mien.yaml":             "no recipe file mien.yaml; did you mean mine.yaml?",
-		"run ./mine.yml":            "no recipe file ./mine.yml; did you mean mine.yaml?",
-		"run packed.yaml":           "packed.yaml:1: is compressed with gzip; unpack it first (gunzip)",
-		"run .":                     "read recipe .: is a directory",
-		"methods smapo":             "no method or recipe smapo; did you mean sampo or sapo?",
-		"methods presets/drgrp":     "no method or recipe presets/drgrp; did you mean presets/drgrpo?",
-		"import opnai x":            `unknown format "opnai"; did you mean openai?`,
-		"import openai nope":        "read conversations nope: no such file or directory",
-		"import openai packed.yaml": "packed.yaml: is compressed with gzip; unpack it first (gunzip)",
+		"run quikstart":         "no recipe file quikstart; did you mean quickstart?",
+		"run quickstart.yml":    "no recipe file quickstart.yml; did you mean quickstart?",
+		"run presets/drgrp":     "no recipe file presets/drgrp; did you mean presets/drgrpo?",
+		"run drgrpo":            "no recipe file drgrpo; did you mean presets/drgrpo?",
+		"run mien.yaml":         "no recipe file mien.yaml; did you mean mine.yaml?",
+		"run ./mine.yml":        "no recipe file ./mine.yml; did you mean mine.yaml?",
+		"run packed.yaml":       "packed.yaml:1: is compressed with gzip; unpack it first (gunzip)",
+		"run .":                 "read recipe .: is a directory",
+		"methods smapo":         "no method or recipe smapo; did you mean sampo or sapo?",
+		"methods presets/drgrp": "no method or recipe presets/drgrp; did you mean presets/drgrpo?",
+		"import opnai x":        `unknown format "opnai"; did you mean openai?`,
+		"import openai nope":    "read conversations: nope: no such file or directory",
 		"inspect packed.yaml": "packed.yaml: not a file of the record: it is compressed with gzip; " +
 			"unpack it first (gunzip)",
 		"inspect .":                     "read .: is a directory",
@@ -117,6 +116,8 @@ func TestMisspeltRecipes(t *testing.T) {
 		require.Equal(t, "ropewalk: "+want, refused(t, strings.Fields(line)...), line)
 	}
 	require.Contains(t, refused(t, "import", "openai", "."), ": the folder holds no file *.jsonl")
+	require.Contains(t, refused(t, "import", "openai", "packed.yaml"),
+		"packed.yaml:1: the packed file is not whole: unexpected EOF")
 }
 
 func write(t *testing.T, name, text string) {

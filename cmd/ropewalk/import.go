@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/cause"
 	"github.com/ropewalk/ropewalk/internal/importing"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -60,7 +59,7 @@ func importFile(cmd *cobra.Command, con *console, format importing.Format, file 
 	ctx, began := cmd.Context(), time.Now()
 	data, err := format.Read(ctx, file, remoteFiles)
 	if err != nil {
-		return badInput("read %s: %w", format.What, cause.Of(err))
+		return badInput("%w", err)
 	}
 	digest := schema.Digest(data)
 	ask, err := o.ask(format, digest, began)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/cause"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/spelling"
 	"github.com/ropewalk/ropewalk/internal/step/api"
@@ -38,15 +39,22 @@ func Formats() []Format {
 // Read reads a file as a user gives it, and checks it. A file of JSON is taken as it is. The rows of another one, of a
 // folder or of what is at a remote address become JSON lines (package dataset).
 func (f Format) Read(ctx context.Context, file string, fetch dataset.Fetch) (data []byte, err error) {
+	address := file
 	if !dataset.Remote(file) {
-		if file, err = filepath.Abs(file); err != nil {
+		if address, err = filepath.Abs(file); err != nil {
 			return nil, err
 		}
-		data, _ = os.ReadFile(file) // Objects says why not
+		info, err := os.Stat(address)
+		if err == nil && !info.IsDir() {
+			data, err = os.ReadFile(address)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %s: %w", f.What, file, cause.Of(err))
+		}
 	}
 	if start := bytes.TrimSpace(data); !bytes.HasPrefix(start, []byte("{")) && !bytes.HasPrefix(start, []byte("[")) {
-		if data, err = dataset.Objects(ctx, file, fetch); err != nil {
-			return nil, err
+		if data, err = dataset.Objects(ctx, address, fetch); err != nil {
+			return nil, fmt.Errorf("read %s: %w", f.What, err)
 		}
 	}
 	if err := f.Check(data); err != nil {

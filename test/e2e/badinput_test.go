@@ -71,9 +71,10 @@ var badInputs = []struct {
 	{"import of an unknown format", []string{"import", "csv", "x"},
 		`ropewalk: unknown format "csv"; there are openai`},
 	{"import of a missing file", []string{"import", "openai", "nope.jsonl"},
-		`ropewalk: read conversations nope.jsonl: no such file or directory`},
+		`ropewalk: read conversations: nope.jsonl: no such file or directory`},
 	{"import of another file", []string{"import", "openai", "FILE"},
-		`ropewalk: FILE: read conversations: line 1: invalid character 'v' looking for beginning of value`},
+		`ropewalk: read conversations: FILE:1: is not a JSON object: invalid character 'v' looking for beginning ` +
+			`of value`},
 	{"the environment of nothing", []string{"env"}, "ropewalk: no local stack runs in STATE; `ropewalk up` starts one"},
 	{"worker without a store", []string{"worker"},
 		"ropewalk: read S3 settings: environment variable AWS_ACCESS_KEY_ID is not set\na worker connects to the " +
