@@ -224,7 +224,7 @@ func placed(m schema.Manifest) int {
 	return NoStep
 }
 
-// ofRun makes shards those of the run, whichever run has made them.
+// ofRun names the run in shards, whichever run has made them.
 func (v *Visible) ofRun(shards []Shard) []Shard {
 	for i := range shards {
 		shards[i].Run = v.run

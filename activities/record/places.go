@@ -19,7 +19,7 @@ func (r Records) PreparedRun(ctx context.Context, run string) (schema.Ref, error
 	return ref, err
 }
 
-// Shared returns what the run that a fork shares a place with has committed there; found is false if there is none.
+// Shared returns what the run has committed that a fork shares a place with; found is false if there is none.
 func (r Records) Shared(ctx context.Context, place schema.Place) (m schema.Manifest, ref schema.Ref, found bool,
 	err error) {
 	prepare, _, _, err := r.Record.Lookup(ctx, schema.AtInit(place.Run, schema.StagePrepare))

@@ -83,7 +83,7 @@ func Execute(ctx context.Context, d *Worker, e *Env, s Spec, out api.Result,
 
 func (w *Draft) run(ctx context.Context, s Spec, out api.Result, work func(ctx context.Context, w *Draft) error) error {
 	found, ref, ok, err := w.Worker.Record.Lookup(ctx, w.Place)
-	if err == nil && !ok && (s.Stage == schema.StageEvaluate || s.Stage == schema.StageInitial) {
+	if err == nil && !ok && s.Stage == schema.StageEvaluate {
 		found, ref, ok, err = w.Worker.Shared(ctx, w.Place)
 	}
 	if err != nil {

@@ -37,6 +37,9 @@ func At(ctx context.Context, w *commit.Writer, f schema.ForkPoint) (*Point, erro
 	}
 	p := &Point{ForkPoint: f, record: w}
 	update, err := p.update(ctx, f.Step)
+	if err == nil {
+		err = p.checkKept(ctx, f.Step)
+	}
 	if err != nil {
 		return nil, err
 	}
