@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -163,13 +164,10 @@ func TestATrialParks(t *testing.T) {
 	parked := h.run(t, run...)
 	require.Equal(t, 3, parked.code, parked.err)
 	require.Contains(t, parked.err, "is already open; this command follows it")
-	var trial string
-	for name, status := range h.statuses(t) {
-		if status == "parked" {
-			trial = name
-		}
-	}
-	require.Contains(t, parked.err, "`ropewalk unpark "+trial+"` goes on")
+	says := regexp.MustCompile("parked +(trial-\\S+) waits for a decision: .* `ropewalk unpark (\\S+)` goes on").
+		FindStringSubmatch(parked.err)
+	require.NotNil(t, says, parked.err)
+	trial := says[1]
 	file("3")
 	other := h.run(t, run...)
 	require.Equal(t, 2, other.code, other.err)
