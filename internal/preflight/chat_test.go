@@ -58,6 +58,11 @@ func TestNotesOnChatTemplates(t *testing.T) {
 	require.True(t, preflight.Rewrites(templated(t, forgetful)))
 	require.False(t, preflight.Rewrites(templated(t, "")), "protocol chat refuses it")
 
+	silent := strings.ReplaceAll(protocol.ChatML, "{{ '<|im_start|>' + m.role",
+		"{% if m.role == 'tool' %}{% continue %}{% endif %}{{ '<|im_start|>' + m.role")
+	require.Contains(t, notes(recipe(calling...), silent),
+		"the chat template writes no results of calls, so that they are turns of the user")
+
 	for template, text := range map[string]string{
 		"{% for":                             "chat template: line 1",
 		"{{ raise_exception('not today') }}": "the template refuses the conversation: not today",
@@ -66,8 +71,6 @@ func TestNotesOnChatTemplates(t *testing.T) {
 		strings.ReplaceAll(protocol.ChatML, protocol.EndOfTurn, "<|end|>"): `"<|end|>\n", which begins with no token ` +
 			`of its own`,
 		"{% for m in messages %}{{ m.content }}{{ m.tool_calls or '' }}<|im_end|>{% endfor %}": "is no form of calls",
-		strings.ReplaceAll(protocol.ChatML, "{{ '<|im_start|>' + m.role",
-			"{% if m.role == 'tool' %}{% continue %}{% endif %}{{ '<|im_start|>' + m.role"): "not write the results",
 	} {
 		_, err = preflight.ChatNotes(recipe(calling...), templated(t, template))
 		refused(t, err, "policy.checkpoint: the model at smollm2-135m-instruct.gguf does not fit rollout.protocol: ")
