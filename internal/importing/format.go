@@ -3,6 +3,7 @@ package importing
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +55,10 @@ func (f Format) Read(ctx context.Context, file string, fetch dataset.Fetch) (dat
 	}
 	if start := bytes.TrimSpace(data); !bytes.HasPrefix(start, []byte("{")) && !bytes.HasPrefix(start, []byte("[")) {
 		if data, err = dataset.Objects(ctx, address, fetch); err != nil {
+			var fault *dataset.Fault
+			if errors.As(err, &fault) && fault.File == address {
+				fault.File = file // as the user names it
+			}
 			return nil, fmt.Errorf("read %s: %w", f.What, err)
 		}
 	}
