@@ -135,7 +135,7 @@ func (f *File) setDefaults() {
 	}
 }
 
-// Along has trials compared over another axis than the file's budget, up to what those of a pair have in common.
+// Along compares trials over another axis than the file's budget, each pair up to the amount that both have spent.
 func (f *File) Along(axis string) error {
 	if axis == "" || axis == f.Budget.Axis {
 		return nil

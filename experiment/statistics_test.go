@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The values are those of R: t.test(1:5), and t.test(c(2, 4)).
+// The bounds follow from the quantiles t(0.975, 4) = 2.776445 and t(0.975, 1) = 12.706205.
 func TestStudentsInterval(t *testing.T) {
 	s := sampleOf([]float64{5, 3, 1, 4, 2})
 	require.Equal(t, 5, s.N)
@@ -41,7 +41,7 @@ func TestBootstrap(t *testing.T) {
 	require.Equal(t, interval{1, 3}, *sampleOf([]float64{1, 3}).Bootstrap)
 }
 
-// The values are those of G*Power 3.1 for a t test of one sample, two-sided, at 0.05 and 80%.
+// The least numbers with which the exact (noncentral) t test of one sample, two-sided at 0.05, has a power of 80%.
 func TestSeedsNeeded(t *testing.T) {
 	for effect, want := range map[float64]int{2: 5, 1: 10, 0.5: 34, 0.2: 199} {
 		require.InDelta(t, want, *needed(effect), 1, effect)
@@ -49,7 +49,7 @@ func TestSeedsNeeded(t *testing.T) {
 	require.Nil(t, needed(0.001))
 }
 
-// The values are those of R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm").
+// In order: 4 × 0.005, 3 × 0.01, 2 × 0.03, and 1 × 0.04, which the one before it raises to 0.06.
 func TestHolm(t *testing.T) {
 	p := []*float64{new(0.01), nil, new(0.04), new(0.03), new(0.005)}
 	got := holm(p)

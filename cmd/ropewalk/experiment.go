@@ -104,7 +104,7 @@ func resultsFlag(cmd *cobra.Command, results *string) {
 		"(default: results, next to FILE)")
 }
 
-// readOptions are those of commands that read trials.
+// readOptions are the options of commands that read trials.
 type readOptions struct{ results, axis string }
 
 func (r *readOptions) add(cmd *cobra.Command) {

@@ -22,7 +22,7 @@ type plannedTrial struct {
 	State     string   `json:"state"`
 	WarmStart string   `json:"warm_start"` // trials with the same text share it; "" if the recipe has none
 	Seconds   *float64 `json:"seconds"`
-	Measured  bool     `json:"measured"` // Seconds are those of a trial, of the same arm if one is done
+	Measured  bool     `json:"measured"` // a done trial took Seconds, one of the same arm if there is one
 	Bytes     int64    `json:"bytes"`
 }
 
@@ -62,7 +62,7 @@ func (o *opened) dryRun(ctx context.Context, con *console) error {
 	})
 }
 
-// predict says what a trial will take: what another one took, or else what the plan of its recipe says.
+// predict estimates a trial: by what another one took, or else by the plan of its recipe.
 func predict(ctx context.Context, r *recipes.Recipe, like experiment.Cost, p *plannedTrial) error {
 	if like.Bytes > 0 {
 		p.Seconds, p.Measured, p.Bytes = new(like.Seconds()), true, like.Bytes

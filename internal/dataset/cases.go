@@ -91,7 +91,7 @@ func caseOf(v any) (input, output any, err error) {
 	return arguments, output, nil
 }
 
-// pythonTest has the text of the cases in the place of CASES.
+// pythonTest has the text of the cases instead of CASES.
 //
 //go:embed cases.py
 var pythonTest string

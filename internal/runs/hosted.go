@@ -24,7 +24,7 @@ import (
 )
 
 // Hosted is a model that is asked by OpenAI's chat completions. Its tokens are not known: the record has bytes and the
-// fixed strings of protocols in their place, and a small random model in that of its weights.
+// fixed strings of protocols instead, and a small random model instead of its weights.
 type Hosted struct{ server servers.Server }
 
 // OpenHosted reads URL#NAME, and a reference to the secret that requests carry; "" = none. An address without a path

@@ -118,7 +118,7 @@ func m3Value(inner []field) string {
 	return object.call("").Arguments
 }
 
-// within returns the schema of an argument in the place of its tool's. The items of a list are its argument item.
+// within returns the schema of an argument instead of its tool's. The items of a list are its argument item.
 func (t Tool) within(argument string) Tool {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
