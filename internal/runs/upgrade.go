@@ -134,7 +134,10 @@ func (s *Session) makeCurrent(ctx context.Context, deployment, build string) err
 	handle := s.Temporal.WorkerDeploymentClient().GetHandle(deployment)
 	deadline := time.Now().Add(knownWithin)
 	for {
-		_, err := handle.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})
+		err := s.RetryTransient(ctx, func(ctx context.Context) error {
+			_, err := handle.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})
+			return err
+		})
 		var missing *serviceerror.NotFound
 		var early *serviceerror.FailedPrecondition // also: its workers poll fewer queues than those before
 		switch {

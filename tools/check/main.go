@@ -126,7 +126,7 @@ func parse(args []string) (o Options, err error) {
 	f.BoolVar(&o.Race, "race", false, "use the race detector")
 	f.StringVar(&o.Skip, "skip", "", "skip tests that match, as go test does")
 	f.IntVar(&o.Jobs, "jobs", runtime.NumCPU()+1, "packages that run at the same time")
-	f.DurationVar(&o.Limit, "limit", 20*time.Minute, "end a package that takes longer: it hangs")
+	f.DurationVar(&o.Limit, "limit", 45*time.Minute, "end a package that takes longer: it hangs")
 	f.StringVar(&o.Times, "times", "", "a file with the seconds that each package takes")
 	f.BoolVar(&o.Update, "update", false, "write the file of -times")
 	f.IntVar(&o.Slow, "slow", 20, "how many of the slowest tests and packages to print")
