@@ -125,7 +125,7 @@ test-fetch: tools ## fetch a policy of Qwen3-0.6B's shape from the local S3 serv
 		go test -count 1 -timeout 30m -run TestAPolicyIsFetchedOncePerVersion -v ./internal/enginepool
 
 test-presets: build tools ## train the smoke recipe of every method: three steps through the real pipeline (minutes)
-	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
+	@tools/smoke-presets.sh $(PRESETS)
 
 # The packages are installed into .tools/worlds once. With them this takes about two and a half minutes of one core.
 # WORLDS chooses some of textworld, thefuzz, reasoning (reasoning-gym), openenv, sokoban (gym-sokoban), mcp (servers

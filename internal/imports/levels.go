@@ -270,7 +270,6 @@ var levels = []Level{
 			{"deploy", "units, containers, compose file and chart for your own machines"},
 			{"internal/bench/cases", "runs one of the measurements"},
 			{"internal/bench/pipelined", "compares rollouts that run ahead with those that do not"},
-			{"internal/bench/presets", "trains the smoke recipe of every method"},
 			{"test/cluster", "trains on a cluster in miniature while its parts fail; looks for tensors on a wire"},
 			{"test/e2e", "tests the program as a user runs it, with real servers"},
 		},

@@ -242,12 +242,3 @@ func stagesOf(r *recipes.Recipe) string {
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
 }
-
-// Presets names one preset of every method. Their smoke recipes together cover all methods.
-func Presets() []string {
-	var names []string
-	for _, m := range recipes.Methods() {
-		names = append(names, m.Presets[0])
-	}
-	return names
-}

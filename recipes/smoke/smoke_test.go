@@ -104,9 +104,3 @@ func checkSmoke(t *testing.T, name string, of, small recipes.Recipe, notes []str
 		require.Contains(t, strings.Join(notes, "\n"), "scores by "+got.Reward.Name+", for "+same.Reward.Name, name)
 	}
 }
-
-// There is one preset for each method.
-func TestPresets(t *testing.T) {
-	require.Len(t, Presets(), len(recipes.Methods()))
-	require.Contains(t, Presets(), "presets/sampo-alfworld")
-}
