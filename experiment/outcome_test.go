@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 
@@ -78,6 +79,17 @@ func TestJudge(t *testing.T) {
 	got := f.Judge(5, trials)
 	require.Equal(t, map[string]string{"a": "success of its arm was 0.1 after step 5, rank 3 of 3",
 		"d": "success was 0.01 after step 5, below 0.05"}, got)
+
+	better := trial("e", 1, 0.9, 1) // is known by its file alone
+	ranked, err := f.Ranked(better.Result)
+	require.NoError(t, err)
+	rival, err := f.Rival(better.Trial, ranked)
+	require.NoError(t, err)
+	got = f.Judge(5, append(trials, rival))
+	require.Equal(t, "success of its arm was 0.2 after step 5, rank 3 of 4", got["c"])
+	none, err := f.Rival(better.Trial, json.RawMessage("null"))
+	require.NoError(t, err)
+	require.Len(t, f.Judge(5, append(trials, none)), 2)
 }
 
 func TestResultsAreFiles(t *testing.T) {

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -22,6 +23,22 @@ func (f *File) Judge(step int, trials []Observed) map[string]string {
 		f.halve(step, trials, o, out)
 	}
 	return out
+}
+
+// Ranked returns the curve of a result by which the stop rule ranks arms, as Rival reads it; null if it ranks none.
+func (f *File) Ranked(r *Result) (json.RawMessage, error) {
+	o, _ := f.outcome(f.Stop.By)
+	return json.Marshal(r.Curves[o.ID()])
+}
+
+// Rival is a trial of which the stop rule knows a curve alone.
+func (f *File) Rival(t Trial, ranked json.RawMessage) (Observed, error) {
+	var c Curve
+	if err := json.Unmarshal(ranked, &c); err != nil {
+		return Observed{}, fmt.Errorf("read the curve of trial %s: %w", t.Run, err)
+	}
+	o, _ := f.outcome(f.Stop.By)
+	return Observed{Trial: t, Result: &Result{Curves: map[string]Curve{o.ID(): c}}}, nil
 }
 
 // halve ends the arms whose mean outcome is not among the best.

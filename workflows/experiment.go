@@ -16,8 +16,6 @@ type ExperimentInput struct {
 	// Name is the workflow's id unless it is given.
 	Name string `json:"name,omitempty"`
 	api.ExperimentFile
-	// Done are runs whose results are known from elsewhere, so that they are not trained.
-	Done []string `json:"done,omitempty"`
 	// Continued carries the state over a continue-as-new; no one else sets it.
 	Continued *ContinuedExperiment `json:"continued,omitempty"`
 
@@ -157,7 +155,7 @@ func (e *experiment) attempt(ctx workflow.Context) (err error) {
 	e.at.enter(ctx, schema.StagePrepare)
 	if e.trials == nil {
 		e.plan, err = call[api.PlannedExperiment](ctx, api.PlanExperiment, "list the trials",
-			api.PlanExperimentInput{ExperimentFile: e.in.ExperimentFile, Done: e.in.Done})
+			api.PlanExperimentInput{ExperimentFile: e.in.ExperimentFile})
 		if err != nil {
 			return err
 		}

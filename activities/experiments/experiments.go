@@ -4,7 +4,6 @@ package experiments
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/failure"
 	"github.com/ropewalk/ropewalk/activities/stage"
@@ -38,7 +37,8 @@ func (a PlanExperiment) Execute(ctx context.Context, e *stage.Env, in api.PlanEx
 	out = api.PlannedExperiment{Name: f.Name, Parallel: f.Parallel, Holds: f.Holds()}
 	for _, t := range trials {
 		one := api.Trial{Run: t.Run, Arm: t.Arm, Seed: t.Seed, Recipe: t.Recipe, Set: t.Set,
-			Digest: t.Resolved.Digest, Steps: t.Resolved.Recipe.Steps, Done: slices.Contains(in.Done, t.Run)}
+			Digest: t.Resolved.Digest, Steps: t.Resolved.Recipe.Steps}
+		_, one.Done = in.Known[t.Run]
 		if !one.Done {
 			// The last evaluation is the last thing that a run commits.
 			_, _, one.Done, err = a.Record.Lookup(ctx, schema.At(t.Run, one.Steps, schema.StageEvaluate))

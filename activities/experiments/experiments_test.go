@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,8 +29,12 @@ func TestPlanExperiment(t *testing.T) {
 	objects := mem.New()
 	w := &stage.Worker{Records: record.Records{Store: objects, Record: commit.New(objects)}}
 	plan := func(done ...string) api.PlannedExperiment {
+		known := map[string]json.RawMessage{}
+		for _, run := range done {
+			known[run] = nil
+		}
 		out, err := PlanExperiment{w}.Execute(context.Background(), &stage.Env{}, api.PlanExperimentInput{
-			ExperimentFile: api.ExperimentFile{YAML: file, File: "x.yaml"}, Done: done})
+			ExperimentFile: api.ExperimentFile{YAML: file, File: "x.yaml", Known: known}})
 		require.NoError(t, err)
 		return out
 	}

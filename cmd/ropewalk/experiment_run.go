@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,14 +50,16 @@ func experimentRunCommand(con *console) *cobra.Command {
 // input is what the workflow gets. Runs with files of results are done for it.
 func (o *opened) input() (in workflows.ExperimentInput, err error) {
 	in = workflows.ExperimentInput{Name: o.id(), ExperimentFile: api.ExperimentFile{YAML: o.Text(), File: o.path,
-		Recipes: o.sources}}
+		Recipes: o.sources, Known: map[string]json.RawMessage{}}}
 	for _, t := range o.trials {
 		r, err := experiment.ReadResult(o.results, t)
 		if err != nil {
 			return in, err
 		}
 		if r != nil && r.Done {
-			in.Done = append(in.Done, t.Run)
+			if in.Known[t.Run], err = o.Ranked(r); err != nil {
+				return in, err
+			}
 		}
 	}
 	return in, nil
@@ -80,7 +83,7 @@ func (o *opened) run(cmd *cobra.Command, con *console) error {
 	if err != nil {
 		return err
 	}
-	if len(in.Done) < len(o.trials) {
+	if len(in.Known) < len(o.trials) {
 		if err := o.train(ctx, con, in); err != nil {
 			return err
 		}
@@ -110,7 +113,7 @@ func (o *opened) train(ctx context.Context, con *console, in workflows.Experimen
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.err, "experiment   %s, %d trials, %d done\n", in.Name, len(o.trials), len(in.Done))
+	fmt.Fprintf(con.err, "experiment   %s, %d trials, %d done\n", in.Name, len(o.trials), len(in.Known))
 	if joined {
 		o.note(con, "is already open; this command follows it")
 	}

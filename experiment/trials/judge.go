@@ -29,6 +29,13 @@ func Judge(objects store.Store, code string) func(context.Context, api.JudgeTria
 		if err != nil {
 			return api.JudgedTrials{}, err
 		}
+		for i, t := range observed {
+			if raw, known := in.Known[t.Run]; known {
+				if observed[i], err = f.Rival(t.Trial, raw); err != nil {
+					return api.JudgedTrials{}, err
+				}
+			}
+		}
 		return api.JudgedTrials{Ended: f.Judge(in.Step, observed)}, nil
 	}
 }

@@ -1,5 +1,7 @@
 package api
 
+import "encoding/json"
+
 // ExperimentFile is an experiment as its workflow carries it.
 type ExperimentFile struct {
 	// YAML is the whole file; File is its name in messages.
@@ -7,6 +9,8 @@ type ExperimentFile struct {
 	File string `json:"experiment_file,omitempty"`
 	// Recipes are the texts of the recipes that the arms name as files.
 	Recipes map[string]string `json:"recipes,omitempty"`
+	// Known are runs that are done elsewhere: the curve (experiment.Curve) by which the stop rule ranks each, or null.
+	Known map[string]json.RawMessage `json:"known,omitempty"`
 }
 
 // Trial is a run of an experiment.
@@ -21,11 +25,8 @@ type Trial struct {
 	Done   bool     `json:"done,omitempty"` // its last evaluation is committed
 }
 
-// PlanExperimentInput asks for the trials of an experiment. Done are runs whose results are known from elsewhere.
-type PlanExperimentInput struct {
-	ExperimentFile
-	Done []string `json:"done,omitempty"`
-}
+// PlanExperimentInput asks for the trials of an experiment.
+type PlanExperimentInput struct{ ExperimentFile }
 
 // PlannedExperiment lists the trials of an experiment, in the order in which they start.
 type PlannedExperiment struct {
