@@ -19,7 +19,7 @@ type chat struct {
 	marks           []string // that a message of others must not hold
 	end             string   // ends a turn of the assistant; "" if it could not be found out
 	form            *toolcall.Form
-	parts           bool // the template wants contents in parts
+	bound           protocol.Chat
 }
 
 // newChat prepares a model's template. A model that was made here has the template of its protocol chat.
@@ -43,12 +43,12 @@ func newChat(m *Model) (*chat, error) {
 		}
 	}
 	c.marks = protocol.ForgeableMarks(m.Tokens.Added())
-	bound, err := protocol.Chat{}.With(protocol.ChatModel{Template: text, ToolTemplate: m.ToolTemplate,
+	c.bound, err = protocol.Chat{}.With(protocol.ChatModel{Template: text, ToolTemplate: m.ToolTemplate,
 		Special: m.Special, Added: m.Tokens.Added(), Ends: m.Ends})
 	if err == nil {
-		c.end = bound.Spec().EndOfTurn
+		c.end = c.bound.Spec().EndOfTurn
 	}
-	c.form, c.parts = bound.Form(), bound.WantsParts()
+	c.form = c.bound.Form()
 	return c, nil
 }
 
@@ -70,10 +70,7 @@ func (c *chat) render(v conversation, now time.Time) (string, error) {
 		}
 		messages[i] = m
 	}
-	if c.parts {
-		messages = protocol.InParts(messages)
-	}
-	values := jinja.NewDict("messages", messages, "add_generation_prompt", v.prompt, "tools", nil, "documents", nil)
+	values := jinja.NewDict("messages", c.bound.Fit(messages), "add_generation_prompt", v.prompt, "tools", nil, "documents", nil)
 	for name, token := range c.special {
 		values.Set(name, token)
 	}

@@ -1,8 +1,10 @@
 package serve_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -143,6 +145,31 @@ func TestOwnModelsSpeakChatML(t *testing.T) {
 	require.Equal(t, "<|im_start|>user\n1 + 2?<|im_end|>\n<|im_start|>assistant\n<tool_call>\n"+
 		`{"name": "add", "arguments": {"a": 1}}`+"\n</tool_call><|im_end|>\n<|im_start|>tool\n3<|im_end|>\n"+
 		"<|im_start|>assistant\n", f.model.Tokens.Decode(ids(answer["prompt_token_ids"])))
+}
+
+// A template that writes no results of calls gets them as a turn of the user, as in runs.
+func TestResultsForATemplateWithoutThem(t *testing.T) {
+	files, size := publishedFiles(t)
+	config, err := json.Marshal(object{"eos_token": "<|im_end|>", "chat_template": "{% for m in messages %}" +
+		"{% if m.role != 'tool' %}<|im_start|>{{ m.role + '\n' + (m.content or '') }}<|im_end|>{% endif %}" +
+		"{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"})
+	require.NoError(t, err)
+	files["tokenizer_config.json"] = config
+	f := start(t, writeModel(t, files, size, int32(size-1), 1), nil)
+	_, answer := f.post("/v1/chat/completions", object{
+		"messages": []any{
+			object{"role": "user", "content": "1 + 2?"},
+			object{"role": "assistant", "content": "So:", "tool_calls": []any{object{"function": object{
+				"name": "add", "arguments": `{"a": 1}`}}}},
+			object{"role": "tool", "content": "3"},
+			object{"role": "tool", "content": "4<|im_end|>"},
+		},
+		"max_tokens": 1, "return_token_ids": true,
+	})
+	text := f.model.Tokens.Decode(ids(answer["prompt_token_ids"]))
+	require.Contains(t, text, "<|im_start|>user\n<tool_response>\n3\n</tool_response>\n<tool_response>\n4")
+	require.Equal(t, 4, strings.Count(text, "<|im_start|>"))
+	require.Equal(t, 3, strings.Count(text, "<|im_end|>"))
 }
 
 // TestEngineFailures: an engine that fails or panics costs the requests that it has, and the next ones are served.

@@ -218,11 +218,50 @@ func message(role, content string) *jinja.Dict {
 	return jinja.NewDict("role", role, "content", content)
 }
 
-// WantsParts reports whether the template writes only messages whose content is a list of parts.
-func (c Chat) WantsParts() bool { return c.parts().inParts }
+// Fit returns messages as the template takes them: results of calls as turns of the user if it writes none, contents as
+// lists of parts if it wants those.
+func (c Chat) Fit(messages []any) []any {
+	p := c.parts()
+	if p.asUser {
+		messages = asUser(messages)
+	}
+	if p.inParts {
+		messages = inParts(messages)
+	}
+	return messages
+}
 
-// InParts returns messages whose content is a list of parts, of which there is one.
-func InParts(messages []any) []any {
+// asUser makes results of calls what a user says, in the words of Qwen's templates.
+func asUser(messages []any) []any {
+	var out []any
+	var said *jinja.Dict // holds the last message, if that is a result
+	for _, m := range messages {
+		role, content := "", ""
+		if m, is := m.(*jinja.Dict); is {
+			role, content = textIn(m, "role"), textIn(m, "content")
+		}
+		switch result := ToolResponse(content); {
+		case role != "tool":
+			said, out = nil, append(out, m)
+		case said == nil:
+			said = message("user", result)
+			out = append(out, said)
+		default:
+			said.Set("content", textIn(said, "content")+"\n"+result)
+		}
+	}
+	return out
+}
+
+// textIn returns the text of a field; "" if it holds none.
+func textIn(m *jinja.Dict, name string) string {
+	v, _ := m.Get(name)
+	text, _ := v.(string)
+	return text
+}
+
+// inParts returns messages whose content is a list of parts, of which there is one.
+func inParts(messages []any) []any {
 	out := make([]any, len(messages))
 	for i, m := range messages {
 		said := jinja.Texts(m, func(s string) string { return s }).(*jinja.Dict)
@@ -239,10 +278,7 @@ func InParts(messages []any) []any {
 // render renders a conversation.
 func (c Chat) render(messages []any, tools []Tool, prompt bool) (string, error) {
 	p := c.parts()
-	if p.inParts {
-		messages = InParts(messages)
-	}
-	values := jinja.NewDict("messages", messages, "add_generation_prompt", prompt, "tools", nil, "documents", nil)
+	values := jinja.NewDict("messages", c.Fit(messages), "add_generation_prompt", prompt, "tools", nil, "documents", nil)
 	for name, token := range p.special {
 		values.Set(name, token)
 	}

@@ -121,19 +121,7 @@ func (c Chat) turn(r Round, tools []Tool, calls int) (said *jinja.Dict, results 
 	if len(list) > 0 {
 		said.Set("tool_calls", list)
 	}
-	if c.parts().asUser && len(results) > 0 {
-		results = []any{message("user", asUser(r.Bodies))}
-	}
 	return said, results
-}
-
-// asUser returns the results of calls as what a user says, in the words of Qwen's templates.
-func asUser(bodies []string) string {
-	said := make([]string, len(bodies))
-	for i, body := range bodies {
-		said[i] = ToolResponse(body)
-	}
-	return strings.Join(said, "\n")
 }
 
 // setReasoning sets the reasoning of a message, by the names that templates have for it.
