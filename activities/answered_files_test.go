@@ -33,6 +33,13 @@ func TestFilesOfQuestionsTrainPublishedModels(t *testing.T) {
 	named := write("named.jsonl", `{"q": {"text": "who? one"}, "gold": "two", "split": "a"}`+"\n"+
 		`{"q": {"text": "who? two"}, "gold": "one", "split": "b"}`)
 	other := write("other.jsonl", `{"q": {"text": "who? and"}, "gold": "two", "split": "b"}`)
+	calls := write("weather.json", `{"id": "simple_0", "question": [[{"role": "user", "content": "one?"}]], "function": `+
+		`[{"name": "w.of", "description": "d", "parameters": {"type": "dict", "properties": {"n": {"type": "float"}}}}]}`+
+		"\n"+`{"id": "irrelevance_0", "question": [[{"role": "user", "content": "who?"}]], "function": [{"name": "f"}]}`)
+	none := write("none.json", `{"id": "irrelevance_1", "question": [[{"role": "user", "content": "when?"}]], `+
+		`"function": [{"name": "f"}]}`)
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "possible_answer"), 0o700))
+	write("possible_answer/weather.json", `{"id": "simple_0", "ground_truth": [{"w.of": {"n": [1]}}]}`)
 	for run, c := range map[string]struct {
 		environment, reward string
 		questions           []string
@@ -45,6 +52,8 @@ func TestFilesOfQuestionsTrainPublishedModels(t *testing.T) {
 		"mapped": {"name: qa, settings: {train: '" + named + "', held_out: '" + other +
 			"', columns: {question: q.text, answer: gold}, filter: {split: b}}", "exact_match", []string{"who? two"},
 			nil},
+		"calls": {"name: functions, settings: {train: '" + calls + "', held_out: '" + none + "'}", "calls",
+			[]string{"one?", "who?"}, nil},
 	} {
 		objects := mem.New()
 		deps := pipelinetest.Deps(t, objects, pipelinetest.Wrap{})

@@ -33,6 +33,9 @@ type Declaration struct {
 	// Golds means that Task.Answer holds right answers as JoinGolds writes them, and that answers are compared with
 	// them by words (exact match, F1).
 	Golds bool
+	// Functions returns the functions that a task brings. Nothing runs them: the calls of the first response are the
+	// answer. It is nil if tasks bring none.
+	Functions func(task Task) ([]Function, error)
 	// Listed means that the environment is a Lister, so that a recipe can filter its training tasks.
 	Listed bool
 	// Demonstrated means that a script can write demonstrations for a warm start: a teacher, or the expert of an

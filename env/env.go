@@ -14,6 +14,8 @@
 //	Declaration ─ Open(Options) → Environment ─ Task(Draw) → Task ─ Reset → State ─ Step … → Transition
 package env
 
+import "encoding/json"
+
 // ToolCall is one parsed call of a response, or the reason why the call could not be parsed.
 type ToolCall struct {
 	Name      string
@@ -24,6 +26,13 @@ type ToolCall struct {
 	// policy.
 	Error   CallError
 	Message string
+}
+
+// Function is what a policy reads of something that it can call.
+type Function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // JSON schema of the arguments: an object
 }
 
 // CallError is the reason why a call cannot run.

@@ -92,6 +92,20 @@ func TestRewardsOfOnesOwnQuestions(t *testing.T) {
 			require.Empty(t, r.Recipe.Rollout.ToolNames())
 		}
 	}
+	require.NoError(t, os.WriteFile(file, []byte(`{"question": "1 + 1?", "functions": [{"name": "f"}], "answer": `+
+		`[{"name": "f", "arguments": {}}]}`), 0o600))
+	brought := fmt.Sprintf(recipe, "functions", file, ", columns: {functions: functions | json, answer: answer | json}",
+		"{name: calls}")
+	_, err := Resolve("questions", brought, nil, nil, nil)
+	require.NoError(t, err)
+	for set, want := range map[string]string{
+		"rollout.tools=[python]":  "must be empty: each task of functions brings its functions",
+		"rollout.protocol=tir":    "must be chat or hermes, because the tasks of functions bring functions",
+		"reward.name=last_number": "must be one of calls, python",
+	} {
+		_, err := Resolve("questions", brought, []string{set}, nil, nil)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // Programs are rewarded by their tests alone, and only a protocol of programs has them.

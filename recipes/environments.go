@@ -157,6 +157,10 @@ func toolsFit(r *Recipe) string {
 		return ""
 	}
 	named, have := r.Rollout.ToolNames(), toolsOf(r.Environment.Declaration())
+	if r.bringsFunctions() {
+		return unless(len(named)+len(r.Rollout.MCP) == 0, "must be empty: each task of %s brings its functions",
+			r.Environment.Name)
+	}
 	if len(have) == 0 { // a mix of environments that are played by actions
 		return unless(slices.Equal(named, Rollout{}.ToolNames()) && len(r.Rollout.MCP) == 0,
 			"has no place in a recipe of parts that are played by actions")

@@ -26,9 +26,15 @@ func protocolFits(r *Recipe) string {
 			r.Environment.Name)
 	case !acts && r.Environment.Declaration().Interactive:
 		return fmt.Sprintf("%s has no actions, which %s is played by", p.Spec().Name, r.Environment.Name)
+	case r.bringsFunctions() && !slices.Contains([]string{"chat", "hermes"}, p.Spec().Name):
+		return fmt.Sprintf("must be chat or hermes, because the tasks of %s bring functions; got %s",
+			r.Environment.Name, p.Spec().Name)
 	}
 	return ""
 }
+
+// bringsFunctions reports whether tasks bring functions, calls of which are the answer.
+func (r *Recipe) bringsFunctions() bool { return r.Environment.Declaration().Functions != nil }
 
 // toolFormatFits checks the form of calls.
 func toolFormatFits(r *Recipe) string {
@@ -43,7 +49,7 @@ func toolFormatFits(r *Recipe) string {
 func answerFits(r *Recipe) string {
 	p, err := r.Protocol()
 	d, _ := reward.Declared(r.Reward.Name)
-	if err != nil || p.Spec().Acts {
+	if err != nil || p.Spec().Acts || r.bringsFunctions() {
 		return ""
 	}
 	answer := p.Spec().Answer

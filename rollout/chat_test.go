@@ -136,3 +136,35 @@ func TestTurnsOfWholePrompts(t *testing.T) {
 	}
 	require.Equal(t, FinishAnswered, e.Finish)
 }
+
+// A task brings the functions that its prompt lists, and the calls of the first response are the answer.
+func TestCallsAreTheAnswer(t *testing.T) {
+	l := chatLoop(t, false)
+	l.settings.Functions = func(task env.Task) ([]env.Function, error) {
+		return []env.Function{{Name: task.Spec, Description: "d", Parameters: []byte(`{"type": "object"}`)}}, nil
+	}
+	l.protocol = protocol.Hermes{}
+	end := l.protocol.Spec().EndOfTurn
+	for _, c := range []struct{ text, answer string }{
+		{"<tool_call>\n{\"name\": \"area\", \"arguments\": {\"base\": 10}}\n</tool_call>" + end,
+			`[{"name":"area","arguments":{"base":10}}]`},
+		{"<tool_call>\n{\"name\": \"python\", \"arguments\": \"x\"}\n</tool_call>" + end,
+			`[{"name":"python","arguments":"\"x\""}]`},
+		{"I cannot say." + end, "[]"},
+		{"<tool_call>\n{\"name\": \"area\"" + end, ""},
+	} {
+		e := l.Start(Identity{Label: LabelSample}, env.Task{Text: "Area?", Spec: "area"})
+		require.Contains(t, l.tok.Decode(e.Context), `"name": "area"`)
+		require.NotContains(t, l.tok.Decode(e.Context), "python")
+		l.absorb(t.Context(), e, Turn{Response: l.tok.Encode(c.text), Finish: policy.FinishStop})
+		answer, has := e.Answer()
+		require.Equal(t, c.answer, answer, c.text)
+		require.Equal(t, c.answer != "", has)
+		require.False(t, e.AwaitsResponse() || e.AwaitsResults())
+	}
+	cut := Turn{Response: l.tok.Encode("No."), Finish: policy.FinishLength}
+	e := l.Start(Identity{Label: LabelSample}, env.Task{Text: "Area?", Spec: "area"})
+	l.absorb(t.Context(), e, cut)
+	_, has := e.Answer()
+	require.False(t, has, "a response that is cut answers nothing")
+}

@@ -29,6 +29,8 @@ type Settings struct {
 	Truncation       policy.Truncation
 	// Tools are the tools that the policy can call; nil is the tool python alone.
 	Tools []tool.Spec
+	// Functions returns the functions that a task brings, calls of which are the answer; nil = tasks bring none.
+	Functions func(task env.Task) ([]env.Function, error)
 	// Protocol is the prompt format; nil is protocol.RStar2.
 	Protocol protocol.Protocol
 	// Environment is the interactive environment of the episodes, or nil if the tasks are questions. PastTurns is the
@@ -163,8 +165,25 @@ func (l *Loop) Start(id Identity, task env.Task) *Episode {
 
 // encodePrompt returns the prompt of a question.
 func (l *Loop) encodePrompt(task env.Task) ([]int32, error) {
-	text, err := l.context(protocol.View{Task: task.Text, Tools: l.prompted})
+	tools, err := l.toolsOf(task)
+	if err != nil {
+		return nil, err
+	}
+	text, err := l.context(protocol.View{Task: task.Text, Tools: tools})
 	return l.tok.Encode(text), err
+}
+
+// toolsOf returns what the prompt of a task lists: the functions that it brings, or the tools of all tasks.
+func (l *Loop) toolsOf(task env.Task) ([]protocol.Tool, error) {
+	if l.settings.Functions == nil {
+		return l.prompted, nil
+	}
+	functions, err := l.settings.Functions(task)
+	out := make([]protocol.Tool, len(functions))
+	for i, f := range functions {
+		out[i] = protocol.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters}
+	}
+	return out, err
 }
 
 // context renders the text before a response.
@@ -237,6 +256,16 @@ func (l *Loop) Absorb(ctx context.Context, episodes []*Episode, rows []int, g po
 	return nil
 }
 
+// parse reads a response. A task whose functions are gone has been refused at its prompt.
+func (l *Loop) parse(task env.Task, t Turn) protocol.Parsed {
+	tools, _ := l.toolsOf(task)
+	parsed := l.protocol.Parse(t.Text, tools)
+	if l.settings.Functions != nil {
+		parsed.AnswerByCalls(t.Finish == policy.FinishLength)
+	}
+	return parsed
+}
+
 // absorb appends one turn with the given response and decides whether the episode continues.
 func (l *Loop) absorb(ctx context.Context, e *Episode, t Turn) {
 	t.Context, t.Observation = e.Context, e.Observation
@@ -245,7 +274,7 @@ func (l *Loop) absorb(ctx context.Context, e *Episode, t Turn) {
 		l.absorbSummary(ctx, e, t)
 		return
 	}
-	t.Parsed = l.protocol.Parse(t.Text, l.prompted)
+	t.Parsed = l.parse(e.Task, t)
 	l.resolved(e, t.Parsed.Calls)
 	e.Turns = append(e.Turns, t)
 	e.Context, e.Observation = nil, ""

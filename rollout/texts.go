@@ -53,7 +53,11 @@ func (l *Loop) textsOf(ctx context.Context, world env.Environment, index int) ([
 		}
 		return []string{l.tok.Decode(e.Context)}, nil
 	}
-	out := []string{l.protocol.Context(protocol.View{Task: task.Text, Tools: l.prompted}), task.Answer}
+	tools, err := l.toolsOf(task)
+	if err != nil {
+		return nil, err
+	}
+	out := []string{l.protocol.Context(protocol.View{Task: task.Text, Tools: tools}), task.Answer}
 	found, err := documents(ctx, world, task.Text)
 	return append(out, found...), err
 }

@@ -278,7 +278,7 @@ func (r *Recipes) LoopWith(recipe *recipes.Recipe, draws Sampling, tokens tokeni
 	if err != nil {
 		return nil, err
 	}
-	s.Tools = tools.Specs(declared)
+	s.Tools, s.Functions = tools.Specs(declared), recipe.Environment.Declaration().Functions
 	if recipe.Environment.Declaration().Interactive {
 		s.PastTurns = recipe.Rollout.History
 		if s.Environment, err = r.World(recipe); err != nil {

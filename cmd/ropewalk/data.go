@@ -45,7 +45,8 @@ func dataCheckCommand(con *console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.check(cmd, con, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.environment, "environment", "math", "read the tasks of this environment: math, chat, qa or code")
+	f.StringVar(&o.environment, "environment", "math", "read the tasks of this environment: math, chat, qa, functions "+
+		"or code")
 	f.StringToStringVar(&o.columns, "columns", nil, "where the fields of a task are, as `FIELD=COLUMN,…`")
 	f.StringToStringVar(&o.filter, "filter", nil, "the rows that are read, as `COLUMN=CONDITION,…`")
 	f.StringSliceVar(&o.against, "against", nil, "evaluation sets in the same form, as `FILE,…`")

@@ -84,7 +84,7 @@ func evaluateCommand(con *console) *cobra.Command {
 }
 
 // overrides are the changes of the recipe; --set comes last.
-func (o evaluateOptions) overrides(given func(string) bool) ([]string, error) {
+func (o evaluateOptions) overrides(ctx context.Context, given func(string) bool) ([]string, error) {
 	var set []string
 	for _, f := range []struct {
 		flag, path string
@@ -98,7 +98,7 @@ func (o evaluateOptions) overrides(given func(string) bool) ([]string, error) {
 		}
 	}
 	if given("on") {
-		files, err := o.files()
+		files, err := o.files(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (o evaluateOptions) overrides(given func(string) bool) ([]string, error) {
 }
 
 // files are the settings by which the tasks of --on are held out.
-func (o evaluateOptions) files() ([]string, error) {
+func (o evaluateOptions) files(ctx context.Context) ([]string, error) {
 	for i, path := range o.on {
 		if path == "" {
 			return nil, badInput("--on: names an empty file")
@@ -137,10 +137,22 @@ func (o evaluateOptions) files() ([]string, error) {
 	const at = "environment.settings."
 	set := []string{at + "train=" + strconv.Quote(o.on[0]), at + "held_out=" + strconv.Quote(strings.Join(o.on, ",")),
 		at + "duplicates=first"}
-	for _, ofRun := range []string{"train_sha256", "held_out_sha256", "columns", "filter"} {
-		set = append(set, at+ofRun+`=""`)
+	trained, err := dataset.Digest(ctx, o.on[0], false, remoteFiles)
+	held := make([]string, len(o.on))
+	for i, path := range o.on {
+		if err == nil {
+			held[i], err = dataset.Digest(ctx, path, true, remoteFiles)
+		}
 	}
-	return set, nil
+	if err != nil {
+		return nil, badInput("--on: %w", err)
+	}
+	digests := strings.Join(held, ",")
+	if strings.Trim(digests, ",") == "" {
+		digests = ""
+	}
+	return append(set, at+"train_sha256="+strconv.Quote(trained), at+"held_out_sha256="+strconv.Quote(digests),
+		at+`columns=""`, at+`filter=""`), nil
 }
 
 // isFolder reports whether an argument is a path and no run: the names of runs have no slash.
@@ -155,7 +167,7 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 			return badInput("--run-id: %w", err)
 		}
 	}
-	set, err := o.overrides(cmd.Flags().Changed)
+	set, err := o.overrides(ctx, cmd.Flags().Changed)
 	if err != nil {
 		return err
 	}

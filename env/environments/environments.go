@@ -34,6 +34,7 @@ var All = []env.Declaration{
 	math.Plain,
 	math.Chat,
 	math.QA,
+	math.Calls,
 	code.Declaration,
 	remote.Python,
 	mix.Declaration,

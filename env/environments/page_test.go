@@ -134,6 +134,9 @@ func TestShapesOfThePage(t *testing.T) {
 			row(s, "`qa`")
 		}
 	}
+	for _, s := range math.Shapes("functions") {
+		row(s, "`functions`")
+	}
 	for _, s := range code.Shapes {
 		row(s, "`code`")
 	}

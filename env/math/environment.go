@@ -34,8 +34,11 @@ func open(name string, o env.Options) (env.Environment, error) {
 		return dataset.Load(ctx, f.Fields, formatOf(name), o.Fetch, reader(name))
 	}
 	mark := env.SameText
-	if name == qa {
+	switch name {
+	case qa:
 		mark = sameWords
+	case calling:
+		mark = words.Calls
 	}
 	return &Math{name: name, fields: f, bank: dataset.NewBank("math", load),
 		Questions: env.Questions{Gold: goldOf, Mark: mark}}, nil
@@ -89,7 +92,7 @@ func (q question) Task() (env.Task, error) {
 // digest is the task's id. The row's own id and its level do not count.
 func (q question) digest() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d %s %s", len(q.Text), q.Text, q.Answer)
+	fmt.Fprintf(h, "%d %s %s%s", len(q.Text), q.Text, q.Answer, q.Functions)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -1,6 +1,7 @@
 package math
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,10 @@ const (
 func formatOf(name string) dataset.Format {
 	f := dataset.Format{Required: []string{text, answer}, Optional: []string{"id", level}, ID: "id",
 		Key: []string{text}, Shapes: oneGold}
+	if name == calling {
+		return dataset.Format{Required: []string{text, functions}, Optional: []string{"id", answer}, ID: "id",
+			Key: []string{text, functions}, Shapes: bringing, Answered: true}
+	}
 	if name == qa {
 		f.Many, f.Shapes = []string{answer}, slices.Concat(manyGolds, oneGold)
 	}
@@ -38,12 +43,17 @@ type question struct {
 	ID     string `json:"id,omitempty"` // the row's own
 	Text   string `json:"question"`
 	Answer string `json:"answer"` // gold
-	level  int
-	set    string // evaluation set
+	// Functions are those that calls may name, where calls are the answer.
+	Functions json.RawMessage `json:"functions,omitempty"`
+	level     int
+	set       string // evaluation set
 }
 
 // reader returns what makes a row a question of the environment with a name.
 func reader(name string) func(dataset.Row) (question, error) {
+	if name == calling {
+		return readCalls
+	}
 	return func(r dataset.Row) (question, error) {
 		q, err := read(r)
 		if err != nil || name != qa {

@@ -34,6 +34,7 @@ func Combine(parts []Part) (d env.Declaration, fault string) {
 	}
 	first := parts[0].Declaration
 	d.Interactive, d.Golds, d.Protocol = first.Interactive, first.Golds, first.Protocol
+	d.Functions = first.Functions
 	d.Sandboxed, d.Rewards = false, slices.Clone(first.Rewards)
 	for _, p := range parts {
 		of := p.Declaration
@@ -86,6 +87,9 @@ func unfit(parts []Part) string {
 		case of.Interactive != first.Declaration.Interactive:
 			return fmt.Sprintf("part %s %s, and part %s %s: one protocol cannot serve both", first.Label,
 				kind(first.Declaration), p.Label, kind(of))
+		case (of.Functions == nil) != (first.Declaration.Functions == nil):
+			return fmt.Sprintf("parts %s and %s are answered differently: calls are the answer of one", first.Label,
+				p.Label)
 		case of.Golds != first.Declaration.Golds:
 			return fmt.Sprintf("parts %s and %s compare answers differently: one has several right answers to a "+
 				"question, compared by their words", first.Label, p.Label)

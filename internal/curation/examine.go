@@ -139,6 +139,8 @@ func (x Examiner) kind(task env.Task) string {
 		return "tests"
 	case x.Declaration.Golds:
 		return "words"
+	case x.Declaration.Functions != nil:
+		return "calls"
 	}
 	return reward.Kind(task.Answer)
 }

@@ -16,6 +16,7 @@ type Format struct {
 	Key      []string // the fields whose texts are the row's key
 	Many     []string // the fields that may be lists of texts
 	Shapes   []Shape  // that are recognised, in the order in which they are tried
+	Answered bool     // a row's answer may be in another file, in a folder possible_answer (BFCL)
 }
 
 func (f Format) names() []string { return append(append([]string(nil), f.Required...), f.Optional...) }

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -18,6 +19,8 @@ var functions = []function{
 	{"number", "the first whole number of a text: 5 of Level 5", firstNumber},
 	{"user", "the text of the last message of a user, in a list of messages", spokenBy("user", "human")},
 	{"assistant", "the text of the last message of the assistant", spokenBy("assistant", "gpt")},
+	{"spoken", "the texts of the messages of the system and the user, with blank lines between them", spoken},
+	{"json", "a nested value as JSON", asJSON},
 	{"lines", "the texts of a list, each on lines of its own", joinLines},
 	{"defined", "the names of the functions and classes that a Python program defines", defined},
 	{"entry", "the function that tests call: fn_name or func_name; without one __main__, the whole program", entryOf},
@@ -105,6 +108,30 @@ func spokenBy(roles ...string) func(any) (any, error) {
 		}
 		return nil, nil
 	}
+}
+
+// spoken leaves out what an assistant said.
+func spoken(v any) (any, error) {
+	list, is := v.([]any)
+	if !is {
+		return nil, fmt.Errorf("must be a list of messages, got %.20v", v)
+	}
+	var texts []string
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		if text, is := m["content"].(string); is && (m["role"] == "system" || m["role"] == "user") {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n\n"), nil
+}
+
+func asJSON(v any) (any, error) {
+	if text, is := v.(string); is && json.Valid([]byte(text)) {
+		return text, nil
+	}
+	text, err := json.Marshal(v)
+	return string(text), err
 }
 
 func joinLines(v any) (any, error) {

@@ -27,8 +27,9 @@ type reader struct {
 	left   int64 // bytes that the source may still hold
 	each   func(Row) error
 
-	plan    *plan // how the file's rows are read; nil before the first one
-	dropped int   // rows that the filter drops
+	plan    *plan            // how the file's rows are read; nil before the first one
+	answers map[string]cells // of the rows by id, from another file; nil if there is none
+	dropped int              // rows that the filter drops
 }
 
 // errTooLarge is the error of a read beyond the limit.
@@ -148,6 +149,7 @@ func (r *reader) table(ctx context.Context, in *csv.Reader) error {
 
 // take reads one row of the file. columns are the file's, nil if each row has its own.
 func (r *reader) take(number int, from cells, columns []string) (err error) {
+	r.complete(from)
 	if r.plan == nil {
 		if r.plan, err = r.format.recognise(r.source.mapping, r.part.name, columns, from); err != nil {
 			return err

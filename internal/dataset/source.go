@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,10 +32,12 @@ type source struct {
 	address string
 	digest  string // that the recipe gives; "" accepts any
 	mapping mapping
-	look    func(Row, error) // takes bad rows, and has all columns read; nil: a bad row ends the reading
-	bytes   int64            // most bytes of all files, packed and unpacked
-	row     int              // most bytes of a row
-	fetch   Fetch
+	// answered means that a file may have its answers in another one (see beside).
+	answered bool
+	look     func(Row, error) // takes bad rows, and has all columns read; nil: a bad row ends the reading
+	bytes    int64            // most bytes of all files, packed and unpacked
+	row      int              // most bytes of a row
+	fetch    Fetch
 }
 
 // part is one file of a source.
@@ -76,7 +79,19 @@ func (s source) parts(ctx context.Context) (parts []part, folder bool, err error
 	case !at.Mode().IsRegular():
 		return nil, false, fmt.Errorf("%s is neither a file nor a folder", s.address)
 	}
-	return []part{local(s.address)}, false, s.fits(s.address, at.Size())
+	if err := s.fits(s.address, at.Size()); err != nil {
+		return nil, false, err
+	}
+	parts, err = s.withAnswers(local(s.address))
+	return parts, len(parts) > 1, err
+}
+
+// is refuses bytes that the server says are others.
+func (p part) is(digest string) error {
+	if p.sha256 == "" || p.sha256 == digest {
+		return nil
+	}
+	return faultf(p.name, OtherBytes, "has the digest %s, and the hub says %s", digest, p.sha256)
 }
 
 func local(path string) part {
@@ -96,26 +111,76 @@ func (s source) tooLarge(file string) error {
 		"rows are held in memory", s.bytes>>20)
 }
 
+// Digest reads what is at a remote address and returns the digest by which a recipe names its bytes, as training or as
+// held-out tasks. It is "" for a local file, which a recipe's digest is taken of anyway, and for a set on a hub, whose
+// revision names it.
+func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string, error) {
+	if !Remote(address) || onHub(address) {
+		return "", nil
+	}
+	s := source{split: train, address: address, fetch: fetch}
+	if held {
+		s.split = heldOut
+	}
+	parts, folder, err := s.parts(ctx)
+	if err != nil {
+		return "", err
+	}
+	all, digest := sha256.New(), ""
+	for _, p := range parts {
+		if digest, err = p.digest(); err != nil {
+			return "", fmt.Errorf("read %s: %w", p.name, err)
+		}
+		fmt.Fprintf(all, "%s %s\n", p.base, digest)
+	}
+	if folder {
+		digest = hex.EncodeToString(all.Sum(nil))
+	}
+	return digest, nil
+}
+
+func (p part) digest() (digest string, err error) {
+	file, err := p.open()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	sum := sha256.New()
+	_, err = io.Copy(sum, file)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
 // read calls each for every row, and returns the source's digest. A source whose digest is not the recipe's is a fault,
 // which read reports only after it has read everything.
 func (s source) read(ctx context.Context, f Format, each func(Row) error) (digest string, err error) {
+	s.answered = f.Answered
 	parts, folder, err := s.parts(ctx)
 	if err != nil {
 		return "", err
 	}
 	all, rows, dropped, left := sha256.New(), 0, 0, s.bytes
+	parts, answers := s.pair(parts)
 	for _, p := range parts {
-		r := reader{source: s, format: f, part: p, left: left, each: func(row Row) error {
+		r := reader{source: s, format: f, part: p, each: func(row Row) error {
 			rows++
 			return each(row)
 		}}
+		if p, there := answers[p.base]; there {
+			r.answers, digest, left, err = s.readAnswers(ctx, p, left)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(all, "%s %s\n", p.base, digest)
+		}
+		r.left = left
 		sum, err := r.run(ctx)
 		if err != nil {
 			return "", err
 		}
 		left, dropped = r.left, dropped+r.dropped
-		if digest = hex.EncodeToString(sum); p.sha256 != "" && p.sha256 != digest {
-			return "", faultf(p.name, OtherBytes, "has the digest %s, and the hub says %s", digest, p.sha256)
+		digest = hex.EncodeToString(sum)
+		if err := p.is(digest); err != nil {
+			return "", err
 		}
 		fmt.Fprintf(all, "%s %s\n", p.base, digest)
 	}

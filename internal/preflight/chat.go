@@ -17,6 +17,9 @@ import (
 // conversations. declared are the tools that the policy can call.
 func Chat(r *recipes.Recipe, m *pretrained.Model, declared []tools.Declaration) (protocol.Chat, error) {
 	chat, err := bind(protocol.Chat{System: r.Rollout.System, Format: r.Rollout.ToolFormat, Whole: r.Rewritten()}, m)
+	if err == nil && r.Environment.Declaration().Functions != nil {
+		return chat, chat.CheckCalls([]protocol.Tool{protocol.Python})
+	}
 	if err != nil || len(declared) == 0 {
 		return chat, err
 	}
@@ -64,7 +67,7 @@ func ChatNotes(r *recipes.Recipe, m *pretrained.Model) ([]string, error) {
 		ends += " or " + strconv.Quote(stop)
 	}
 	notes := []string{"a response ends with " + ends}
-	if len(declared)+len(r.Rollout.MCP) > 0 {
+	if len(declared)+len(r.Rollout.MCP) > 0 || r.Environment.Declaration().Functions != nil {
 		notes[0] = "calls have the form " + chat.Calls() + ", and " + notes[0]
 	}
 	for _, warning := range chat.Warnings(rollout.Settings{Tools: tools.Specs(declared)}.Prompted()) {

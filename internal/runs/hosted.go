@@ -97,7 +97,7 @@ func explain(recipe map[string]any) {
 	switch name = cmp.Or(name, d.Protocol); {
 	case name == protocol.RStar2{}.Spec().Name:
 		rollout["protocol"] = protocol.RStar2Prompt{}.Spec().Name
-	case name == protocol.Chat{}.Spec().Name && len(named) > 0:
+	case name == protocol.Chat{}.Spec().Name && (len(named) > 0 || d.Functions != nil):
 		rollout["protocol"] = protocol.Hermes{}.Spec().Name
 	}
 	if _, there := rollout["history"]; d.Interactive && !there {

@@ -114,6 +114,7 @@ var declarations = []Declaration{
 	unitTests,
 	function,
 	lastNumber,
+	calls,
 }
 
 // Declared returns the declaration of a reward.

@@ -1,0 +1,76 @@
+package dataset
+
+import (
+	"context"
+	"encoding/hex"
+	"os"
+	"path"
+	"slices"
+)
+
+// answersFolder is the folder next to a file of questions that holds a file of the same name with their answers, by id,
+// as BFCL has it.
+const answersFolder = "possible_answer"
+
+// beside is the path of the answers of a file of questions.
+func beside(file string) string { return path.Join(path.Dir(file), answersFolder, path.Base(file)) }
+
+// withAnswers adds a local file's answers, if there are some.
+func (s source) withAnswers(p part) ([]part, error) {
+	answers := local(beside(s.address))
+	at, err := os.Stat(answers.name)
+	if !s.answered || err != nil {
+		return []part{p}, nil
+	}
+	answers.base = beside(p.base)
+	return []part{p, answers}, s.fits(answers.name, at.Size())
+}
+
+// pair takes the files of answers out of a source's files. Its second result has them by the file of their questions.
+func (s source) pair(parts []part) ([]part, map[string]part) {
+	answers := map[string]part{}
+	if !s.answered {
+		return parts, answers
+	}
+	return slices.DeleteFunc(parts, func(p part) bool {
+		folder, name := path.Split(p.base)
+		if path.Base(folder) != answersFolder {
+			return false
+		}
+		answers[path.Join(path.Dir(path.Clean(folder)), name)] = p
+		return true
+	}), answers
+}
+
+// readAnswers reads a file of answers: rows with ids. It returns the digest of its bytes and what is left of the
+// source's.
+func (s source) readAnswers(ctx context.Context, p part, left int64) (map[string]cells, string, int64, error) {
+	out := map[string]cells{}
+	s.look = nil
+	r := reader{source: s, part: p, left: left, plan: &plan{}, each: func(row Row) error {
+		id, err := idOf(row.Cells)
+		if err != nil || id == "" || out[id] != nil {
+			return row.Fault(BadField, "id must be a text that no other answer has, got %.40q", id)
+		}
+		out[id] = row.Cells
+		return nil
+	}}
+	sum, err := r.run(ctx)
+	if err == nil {
+		err = p.is(hex.EncodeToString(sum))
+	}
+	return out, hex.EncodeToString(sum), r.left, err
+}
+
+func idOf(row cells) (string, error) { return textOf(row["id"]) }
+
+// complete adds the answers to a row with the same id.
+func (r *reader) complete(row cells) {
+	if id, err := idOf(row); err == nil {
+		for name, value := range r.answers[id] {
+			if row[name] == nil {
+				row[name] = value
+			}
+		}
+	}
+}
