@@ -50,7 +50,7 @@ func (c Call) Outcome() string {
 
 // Move lays out an action and what it led to.
 func (l Layout) Move(x schema.TransitionRow) []Part {
-	return filled(Part{"action", x.Action}, Part{"led to", Verdict(x)}, Part{"seen", l.Text("", x.Observation)})
+	return filled(Part{"action", x.Action}, Part{"led to", verdictOf(x)}, Part{"seen", l.Text("", x.Observation)})
 }
 
 func filled(parts ...Part) []Part {
@@ -67,8 +67,8 @@ func (e Episode) MovesOf(turn int32) []schema.TransitionRow {
 	return slices.DeleteFunc(slices.Clone(e.Transitions), func(x schema.TransitionRow) bool { return x.Turn != turn })
 }
 
-// Verdict says in a few words what an action led to.
-func Verdict(x schema.TransitionRow) string {
+// verdictOf says in a few words what an action led to.
+func verdictOf(x schema.TransitionRow) string {
 	if x.Excluded != nil {
 		return *x.Excluded
 	}

@@ -16,8 +16,8 @@ const (
 // kindActivity is the timings' kind for an activity execution.
 const kindActivity = "activity"
 
-// Standstill is the longest gap between activities that counts as the run's time: a dead worker is noticed after it.
-const Standstill = 10 * time.Second
+// longestGap is the longest gap between activities that counts as the run's time: a dead worker is noticed after it.
+const longestGap = 10 * time.Second
 
 // RunFigures tells how much a run did and how it spent its time, in seconds.
 type RunFigures struct {
@@ -28,7 +28,7 @@ type RunFigures struct {
 	// RLSeconds is the window from the first prompts stage's start to the last publish stage's end,
 	// without standstills and the time in which nothing but an evaluation ran.
 	RLSeconds float64
-	// StandstillSeconds adds up the gaps of more than Standstill inside the window in which nothing
+	// StandstillSeconds adds up the gaps of more than longestGap inside the window in which nothing
 	// executed: the run was paused, parked or interrupted.
 	StandstillSeconds float64
 	WarmStartSeconds  float64
@@ -143,7 +143,7 @@ func Measure(rows []schema.TimingRow) RunFigures {
 		}
 	}
 	for _, gap := range gaps(all, window) {
-		if gap > Standstill.Seconds() {
+		if gap > longestGap.Seconds() {
 			out.StandstillSeconds += gap
 		}
 	}

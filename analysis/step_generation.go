@@ -10,8 +10,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// NoGeneration is the generation of a stage that a step does not have.
-const NoGeneration = -1
+// noGeneration is the generation of a stage that a step does not have.
+const noGeneration = -1
 
 // StepGeneration holds one generation of the stages of a step that can be replayed.
 type StepGeneration struct {
@@ -20,7 +20,7 @@ type StepGeneration struct {
 	Selection []schema.SelectionRow
 	Batch     []schema.BatchRow
 	// From is the generation that each stage's rows belong to: Gen, the head's if Gen does not have the stage, or
-	// NoGeneration.
+	// noGeneration.
 	From map[string]int
 }
 
@@ -42,7 +42,7 @@ func (r *Record) StepGeneration(ctx context.Context, run string, step, gen int) 
 	}
 	g, made := &StepGeneration{Gen: gen, From: map[string]int{}}, map[string][]schema.Manifest{}
 	for _, stage := range []string{schema.StageReward, schema.StageResample, schema.StageAdvantage} {
-		g.From[stage] = NoGeneration
+		g.From[stage] = noGeneration
 		m, found, err := r.stageAt(ctx, schema.At(run, step, stage), gen, head.Generations[stage])
 		if err != nil {
 			return nil, err

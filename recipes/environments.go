@@ -26,12 +26,8 @@ const (
 	sokoban = "sokoban"
 )
 
-// RStar2Outcome and Reference are names of rewards. They score sampled text, and an imported conversation whose source
-// gives the reward.
-const (
-	RStar2Outcome = "rstar2_outcome"
-	Reference     = "reference"
-)
+// RStar2Outcome is the name of a reward that scores sampled text.
+const RStar2Outcome = "rstar2_outcome"
 
 // Environment chooses the task.
 type Environment struct {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Listed is one field of a resolved recipe. Values are compact JSON, or Off.
+// Listed is one field of a resolved recipe. Values are compact JSON, or off.
 type Listed struct {
 	Path    string `json:"path"`
 	Value   string `json:"value"`
@@ -19,8 +19,8 @@ type Listed struct {
 	Doc     string `json:"doc"`
 }
 
-// Off is the value of a section, or of a text, that a recipe does without.
-const Off = "off"
+// off is the value of a section, or of a text, that a recipe does without.
+const off = "off"
 
 // Standard reports whether the field has its default.
 func (l Listed) Standard() bool { return l.Value == l.Default }
@@ -80,10 +80,10 @@ func (l *lister) section(f *Field, doc map[string]json.RawMessage) {
 func (l *lister) field(c *Field, raw json.RawMessage, present bool) {
 	switch {
 	case c.Nullable && !present:
-		l.add(c, Off, Off)
+		l.add(c, off, off)
 	case c.IsSection():
 		if c.Nullable {
-			l.add(c, "on", Off)
+			l.add(c, "on", off)
 		}
 		if present || l.scope.environment != "" {
 			l.section(c, l.object(c, raw, present))
@@ -94,7 +94,7 @@ func (l *lister) field(c *Field, raw json.RawMessage, present bool) {
 	case present:
 		l.add(c, l.compact(raw), l.standard(c))
 	case c.Optional:
-		l.add(c, Off, Off)
+		l.add(c, off, off)
 	case c.Quiet:
 		l.add(c, l.standard(c), l.standard(c))
 	}
@@ -129,7 +129,7 @@ func (l *lister) standard(c *Field) string {
 	text := c.defaultIn(l.scope)
 	switch {
 	case text == "" && c.Optional:
-		return Off
+		return off
 	case text == "":
 		return ""
 	}

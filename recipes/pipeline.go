@@ -23,8 +23,8 @@ type Pipeline struct {
 	MixedGroups  string `json:"mixed_groups" default:"keep" enum:"keep|drop" quiet:"true" doc:"groups whose turns are of several versions: keep learns from them; drop drops them before the other rules of resampling, which censors long episodes"`
 }
 
-// DropMixed is the value of pipeline.mixed_groups that drops groups.
-const DropMixed = "drop"
+// dropMixed is the value of pipeline.mixed_groups that drops groups.
+const dropMixed = "drop"
 
 // Staleness returns the lag of the policy that samples, in updates.
 func (r *Recipe) Staleness() int {
@@ -39,7 +39,7 @@ func (r *Recipe) Staleness() int {
 func (r *Recipe) InFlight() bool { return r.Pipeline != nil && r.Pipeline.InFlight }
 
 // DropsMixed reports whether groups whose turns are of several versions are dropped.
-func (r *Recipe) DropsMixed() bool { return r.Pipeline != nil && r.Pipeline.MixedGroups == DropMixed }
+func (r *Recipe) DropsMixed() bool { return r.Pipeline != nil && r.Pipeline.MixedGroups == dropMixed }
 
 // inFlightSamples says why the turns of a step cannot be of several versions, or "".
 func inFlightSamples(r *Recipe) string {

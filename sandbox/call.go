@@ -29,11 +29,11 @@ const (
 const (
 	MostCode  = 8 << 20  // bytes of Code
 	MostInput = 16 << 20 // bytes of Stdin, and of all Files together
-	MostFiles = 256
+	mostFiles = 256
 	MostTrace = 256 // bytes
 
-	MostCollect      = 256      // names
-	MostCollectBytes = 32 << 10 // of all names together, since they are sent in one packet
+	mostCollect      = 256      // names
+	mostCollectBytes = 32 << 10 // of all names together, since they are sent in one packet
 )
 
 // MostLimits are the highest limits that a call may ask for, so that one caller cannot use up the resources of all
@@ -121,8 +121,8 @@ func (c Call) Validate() error {
 		return bad("code is not UTF-8")
 	case len(c.Stdin) > MostInput:
 		return bad("stdin has %d bytes, at most %d are taken", len(c.Stdin), MostInput)
-	case len(c.Files) > MostFiles:
-		return bad("files: there are %d, at most %d are taken", len(c.Files), MostFiles)
+	case len(c.Files) > mostFiles:
+		return bad("files: there are %d, at most %d are taken", len(c.Files), mostFiles)
 	}
 	total, names := 0, map[string]bool{}
 	for i, f := range c.Files {
@@ -135,8 +135,8 @@ func (c Call) Validate() error {
 	if total > MostInput {
 		return bad("files have %d bytes together, at most %d are taken", total, MostInput)
 	}
-	if len(c.Collect) > MostCollect {
-		return bad("collect: there are %d names, at most %d are taken", len(c.Collect), MostCollect)
+	if len(c.Collect) > mostCollect {
+		return bad("collect: there are %d names, at most %d are taken", len(c.Collect), mostCollect)
 	}
 	total = 0
 	for i, name := range c.Collect {
@@ -145,8 +145,8 @@ func (c Call) Validate() error {
 			return bad("collect[%d]: %q is not a relative path below the work folder", i, name)
 		}
 	}
-	if total > MostCollectBytes {
-		return bad("collect: the names have %d bytes together, at most %d are taken", total, MostCollectBytes)
+	if total > mostCollectBytes {
+		return bad("collect: the names have %d bytes together, at most %d are taken", total, mostCollectBytes)
 	}
 	if len(c.Trace) > MostTrace || !utf8.ValidString(c.Trace) {
 		return bad("trace is no UTF-8 text of at most %d bytes", MostTrace)

@@ -34,7 +34,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Call{Code: "\xff"}, "code is not UTF-8"},
 		{Call{Code: strings.Repeat(" ", MostCode+1)}, "code has 8388609 bytes"},
 		{Call{Stdin: strings.Repeat(" ", MostInput+1)}, "stdin has"},
-		{Call{Files: make([]File, MostFiles+1)}, "files: there are 257"},
+		{Call{Files: make([]File, mostFiles+1)}, "files: there are 257"},
 		{Call{Files: []File{{Name: "../x"}}}, `files[0]: name "../x"`},
 		{Call{Files: []File{{Name: "x"}, {Name: "x"}}}, "files[1]"},
 		{Call{Files: []File{{Name: "/etc/passwd"}}}, "files[0]"},

@@ -16,8 +16,8 @@ func Digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ValidDigest reports whether s has the form of a Digest.
-func ValidDigest(s string) bool { return digestForm.MatchString(s) }
+// validDigest reports whether s has the form of a Digest.
+func validDigest(s string) bool { return digestForm.MatchString(s) }
 
 // Canonical encodes v as the record's JSON: keys sorted, indented by two spaces, HTML not escaped, a newline at the
 // end. Equal values give equal bytes.

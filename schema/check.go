@@ -148,7 +148,7 @@ func (c *checks) sameLength(fields []string, lists ...[]float32) {
 func (c *checks) behind(field, digest string, list bool) {
 	if !list {
 		c.empty(field, digest, "if no list follows from it")
-	} else if !ValidDigest(digest) {
+	} else if !validDigest(digest) {
 		c.fail(field, "want the digest of the checkpoint that gave the list, got %q", digest)
 	}
 }

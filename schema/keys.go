@@ -63,11 +63,6 @@ func HeadsPrefix(run string) string { return RunPrefix(run) + "heads/" }
 // HeadKey is the key of a step's head; step is a number or InitStep.
 func HeadKey(run, step string) string { return HeadsPrefix(run) + "step=" + step + ".json" }
 
-// CheckpointPrefix is the prefix of the keys of a checkpoint's files.
-func CheckpointPrefix(run, version string) string {
-	return RunPrefix(run) + "checkpoints/" + version + "/"
-}
-
 // CallNoteKey is the key of a note about a tool call that must not run twice. No manifest names it. call is the call's
 // place in the run.
 func CallNoteKey(run, call, note string) string {
@@ -128,11 +123,8 @@ func sharable(key, name string) bool {
 	return m != nil && m[2] == name
 }
 
-// prunedForm matches the keys of PrunedKey.
+// prunedForm matches the keys of notes that a checkpoint was pruned. They have the prefix of the deleted files.
 var prunedForm = regexp.MustCompile(`^runs/run=[a-z0-9][a-z0-9._-]*/checkpoints/[^/]+/pruned\.json$`)
-
-// PrunedKey is the key of the note that a checkpoint was pruned. It has the prefix of the deleted files.
-func PrunedKey(run, version string) string { return CheckpointPrefix(run, version) + PrunedFile }
 
 // WarmStartPrefix is the prefix of all keys of a warm start.
 func WarmStartPrefix(inputs string) string { return warmPrefix + inputs + "/" }

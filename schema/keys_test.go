@@ -48,7 +48,6 @@ func TestKeys(t *testing.T) {
 			digest[:16] + ".parquet",
 		AtWarmStart(digest).CheckpointPrefix("v1"): "warmstarts/" + digest + "/checkpoints/v1/",
 		at.CheckpointPrefix("v1"):                  "runs/run=quick-1/checkpoints/v1/",
-		PrunedKey("quick-1", "v1"):                 "runs/run=quick-1/checkpoints/v1/pruned.json",
 		HeadKey("quick-1", "12"):                   "runs/run=quick-1/heads/step=12.json",
 	} {
 		require.Equal(t, want, key)

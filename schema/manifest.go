@@ -175,10 +175,10 @@ func (m Manifest) validate() error {
 	if m.SchemaVersion < 1 {
 		return fmt.Errorf("schema_version: must be ≥ 1, got %d", m.SchemaVersion)
 	}
-	if !ValidDigest(m.Code) {
+	if !validDigest(m.Code) {
 		return fmt.Errorf("code: want a digest, got %q", m.Code)
 	}
-	if !ValidDigest(m.Config) {
+	if !validDigest(m.Config) {
 		return fmt.Errorf("config: want a digest, got %q", m.Config)
 	}
 	if err := checkRefs("inputs", m.Inputs); err != nil {
@@ -250,7 +250,7 @@ func (s ShardInfo) validate(place Place, later bool) error {
 		}
 		ext = strings.TrimPrefix(path.Ext(s.Key), ".")
 	}
-	if !ValidDigest(s.Digest) {
+	if !validDigest(s.Digest) {
 		return fmt.Errorf("%s: want a digest, got %q", s.Key, s.Digest)
 	}
 	if want := place.DataKey(s.Table, s.Digest, ext); s.Key != want {
@@ -285,10 +285,10 @@ func (m Manifest) validateCheckpoint() error {
 }
 
 func (c Checkpoint) validate() error {
-	if !ValidDigest(c.Digest) {
+	if !validDigest(c.Digest) {
 		return fmt.Errorf("want a digest, got %q", c.Digest)
 	}
-	if c.Weights != "" && !ValidDigest(c.Weights) {
+	if c.Weights != "" && !validDigest(c.Weights) {
 		return fmt.Errorf("weights: want a digest, got %q", c.Weights)
 	}
 	of := strings.HasPrefix(c.Prefix, runsPrefix) || strings.HasPrefix(c.Prefix, warmPrefix)
@@ -304,7 +304,7 @@ func (c Checkpoint) validate() error {
 		switch {
 		case !fileForm.MatchString(f.Name):
 			return fmt.Errorf("files %d: name %q is not the name of a plain file", i, f.Name)
-		case !ValidDigest(f.Digest):
+		case !validDigest(f.Digest):
 			return fmt.Errorf("file %s: want a digest, got %q", f.Name, f.Digest)
 		case f.At != "" && !sharable(f.At, f.Name):
 			return fmt.Errorf("file %s: at %q: want the key of this file in the first checkpoint of a run or in a "+
@@ -323,7 +323,7 @@ func (r Ref) Validate() error {
 	if r.Key == "" || strings.HasPrefix(r.Key, "/") {
 		return fmt.Errorf("key %q: want a relative key", r.Key)
 	}
-	if !ValidDigest(r.Digest) {
+	if !validDigest(r.Digest) {
 		return fmt.Errorf("%s: want a digest, got %q", r.Key, r.Digest)
 	}
 	return nil

@@ -134,7 +134,7 @@ func (p Place) Validate() error {
 }
 
 func (p Place) validateWarm() error {
-	if !ValidDigest(p.Warm) {
+	if !validDigest(p.Warm) {
 		return fmt.Errorf("warm start %q: want the digest of its inputs", p.Warm)
 	}
 	if p.Run != "" || p.Step != "" || p.Stage != StageWarmStart ||

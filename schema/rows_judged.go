@@ -34,7 +34,7 @@ func (r JudgementRow) Validate() error {
 	c.trajectory(r.GroupID, r.TrajectoryID)
 	c.oneOf("criterion", r.Criterion, "grounded", "matching")
 	c.present("answer", r.Answer)
-	if !ValidDigest(r.PromptDigest) {
+	if !validDigest(r.PromptDigest) {
 		c.fail("prompt_digest", "want the digest of the judge's messages, got %q", r.PromptDigest)
 	}
 	c.present("model", r.Model)

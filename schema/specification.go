@@ -16,13 +16,13 @@ var (
 	headSchema []byte
 )
 
-// SpecificationPrefix is the prefix of the keys of the format's specification. Each version has a folder, so that the
+// specificationPrefix is the prefix of the keys of the format's specification. Each version has a folder, so that the
 // programs that share a bucket do not replace each other's.
-const SpecificationPrefix = "format/"
+const specificationPrefix = "format/"
 
 // ProgramKey is the key of the note that says what the program with a digest was built from. Manifests name programs by
 // their digests; no manifest names the note.
-func ProgramKey(code string) string { return SpecificationPrefix + "programs/" + code + ".json" }
+func ProgramKey(code string) string { return specificationPrefix + "programs/" + code + ".json" }
 
 // Program says what a program that works on the record was built from.
 type Program struct {
@@ -36,7 +36,7 @@ type Program struct {
 
 // Specification returns the files that specify the format, by their keys in a bucket.
 func Specification() map[string][]byte {
-	folder := fmt.Sprintf("%s%d.%d/", SpecificationPrefix, Major, Version)
+	folder := fmt.Sprintf("%s%d.%d/", specificationPrefix, Major, Version)
 	return map[string][]byte{
 		folder + "README.md":            specification,
 		folder + "tables.json":          tablesJSON,

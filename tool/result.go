@@ -80,15 +80,6 @@ var verdicts = []struct {
 	{OutputLimit, Limited}, {OutOfMemory, Limited}, {FileLimit, Limited}, {ProcessLimit, Limited},
 }
 
-// Statuses lists the verdicts.
-func Statuses() []Status {
-	out := make([]Status, len(verdicts))
-	for i, v := range verdicts {
-		out[i] = v.status
-	}
-	return out
-}
-
 // Kind returns the kind of a verdict; "" if the status is not one.
 func (s Status) Kind() Kind {
 	for _, v := range verdicts {

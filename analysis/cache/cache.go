@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Limit is the size, in bytes, to which a cache is trimmed when it is opened.
-const Limit = 4 << 30
+// mostBytes is the size, in bytes, to which a cache is trimmed when it is opened.
+const mostBytes = 4 << 30
 
 // grace is how long a used file is safe from Trim.
 const grace = time.Hour
@@ -29,14 +29,14 @@ const grace = time.Hour
 // Cache is one cache folder; processes may share it. It is safe for concurrent use.
 type Cache struct{ dir string }
 
-// Open trims the folder to Limit. The first Put creates the folder if needed.
+// Open trims the folder to mostBytes. The first Put creates the folder if needed.
 func Open(dir string) (*Cache, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open cache %s: %w", dir, err)
 	}
 	c := &Cache{dir: absolute}
-	return c, c.Trim(Limit, time.Now())
+	return c, c.Trim(mostBytes, time.Now())
 }
 
 // Dir is the folder's absolute path.

@@ -46,7 +46,7 @@ type Rewards struct {
 	SuccessBefore float64  `json:"success_before"`
 	SuccessAfter  float64  `json:"success_after"`
 	Histogram     []Bin    `json:"histogram"` // of after − before
-	Largest       []Change `json:"largest"`   // at most LargestShown, largest first
+	Largest       []Change `json:"largest"`   // at most largestShown, largest first
 }
 
 // Bin counts the changes d with From ≤ d < To; the last bin has its end too.
@@ -65,8 +65,8 @@ type Change struct {
 	VerdictAfter  string  `json:"verdict_after"`
 }
 
-// LargestShown bounds the list of the largest changes.
-const LargestShown = 10
+// largestShown bounds the list of the largest changes.
+const largestShown = 10
 
 // bins of the histogram; odd, so that no change lies in the middle one.
 const bins = 11
@@ -118,7 +118,7 @@ func rewards(before, after []schema.RewardRow) Rewards {
 		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)),
 			cmp.Compare(a.Trajectory, b.Trajectory))
 	})
-	out.Largest = out.Largest[:min(len(out.Largest), LargestShown)]
+	out.Largest = out.Largest[:min(len(out.Largest), largestShown)]
 	out.Histogram = histogram(deltas)
 	return out
 }

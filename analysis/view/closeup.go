@@ -12,8 +12,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
 
-// ErrNoTrajectory means that the index has no trajectory or group of that name.
-var ErrNoTrajectory = errors.New("is not among the finished steps")
+// errNoTrajectory means that the index has no trajectory or group of that name.
+var errNoTrajectory = errors.New("is not among the finished steps")
 
 // Closeup is one trajectory as its page shows it.
 type Closeup struct {
@@ -50,7 +50,7 @@ func (v *Viewer) Closeup(ctx context.Context, id string) (Closeup, error) {
 		return Closeup{}, err
 	}
 	if row == nil {
-		return Closeup{}, fmt.Errorf("trajectory %q %w", id, ErrNoTrajectory)
+		return Closeup{}, fmt.Errorf("trajectory %q %w", id, errNoTrajectory)
 	}
 	out := Closeup{ID: id, Row: row, Turns: []Turn{}}
 	if out.Group, err = v.members(ctx, fmt.Sprint(row["group_id"])); err != nil {
@@ -78,7 +78,7 @@ func (v *Viewer) Group(ctx context.Context, group string) ([]Closeup, error) {
 		return nil, err
 	}
 	if len(members) == 0 {
-		return nil, fmt.Errorf("group %q %w", group, ErrNoTrajectory)
+		return nil, fmt.Errorf("group %q %w", group, errNoTrajectory)
 	}
 	out := make([]Closeup, len(members))
 	for i, id := range members {

@@ -219,8 +219,8 @@ type Page struct {
 // mostRows bounds the rows of one answer.
 const mostRows = 500
 
-// ParsePage reads which part of a list is asked for.
-func ParsePage(q url.Values) (Page, error) {
+// parsePage reads which part of a list is asked for.
+func parsePage(q url.Values) (Page, error) {
 	p := Page{Limit: 100, Find: q.Get("find")}
 	for _, field := range []struct {
 		key  string

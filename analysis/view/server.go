@@ -76,7 +76,7 @@ func (v *Viewer) handler() http.Handler {
 			if err != nil {
 				return nil, badinput.Of(err)
 			}
-			p, err := ParsePage(q)
+			p, err := parsePage(q)
 			if err != nil {
 				return nil, badinput.Of(err)
 			}
@@ -120,7 +120,7 @@ func failure(ctx context.Context, err error) (status int, text string) {
 	switch {
 	case errors.As(err, &bad), errors.Is(err, sql.ErrQuery):
 		status, text = http.StatusBadRequest, strings.TrimPrefix(text, sql.ErrQuery.Error()+": ")
-	case errors.Is(err, ErrNoTrajectory), errors.Is(err, analysis.ErrNoRun):
+	case errors.Is(err, errNoTrajectory), errors.Is(err, analysis.ErrNoRun):
 		status = http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		status = http.StatusServiceUnavailable

@@ -2,8 +2,8 @@
 //
 // Glossary. The *host* is this machine as its driver sees it. The *inventory* is the data that NVML reports about each
 // device at one moment. A *reading* is one value of the inventory, or the fact that the device does not support it,
-// which is neither an error nor 0. An *Xid* is the driver's number for a fault; Xids lists the consequence of each. A
-// *reason* is one fault of a device. The *state* of a device is the worst of its reasons:
+// which is neither an error nor 0. An *Xid* is the driver's number for a fault; xidTable lists the consequence of each.
+// A *reason* is one fault of a device. The *state* of a device is the worst of its reasons:
 //
 //	healthy   no fault is known
 //	degraded  its holder continues; it is not leased again

@@ -134,7 +134,7 @@ func (w *Watch) event(data nvml.EventData, handles map[nvml.Device]*watched) {
 		row := XidOf(code)
 		w.change(d, code, func() {
 			d.xids[code]++
-			if row.Consequence == Degrade || row.Consequence == Fail {
+			if row.Consequence == degrade || row.Consequence == fail {
 				d.addReason(Reason{XidKind(code), State(row.Consequence), fmt.Sprintf("Xid %d, %s", code, row.Name)})
 			}
 		})

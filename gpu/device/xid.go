@@ -5,20 +5,20 @@ import (
 	"sort"
 )
 
-// Consequence is what follows from a Xid for the device that reported it.
-type Consequence string
+// consequence is what follows from a Xid for the device that reported it.
+type consequence string
 
 // Consequences, from none to the worst.
 const (
-	// Ignore: the report does not count as a fault of the device.
-	Ignore Consequence = "ignore"
-	// Application: the program's own doing, or an error that ends the program alone. The program's engine fails by
+	// ignore: the report does not count as a fault of the device.
+	ignore consequence = "ignore"
+	// application: the program's own doing, or an error that ends the program alone. The program's engine fails by
 	// itself; the device stays as it is.
-	Application Consequence = "application"
-	// Degrade: the device's holder continues; the device is not leased again.
-	Degrade Consequence = "degraded"
-	// Fail: the device needs a reset, or more. Its holder must stop.
-	Fail Consequence = "failed"
+	application consequence = "application"
+	// degrade: the device's holder continues; the device is not leased again.
+	degrade consequence = "degraded"
+	// fail: the device needs a reset, or more. Its holder must stop.
+	fail consequence = "failed"
 )
 
 // Xid is a row of the table: codes First to Last of one kind.
@@ -27,7 +27,7 @@ type Xid struct {
 	Name        string
 	// Action is the immediate action that NVIDIA's catalogue names; "-" where it names none.
 	Action      string
-	Consequence Consequence
+	Consequence consequence
 }
 
 // Codes writes the row's codes.
@@ -40,11 +40,11 @@ func (x Xid) Codes() string {
 
 // XidOf returns the row of a code. A code that the table lacks degrades the device, so that an operator looks at it.
 func XidOf(code int) Xid {
-	i := sort.Search(len(Xids), func(i int) bool { return Xids[i].Last >= code })
-	if i < len(Xids) && Xids[i].First <= code {
-		return Xids[i]
+	i := sort.Search(len(xidTable), func(i int) bool { return xidTable[i].Last >= code })
+	if i < len(xidTable) && xidTable[i].First <= code {
+		return xidTable[i]
 	}
-	return Xid{First: code, Last: code, Name: "not in the catalogue", Action: "-", Consequence: Degrade}
+	return Xid{First: code, Last: code, Name: "not in the catalogue", Action: "-", Consequence: degrade}
 }
 
 // XidKind is the failure kind of a Xid.

@@ -11,25 +11,25 @@ import (
 
 func TestXidTable(t *testing.T) {
 	last := 0
-	for _, x := range Xids {
+	for _, x := range xidTable {
 		require.Greater(t, x.First, last, "rows are in order and do not overlap")
 		require.GreaterOrEqual(t, x.Last, x.First)
 		require.NotEmpty(t, x.Name)
-		require.Contains(t, []Consequence{Ignore, Application, Degrade, Fail}, x.Consequence)
+		require.Contains(t, []consequence{ignore, application, degrade, fail}, x.Consequence)
 		if strings.HasPrefix(x.Action, "RESET_GPU") || strings.HasPrefix(x.Action, "RESTART_BM") ||
 			strings.HasPrefix(x.Action, "RESTART_VM") {
-			require.Equal(t, Fail, x.Consequence, x.Codes())
+			require.Equal(t, fail, x.Consequence, x.Codes())
 		}
 		last = x.Last
 	}
 }
 
 func TestXidOf(t *testing.T) {
-	for code, want := range map[int]Consequence{
-		13: Application, 31: Application, 43: Application, 45: Ignore, 46: Fail, 48: Fail, 63: Ignore, 64: Fail,
-		74: Fail, 79: Fail, 92: Ignore,
-		94: Degrade, 95: Fail, 101: Application, 119: Fail, 130: Application, 154: Ignore, 172: Degrade,
-		1: Degrade, 50: Degrade, 173: Degrade, 9999: Degrade, // not in the table
+	for code, want := range map[int]consequence{
+		13: application, 31: application, 43: application, 45: ignore, 46: fail, 48: fail, 63: ignore, 64: fail,
+		74: fail, 79: fail, 92: ignore,
+		94: degrade, 95: fail, 101: application, 119: fail, 130: application, 154: ignore, 172: degrade,
+		1: degrade, 50: degrade, 173: degrade, 9999: degrade, // not in the table
 	} {
 		row := XidOf(code)
 		require.Equal(t, want, row.Consequence, "Xid %d, %s", code, row.Name)
@@ -44,7 +44,7 @@ func TestXidTableInDocs(t *testing.T) {
 	require.NoError(t, err)
 	var want strings.Builder
 	want.WriteString("| Xid | what | NVIDIA's action | consequence |\n| --- | --- | --- | --- |\n")
-	for _, x := range Xids {
+	for _, x := range xidTable {
 		fmt.Fprintf(&want, "| %s | %s | %s | %s |\n", x.Codes(), x.Name, x.Action, x.Consequence)
 	}
 	require.Contains(t, string(page), want.String(), "write the table of docs/gpu.md again:\n%s", want.String())

@@ -6,8 +6,8 @@
 // all are ready, each gets its *orders*, with which its ranks meet the leader's ranks under torchrun.
 //
 // The connection between member and leader lives as long as the gang. Each side notices at once when the other's
-// process ends, and within Silence when its host or the network fails. So neither ranks nor leases outlive their gang,
-// whichever side dies. With certificates (TLS) it is encrypted, and both sides are hosts of one authority. torchrun's
-// rendezvous checks nothing, so it is then on loopback, and a member *forwards* its ranks' connections to the leader,
-// which *relays* them. Without certificates a member is identified only by the invitation.
+// process ends, and within mostSilence when its host or the network fails. So neither ranks nor leases outlive their
+// gang, whichever side dies. With certificates (TLS) it is encrypted, and both sides are hosts of one authority.
+// torchrun's rendezvous checks nothing, so it is then on loopback, and a member *forwards* its ranks' connections to
+// the leader, which *relays* them. Without certificates a member is identified only by the invitation.
 package gang

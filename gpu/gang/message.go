@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// Silence is how long a peer may be silent before it counts as gone. A live peer sends a message every Beat.
+// mostSilence is how long a peer may be silent before it counts as gone. A live peer sends a message every
+// beatInterval.
 const (
-	Silence = 10 * time.Second
-	Beat    = 2 * time.Second
+	mostSilence  = 10 * time.Second
+	beatInterval = 2 * time.Second
 )
 
 // maxMessage bounds a line, in bytes.
@@ -92,14 +93,14 @@ func (l *line) write(m message) error {
 	}
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_ = l.conn.SetWriteDeadline(time.Now().Add(Silence))
+	_ = l.conn.SetWriteDeadline(time.Now().Add(mostSilence))
 	_, err = l.conn.Write(append(text, '\n'))
 	return err
 }
 
 // peek waits for the first byte of the next message, and returns it.
 func (l *line) peek() (byte, error) {
-	_ = l.conn.SetReadDeadline(time.Now().Add(Silence))
+	_ = l.conn.SetReadDeadline(time.Now().Add(mostSilence))
 	first, err := l.in.Peek(1)
 	if err != nil {
 		return 0, lostPeer(err)
@@ -110,7 +111,7 @@ func (l *line) peek() (byte, error) {
 // read returns the next message that is not a beat.
 func (l *line) read() (message, error) {
 	for {
-		_ = l.conn.SetReadDeadline(time.Now().Add(Silence))
+		_ = l.conn.SetReadDeadline(time.Now().Add(mostSilence))
 		text, err := l.in.ReadSlice('\n')
 		if err != nil {
 			return message{}, lostPeer(err)
@@ -132,14 +133,14 @@ func lostPeer(err error) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("its connection ended")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("it has said nothing for %s", Silence)
+		return fmt.Errorf("it has said nothing for %s", mostSilence)
 	}
 	return err
 }
 
 // beat sends beats until quit is closed or the connection ends.
 func (l *line) beat(quit <-chan struct{}) {
-	tick := time.NewTicker(Beat)
+	tick := time.NewTicker(beatInterval)
 	defer tick.Stop()
 	for {
 		select {

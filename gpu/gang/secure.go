@@ -103,7 +103,7 @@ func (c *Call) handshake(conn net.Conn) (*line, error) {
 		}
 		return l, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Silence)
+	ctx, cancel := context.WithTimeout(context.Background(), mostSilence)
 	defer cancel()
 	err := secure.HandshakeContext(ctx)
 	var plain tls.RecordHeaderError
@@ -121,7 +121,7 @@ func (c *Call) handshake(conn net.Conn) (*line, error) {
 
 // dial connects to a leader.
 func (o Options) dial(ctx context.Context, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, Silence)
+	ctx, cancel := context.WithTimeout(ctx, mostSilence)
 	defer cancel()
 	if !o.TLS.On() {
 		return new(net.Dialer).DialContext(ctx, "tcp", address)

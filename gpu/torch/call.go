@@ -56,7 +56,7 @@ func (p *process) protocolError(f wire.Frame) error {
 // fail ends the process after an error of reading.
 func (p *process) fail(err error) {
 	if !errors.Is(err, wire.ErrProtocol) {
-		p.end(Died, "its connection ended")
+		p.end(lostDied, "its connection ended")
 		return
 	}
 	p.endOnBreach(err)
@@ -66,7 +66,7 @@ func (p *process) fail(err error) {
 func (p *process) endOnBreach(err error) {
 	_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = p.write(wire.Error{Type: wire.TypeError, Kind: wire.KindProtocol, Message: err.Error()})
-	p.end(Broke, err.Error())
+	p.end(lostBroke, err.Error())
 }
 
 func (p *process) write(message any, arrays ...wire.Array) error {
@@ -113,7 +113,7 @@ func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
 			patience = time.After(p.opts.CancelLimit)
 			go func() { _ = p.write(wire.Cancel{Type: wire.TypeCancel, ID: id}) }()
 		case <-patience:
-			p.end(Stubborn, fmt.Sprintf("killed: it did not stop within %s of being cancelled", p.opts.CancelLimit))
+			p.end(lostStubborn, fmt.Sprintf("killed: it did not stop within %s of being cancelled", p.opts.CancelLimit))
 			return wire.Frame{}, fmt.Errorf("%w (%w)", ctx.Err(), p.lost)
 		case <-look.C:
 			if still := p.pulse.idleTime(); still > p.opts.HangLimit {
@@ -134,7 +134,7 @@ func (p *process) writeError(err error) error {
 	select {
 	case <-p.done: // the reader knows the reason better: the engine may have given it before it closed
 	case <-time.After(time.Second):
-		p.end(Died, "its connection ended: "+err.Error())
+		p.end(lostDied, "its connection ended: "+err.Error())
 	}
 	return p.lost
 }
@@ -171,5 +171,5 @@ func (p *process) endHung(still time.Duration) {
 	if stacks == "" {
 		stacks = "none: no rank answered within " + p.opts.stackGrace.String()
 	}
-	p.endWith(Hung, fmt.Sprintf("killed: nothing got done for %s", still.Round(10*time.Millisecond)), stacks)
+	p.endWith(lostHung, fmt.Sprintf("killed: nothing got done for %s", still.Round(10*time.Millisecond)), stacks)
 }

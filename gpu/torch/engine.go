@@ -68,7 +68,7 @@ func (e *Engine) restart(ctx context.Context) error {
 	e.usage.Starts, e.usage.StartSeconds = e.usage.Starts+1, e.usage.StartSeconds+time.Since(began).Seconds()
 	e.mu.Unlock()
 	if e.stop.Err() != nil {
-		p.end(Closed, "the engine is closed")
+		p.end(lostClosed, "the engine is closed")
 		return p.lost
 	}
 	e.opts.Logger.Info(
@@ -168,13 +168,13 @@ func (p *process) refusal(ctx context.Context, f wire.Frame) error {
 	switch {
 	case sound:
 	case said.Kind == wire.KindProtocol:
-		p.end(Broke, "the engine says: "+said.Message)
+		p.end(lostBroke, "the engine says: "+said.Message)
 		return p.lost
 	default:
-		p.end(Internal, "it failed: "+said.Kind+": "+said.Message)
+		p.end(lostInternal, "it failed: "+said.Kind+": "+said.Message)
 		return p.lost
 	}
-	if full, ok := err.(*OutOfMemoryError); ok {
+	if full, ok := err.(*outOfMemoryError); ok {
 		full.Memory, _ = p.pulse.use()
 	}
 	return err
@@ -226,12 +226,12 @@ func (e *Engine) Close() error {
 	case e.turn <- struct{}{}: // idle, so it may end by itself
 		e.shutdown()
 	default:
-		e.latest().end(Closed, "the engine is closed")
+		e.latest().end(lostClosed, "the engine is closed")
 		e.turn <- struct{}{} // the caller that has the turn notices, and starts nothing any more
 	}
 	p := e.latest()
 	<-e.turn
-	p.end(Closed, "the engine is closed")
+	p.end(lostClosed, "the engine is closed")
 	if _, err := os.Stat(p.dir); err == nil {
 		return fmt.Errorf("close torch engine: its folder %s cannot be removed", p.dir)
 	}

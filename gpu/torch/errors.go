@@ -9,8 +9,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// OutOfMemoryError is policy.ErrOutOfMemory with the size of the call and the state of the memory.
-type OutOfMemoryError struct {
+// outOfMemoryError is policy.ErrOutOfMemory with the size of the call and the state of the memory.
+type outOfMemoryError struct {
 	Message string // the engine's
 	Tokens  int    // of the call
 	Longest int    // of its sequences, in tokens
@@ -20,7 +20,7 @@ type OutOfMemoryError struct {
 }
 
 // Error describes the call and the memory at the time of the failure.
-func (e *OutOfMemoryError) Error() string {
+func (e *outOfMemoryError) Error() string {
 	text := fmt.Sprintf("%v: %s", policy.ErrOutOfMemory, e.Message)
 	if e.Tokens > 0 {
 		text += fmt.Sprintf("; the call was of %d tokens, the longest sequence of %d", e.Tokens, e.Longest)
@@ -35,7 +35,7 @@ func (e *OutOfMemoryError) Error() string {
 }
 
 // Is reports whether target is policy.ErrOutOfMemory.
-func (e *OutOfMemoryError) Is(target error) bool { return target == policy.ErrOutOfMemory }
+func (e *outOfMemoryError) Is(target error) bool { return target == policy.ErrOutOfMemory }
 
 // contract converts an engine's error into an error of the contract. It returns false for an error that leaves the
 // engine in an unknown state.
@@ -52,7 +52,7 @@ func contract(ctx context.Context, e wire.Error) (error, bool) {
 	case wire.KindNotKept:
 		return fmt.Errorf("%w: %s", policy.ErrNotKept, text), true
 	case wire.KindOutOfMemory:
-		return &OutOfMemoryError{Message: text}, true
+		return &outOfMemoryError{Message: text}, true
 	case wire.KindNonFinite:
 		return fmt.Errorf("%s: %w", e.Message, &policy.NonFiniteError{Name: e.Name}), true
 	case wire.KindCorrupt:
@@ -66,7 +66,7 @@ func contract(ctx context.Context, e wire.Error) (error, bool) {
 // withSize adds the size of a call, from the lengths of its sequences, to an error about memory. For training it also
 // adds the estimate.
 func (o Options) withSize(err error, lengths []int32, trains bool) error {
-	full, ok := err.(*OutOfMemoryError)
+	full, ok := err.(*outOfMemoryError)
 	if !ok {
 		return err
 	}

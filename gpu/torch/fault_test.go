@@ -16,28 +16,28 @@ import (
 func TestLost(t *testing.T) {
 	for _, c := range []struct {
 		mode   string
-		reason Reason
+		reason lostReason
 		want   []string
 	}{
 		{
-			"die:forward", Died,
+			"die:forward", lostDied,
 			[]string{"signal: killed", "in a call of forward", "CUDA error: an illegal memory access"},
 		},
-		{"hang:forward", Hung, []string{"nothing got done for", "File \"model.py\", line 7 in forward"}},
-		{"stop:forward", Hung, []string{"nothing got done for", "none: no rank answered"}},
-		{"garbage:forward", Broke, []string{"a frame begins with"}},
-		{"complain:forward", Broke, []string{`the engine says: protocol: array "tokens" is missing`}},
-		{"other id:forward", Broke, []string{"an answer to call 3 while 2 was asked"}},
-		{"unknown field:forward", Broke, []string{"unknown field"}},
-		{"big:forward", Broke, []string{"a body of 41943"}},
-		{"no array:forward", Broke, []string{`array "logprobs" is missing`}},
-		{"surplus array:forward", Broke, []string{`array "values" is surplus`}},
-		{"short array:forward", Broke, []string{`array "logprobs" holds 2 × F32, want 3 × F32`}},
-		{"keeps:forward", Broke, []string{"a pass is kept as 4, keep being false"}},
-		{"error internal:forward", Internal, []string{"it failed: internal: so it is"}},
-		{"error protocol:forward", Broke, []string{"the engine says: so it is"}},
-		{"error cancelled:forward", Internal, []string{"cancelled: so it is"}}, // no one cancelled the call
-		{"error surprise:forward", Internal, []string{"it failed: surprise: so it is"}},
+		{"hang:forward", lostHung, []string{"nothing got done for", "File \"model.py\", line 7 in forward"}},
+		{"stop:forward", lostHung, []string{"nothing got done for", "none: no rank answered"}},
+		{"garbage:forward", lostBroke, []string{"a frame begins with"}},
+		{"complain:forward", lostBroke, []string{`the engine says: protocol: array "tokens" is missing`}},
+		{"other id:forward", lostBroke, []string{"an answer to call 3 while 2 was asked"}},
+		{"unknown field:forward", lostBroke, []string{"unknown field"}},
+		{"big:forward", lostBroke, []string{"a body of 41943"}},
+		{"no array:forward", lostBroke, []string{`array "logprobs" is missing`}},
+		{"surplus array:forward", lostBroke, []string{`array "values" is surplus`}},
+		{"short array:forward", lostBroke, []string{`array "logprobs" holds 2 × F32, want 3 × F32`}},
+		{"keeps:forward", lostBroke, []string{"a pass is kept as 4, keep being false"}},
+		{"error internal:forward", lostInternal, []string{"it failed: internal: so it is"}},
+		{"error protocol:forward", lostBroke, []string{"the engine says: so it is"}},
+		{"error cancelled:forward", lostInternal, []string{"cancelled: so it is"}}, // no one cancelled the call
+		{"error surprise:forward", lostInternal, []string{"it failed: surprise: so it is"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			e, log := openFake(t, c.mode)
@@ -45,7 +45,7 @@ func TestLost(t *testing.T) {
 			dir, _ = fakeFolder(t, "w")
 			require.NoError(t, e.Load(ctx, policy.RolePolicy, dir, true))
 			first := e.latest()
-			if c.reason == Hung {
+			if c.reason == lostHung {
 				first.opts.HangLimit = 100 * time.Millisecond
 			}
 			if strings.HasPrefix(c.mode, "stop") {
@@ -53,7 +53,7 @@ func TestLost(t *testing.T) {
 			}
 			_, err := e.Forward(ctx, one)
 			require.ErrorIs(t, err, policy.ErrLost)
-			var lost *LostError
+			var lost *lostError
 			require.ErrorAs(t, err, &lost)
 			require.Equal(t, c.reason, lost.Reason)
 			for _, w := range c.want {

@@ -85,7 +85,7 @@ func (p *process) gather(ctx context.Context) error {
 func (p *process) watchGang() {
 	select {
 	case <-p.gang.Lost():
-		p.end(Died, p.gang.Err().Error())
+		p.end(lostDied, p.gang.Err().Error())
 	case <-p.done:
 	}
 }

@@ -167,9 +167,9 @@ func TestRealStuck(t *testing.T) {
 		Role: policy.RolePolicy, Prefixes: randomRows(1, long.Vocab, 10), Streams: []uint64{1},
 		MaxTokens: []int{30_000}, Temperature: 1,
 	})
-	var lost *LostError
+	var lost *lostError
 	require.ErrorAs(t, err, &lost)
-	require.Equal(t, Hung, lost.Reason)
+	require.Equal(t, lostHung, lost.Reason)
 	require.Contains(t, lost.Stacks, "generate.py", "the working thread's stack")
 	require.Contains(t, lost.Stacks, "server.py", "and the reader's")
 	require.Contains(t, log.String(), "generate.py")

@@ -16,15 +16,13 @@ import (
 type LoRA struct {
 	Rank    int
 	Alpha   float64
-	Targets []string // of Targets
+	Targets []string // of projections
 	// Seed is the seed of a new adapter's random numbers, which also depend on role and tensor.
 	Seed uint64
 }
 
-// Targets are the projections that may have an adapter, in the order in which a layer computes them.
-func Targets() []string {
-	return []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
-}
+// projections may have an adapter. They are in the order in which a layer computes them.
+var projections = []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
 func (l *LoRA) validate() error {
 	if l == nil {
@@ -42,10 +40,9 @@ func (l *LoRA) validate() error {
 		return bad("no targets")
 	}
 	for i, t := range l.Targets {
-		if !slices.Contains(Targets(), t) || slices.Contains(l.Targets[:i], t) {
-			return bad(
-				"targets are %s; there are %s, each once", strings.Join(l.Targets, ", "), strings.Join(Targets(), ", "),
-			)
+		if !slices.Contains(projections, t) || slices.Contains(l.Targets[:i], t) {
+			return bad("targets are %s; there are %s, each once", strings.Join(l.Targets, ", "),
+				strings.Join(projections, ", "))
 		}
 	}
 	return nil
@@ -69,7 +66,7 @@ func (l *LoRA) judge(said *wire.LoRA) error {
 		targets := slices.Clone(l.Targets)
 		slices.SortFunc(
 			targets,
-			func(a, b string) int { return cmp.Compare(slices.Index(Targets(), a), slices.Index(Targets(), b)) },
+			func(a, b string) int { return cmp.Compare(slices.Index(projections, a), slices.Index(projections, b)) },
 		)
 		asked = &wire.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: targets}
 	}

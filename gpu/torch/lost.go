@@ -7,22 +7,22 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// Reason says why an engine was lost.
-type Reason string
+// lostReason says why an engine was lost.
+type lostReason string
 
 // The reasons for which an engine is lost.
 const (
-	Died     Reason = "died"     // a rank, or torchrun, ended by itself or was killed
-	Hung     Reason = "hung"     // a call made no progress for Options.HangLimit
-	Broke    Reason = "protocol" // it broke the protocol, or said that the host had
-	Stubborn Reason = "stubborn" // a cancelled call did not end in Options.CancelLimit
-	Internal Reason = "internal" // it failed in a way for which the protocol has no kind
-	Closed   Reason = "closed"   // Close was called
+	lostDied     lostReason = "died"     // a rank, or torchrun, ended by itself or was killed
+	lostHung     lostReason = "hung"     // a call made no progress for Options.HangLimit
+	lostBroke    lostReason = "protocol" // it broke the protocol, or said that the host had
+	lostStubborn lostReason = "stubborn" // a cancelled call did not end in Options.CancelLimit
+	lostInternal lostReason = "internal" // it failed in a way for which the protocol has no kind
+	lostClosed   lostReason = "closed"   // Close was called
 )
 
-// LostError is policy.ErrLost with details.
-type LostError struct {
-	Reason Reason
+// lostError is policy.ErrLost with details.
+type lostError struct {
+	Reason lostReason
 	Detail string // what was observed, and how the process ended
 	Call   string // the call that ran; "" when idle
 	Stacks string // of all ranks' threads, if the engine hung and could write them
@@ -33,7 +33,7 @@ type LostError struct {
 const maxStacksInNote = 4 << 10
 
 // Error describes how the engine was lost, with the beginning of the stacks.
-func (e *LostError) Error() string {
+func (e *lostError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %s", policy.ErrLost, e.Detail)
 	if e.Call != "" {
@@ -48,4 +48,4 @@ func (e *LostError) Error() string {
 }
 
 // Is makes it policy.ErrLost.
-func (e *LostError) Is(target error) bool { return target == policy.ErrLost }
+func (e *lostError) Is(target error) bool { return target == policy.ErrLost }

@@ -47,7 +47,7 @@ type process struct {
 
 	ending sync.Once
 	done   chan struct{} // closed once lost is set and every process is gone
-	lost   *LostError
+	lost   *lostError
 }
 
 // start starts an engine. If it fails, it leaves nothing behind.
@@ -70,7 +70,7 @@ func start(ctx context.Context, o Options) (_ *process, err error) {
 		<-p.exit.done
 		// Messages that it sent before are read first.
 		time.Sleep(100 * time.Millisecond)
-		p.end(Died, "its process ended")
+		p.end(lostDied, "its process ended")
 	}()
 	if p.gang != nil {
 		go p.watchGang()
@@ -162,12 +162,12 @@ func (p *process) killAll() string {
 }
 
 // end ends the process for a reason, once, and returns when all its processes are gone.
-func (p *process) end(reason Reason, detail string) { p.endWith(reason, detail, "") }
+func (p *process) end(reason lostReason, detail string) { p.endWith(reason, detail, "") }
 
-func (p *process) endWith(reason Reason, detail, stacks string) {
+func (p *process) endWith(reason lostReason, detail, stacks string) {
 	p.ending.Do(func() {
 		call := p.pulse.call()
-		if reason == Died || reason == Closed {
+		if reason == lostDied || reason == lostClosed {
 			// The process ends by itself, and its exit status says how.
 			p.conn.Close()
 			select {
@@ -178,11 +178,11 @@ func (p *process) endWith(reason Reason, detail, stacks string) {
 		how := p.killAll()
 		p.releaseHosts()
 		os.RemoveAll(p.dir)
-		p.lost = &LostError{
+		p.lost = &lostError{
 			Reason: reason, Detail: detail + " (" + how + ")", Call: call, Stacks: stacks,
 			Log: p.lines.last(lastInNote),
 		}
-		if reason != Closed {
+		if reason != lostClosed {
 			p.opts.Logger.Error(
 				"engine lost", "reason", string(reason), "detail", p.lost.Detail, "call", call, "stacks", stacks,
 			)

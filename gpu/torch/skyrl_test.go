@@ -22,8 +22,8 @@ func TestRealSkyRLTakesTheSameStep(t *testing.T) {
 	pythontest.Need(t, "TORCH", "peft")
 	dir, shape := tinkertest.Model(t, 1)
 	p := tinkertest.Start(t, dir)
-	adapter := tinker.LoRA{Rank: 4, Alpha: tinker.Alpha, Targets: Targets(), Seed: 7}
-	remote, err := tinker.OpenFor(t.Context(), tinker.Options{LoRA: adapter, Scratch: t.TempDir(),
+	adapter := tinker.LoRA{Rank: 4, Alpha: tinker.Alpha, Targets: projections, Seed: 7}
+	remote, err := tinker.Open(t.Context(), tinker.Options{LoRA: adapter, Scratch: t.TempDir(),
 		Server: tinker.Server{URL: p.URL, BaseModel: dir, Seconds: 900, Tolerance: 1e-4}}, shape)
 	require.NoError(t, err)
 	defer remote.Close()

@@ -54,8 +54,8 @@ func layout(arrays []Array) (table []byte, size uint64, err error) {
 	return table, uint64(len(table)) + at, nil
 }
 
-// Body decodes a body; the arrays share its memory and come in the order of their data. No body has no arrays.
-func Body(b []byte) ([]Array, error) {
+// arraysOf decodes a body; the arrays share its memory and come in the order of their data. No body has no arrays.
+func arraysOf(b []byte) ([]Array, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func Body(b []byte) ([]Array, error) {
 		return nil, broken("%d bytes are too short for a body", len(b))
 	}
 	n := binary.LittleEndian.Uint64(b)
-	if n > MaxHeader || n > uint64(len(b)-8) {
+	if n > maxHeader || n > uint64(len(b)-8) {
 		return nil, broken("a table of %d bytes in a body of %d", n, len(b))
 	}
 	var table map[string]entry
@@ -122,7 +122,7 @@ type Want struct {
 
 // Take decodes a body that must hold exactly the arrays wanted, and gives them in that order.
 func Take(body []byte, wanted ...Want) ([]Array, error) {
-	arrays, err := Body(body)
+	arrays, err := arraysOf(body)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	magic     = "RWEP"
 	prefix    = 16
-	MaxHeader = 1 << 20
+	maxHeader = 1 << 20
 	// MaxBody is the protocol's bound; a reader may set a lower one.
 	MaxBody = 16 << 30
 )
@@ -55,8 +55,8 @@ func (r *Reader) Next() (Frame, error) {
 	switch {
 	case string(head[:4]) != magic:
 		return Frame{}, broken("a frame begins with %q", head[:4])
-	case h < 2 || h > MaxHeader:
-		return Frame{}, broken("a header of %d bytes, allowed are 2 to %d", h, MaxHeader)
+	case h < 2 || h > maxHeader:
+		return Frame{}, broken("a header of %d bytes, allowed are 2 to %d", h, maxHeader)
 	case b != 0 && b < 8 || b > most:
 		return Frame{}, broken("a body of %d bytes, allowed are 0 or 8 to %d", b, most)
 	}

@@ -114,7 +114,7 @@ func FuzzBody(f *testing.F) {
 	f.Add(bodyOf(`{"a":{"dtype":"U64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, ""))
 	f.Add(bodyOf(`{}`, ""))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		arrays, err := Body(b)
+		arrays, err := arraysOf(b)
 		if err != nil {
 			require.ErrorIs(t, err, ErrProtocol)
 			return
@@ -134,7 +134,7 @@ func FuzzBody(f *testing.F) {
 		require.NoError(t, WriteFrame(&out, Cancel{TypeCancel, 1}, arrays...))
 		frame, err := NewReader(&out, MaxBody).Next()
 		require.NoError(t, err)
-		again, err := Body(frame.Body)
+		again, err := arraysOf(frame.Body)
 		require.NoError(t, err)
 		require.Len(t, again, len(arrays))
 		for i := range arrays {

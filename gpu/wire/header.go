@@ -61,8 +61,8 @@ func encodeHeader(message any) ([]byte, error) {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
 	b := bytes.TrimRight(buf.Bytes(), "\n")
-	if len(b) > MaxHeader {
-		return nil, broken("a header of %d bytes, allowed are %d", len(b), MaxHeader)
+	if len(b) > maxHeader {
+		return nil, broken("a header of %d bytes, allowed are %d", len(b), maxHeader)
 	}
 	return b, nil
 }

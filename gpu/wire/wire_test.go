@@ -99,7 +99,7 @@ func TestEveryCutIsAnError(t *testing.T) {
 
 func TestFramesOutOfBounds(t *testing.T) {
 	long := raw("{}", "")
-	binary.LittleEndian.PutUint32(long[4:], MaxHeader+1)
+	binary.LittleEndian.PutUint32(long[4:], maxHeader+1)
 	huge := raw("{}", "")
 	binary.LittleEndian.PutUint64(huge[8:], 1<<63)
 	for name, c := range map[string]struct {
@@ -267,7 +267,7 @@ func TestCutRefuses(t *testing.T) {
 
 func TestWriteFrameRefuses(t *testing.T) {
 	require.Error(t, WriteFrame(io.Discard, Step{Head: Begin(1, CallStep), LR: inf()}), "JSON has no infinity")
-	require.ErrorIs(t, WriteFrame(io.Discard, Refused{TypeRefused, strings.Repeat("x", MaxHeader)}), ErrProtocol)
+	require.ErrorIs(t, WriteFrame(io.Discard, Refused{TypeRefused, strings.Repeat("x", maxHeader)}), ErrProtocol)
 	require.ErrorIs(
 		t, WriteFrame(io.Discard, Cancel{}, Array{Name: "a", Dtype: I32, Len: 2, Raw: []byte{1}}), ErrProtocol,
 	)

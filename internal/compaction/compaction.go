@@ -145,7 +145,7 @@ func (c *compacting) merge(ctx context.Context) error {
 	merged := 0
 	for _, table := range schema.Tables() {
 		refs := stages.Visible().Holding(table, c.refs)
-		shards, err := Shards(ctx, c.record, table, refs)
+		shards, err := listing(ctx, c.record, table, refs)
 		if err != nil {
 			return err
 		}
@@ -193,8 +193,8 @@ func (c *compacting) copy(ctx context.Context, table schema.Table, shards []sche
 	return c.record.Shard(ctx, c.place, table, data, rows)
 }
 
-// Shards returns the shards of a table behind manifests, in order.
-func Shards(ctx context.Context, w *commit.Writer, table schema.Table, refs []schema.Ref) ([]schema.ShardInfo, error) {
+// listing returns the shards of a table behind manifests, in order.
+func listing(ctx context.Context, w *commit.Writer, table schema.Table, refs []schema.Ref) ([]schema.ShardInfo, error) {
 	manifests := make([]schema.Manifest, len(refs))
 	for i, ref := range refs {
 		var err error

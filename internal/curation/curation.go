@@ -18,12 +18,12 @@ import (
 
 // The reasons for which a task is dropped.
 const (
-	Duplicate    = "duplicate"    // an earlier kept task has the same normalised text
-	Contaminated = "contaminated" // it shares an n-gram with an evaluation set
-	NotInteger   = "not_integer"  // its gold answer is no whole number
-	Solved       = "solved"       // another run's samples of it have too high a pass rate
-	TooHard      = "too_hard"     // a given model answers it too seldom
-	TooEasy      = "too_easy"     // a given model answers it too often
+	duplicate    = "duplicate"    // an earlier kept task has the same normalised text
+	contaminated = "contaminated" // it shares an n-gram with an evaluation set
+	notInteger   = "not_integer"  // its gold answer is no whole number
+	solved       = "solved"       // another run's samples of it have too high a pass rate
+	tooHard      = "too_hard"     // a given model answers it too seldom
+	tooEasy      = "too_easy"     // a given model answers it too often
 )
 
 // Verdict says what became of a task.
@@ -39,7 +39,7 @@ type Filters struct {
 	IntegerAnswers bool
 	Deduplicate    bool
 	// Evaluation holds the n-grams that no task may share; nil = any task may have any text.
-	Evaluation *Grams
+	Evaluation *gramSet
 	// Outcomes count the samples of another run; a task is dropped if at least MinSamples samples of it have a pass
 	// rate of Below or more. Tasks that the run did not sample often enough are kept. nil = no such rule.
 	Outcomes   prompts.Outcomes
@@ -59,21 +59,21 @@ func (f Filters) Apply(tasks []env.Task) []Verdict {
 
 // judge applies the filters to one task; seen maps the normalised texts of kept tasks to their ids.
 func (f Filters) judge(t env.Task, seen map[string]string) (v Verdict) {
-	if f.IntegerAnswers && !Integer(t.Answer) {
-		return Verdict{Reason: NotInteger, Detail: clipped(t.Answer)}
+	if f.IntegerAnswers && !integer(t.Answer) {
+		return Verdict{Reason: notInteger, Detail: clipped(t.Answer)}
 	}
-	words := Words(t.Text)
+	words := wordsOf(t.Text)
 	text := strings.Join(words, " ")
 	if earlier, known := seen[text]; known && f.Deduplicate {
-		return Verdict{Reason: Duplicate, Detail: "of task " + earlier}
+		return Verdict{Reason: duplicate, Detail: "of task " + earlier}
 	}
 	if gram, of, found := f.Evaluation.Shared(words); found {
-		return Verdict{Reason: Contaminated, Detail: fmt.Sprintf("%q is in %s", clipped(gram), of)}
+		return Verdict{Reason: contaminated, Detail: fmt.Sprintf("%q is in %s", clipped(gram), of)}
 	}
 	if o, sampled := f.Outcomes[t.ID]; sampled {
 		v.Samples, v.Correct = o.Samples, o.Correct
 		if o.Samples >= f.MinSamples && float64(o.Correct) >= f.Below*float64(o.Samples) {
-			v.Reason, v.Detail = Solved, fmt.Sprintf("%d of %d samples", o.Correct, o.Samples)
+			v.Reason, v.Detail = solved, fmt.Sprintf("%d of %d samples", o.Correct, o.Samples)
 			return v
 		}
 	}
@@ -81,15 +81,15 @@ func (f Filters) judge(t env.Task, seen map[string]string) (v Verdict) {
 	return v
 }
 
-// Words returns the words of the normalised text.
-func Words(text string) []string {
+// wordsOf returns the words of the normalised text.
+func wordsOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text),
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// Integer reports whether an answer is a whole number: digits after an optional sign, or groups of three digits divided
+// integer reports whether an answer is a whole number: digits after an optional sign, or groups of three digits divided
 // by commas.
-func Integer(answer string) bool {
+func integer(answer string) bool {
 	text := strings.TrimSpace(answer)
 	for _, sign := range []string{"+", "-", "−"} {
 		if rest, signed := strings.CutPrefix(text, sign); signed {

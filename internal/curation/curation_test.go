@@ -30,10 +30,10 @@ func TestDuplicates(t *testing.T) {
 	tasks := []env.Task{task("a", "What is 2 + 2?", "4"), task("b", "what IS  2 2", "4"), task("c", "What is 3?", "x"),
 		task("d", "What is 3", "3")}
 	got := Filters{Deduplicate: true}.Apply(tasks)
-	require.Equal(t, []string{"", Duplicate, "", Duplicate}, reasons(got))
+	require.Equal(t, []string{"", duplicate, "", duplicate}, reasons(got))
 	require.Equal(t, "of task a", got[1].Detail)
 	got = Filters{Deduplicate: true, IntegerAnswers: true}.Apply(tasks)
-	require.Equal(t, []string{"", Duplicate, NotInteger, ""}, reasons(got), "a dropped task is no earlier task")
+	require.Equal(t, []string{"", duplicate, notInteger, ""}, reasons(got), "a dropped task is no earlier task")
 	require.Equal(t, []string{"", "", "", ""}, reasons(Filters{}.Apply(tasks)))
 }
 
@@ -41,13 +41,13 @@ func TestIntegers(t *testing.T) {
 	for answer, want := range map[string]bool{"4": true, " -12 ": true, "+3": true, "−7": true, "1,234,567": true,
 		"12,34": false, "1234,567": false, "": false, "-": false, "--3": false, "3.0": false, "1/2": false,
 		`\frac{1}{2}`: false, "x": false, "1,": false, "٣": false} {
-		require.Equal(t, want, Integer(answer), answer)
+		require.Equal(t, want, integer(answer), answer)
 	}
 }
 
 // Eight words in a row decide, whatever their case and punctuation; of a short problem all of its words do.
 func TestContamination(t *testing.T) {
-	g := NewGrams(8, 100)
+	g := newGrams(8, 100)
 	require.NoError(t, g.Add("test set", long))
 	require.NoError(t, g.Add("other set", "What is seven times six?"))
 	tasks := []env.Task{
@@ -58,10 +58,10 @@ func TestContamination(t *testing.T) {
 		task("e", "...", "1"),
 	}
 	got := Filters{Evaluation: g}.Apply(tasks)
-	require.Equal(t, []string{Contaminated, "", Contaminated, "", ""}, reasons(got))
+	require.Equal(t, []string{contaminated, "", contaminated, "", ""}, reasons(got))
 	require.Equal(t, `"a farmer has twelve cows and sells five" is in test set`, got[0].Detail)
 	require.Equal(t, `"what is seven times six" is in other set`, got[2].Detail)
-	require.ErrorContains(t, NewGrams(2, 3).Add("x", "a b c d e"), "more than 3 different 2-grams")
+	require.ErrorContains(t, newGrams(2, 3).Add("x", "a b c d e"), "more than 3 different 2-grams")
 }
 
 func TestHardProblems(t *testing.T) {
@@ -71,11 +71,11 @@ func TestHardProblems(t *testing.T) {
 		"solved": resample.Evaluation{Samples: 4, Correct: 4}, "half": {Samples: 4, Correct: 2},
 		"seldom": {Samples: 3, Correct: 3}}}
 	got := f.Apply(tasks)
-	require.Equal(t, []string{Solved, "", "", ""}, reasons(got))
-	require.Equal(t, Verdict{Reason: Solved, Detail: "4 of 4 samples", Samples: 4, Correct: 4}, got[0])
+	require.Equal(t, []string{solved, "", "", ""}, reasons(got))
+	require.Equal(t, Verdict{Reason: solved, Detail: "4 of 4 samples", Samples: 4, Correct: 4}, got[0])
 	require.Equal(t, Verdict{Samples: 4, Correct: 2}, got[1])
 	f.Below = 0.5
-	require.Equal(t, []string{Solved, Solved, "", ""}, reasons(f.Apply(tasks)))
+	require.Equal(t, []string{solved, solved, "", ""}, reasons(f.Apply(tasks)))
 }
 
 type nowhere struct{ env.Environment }

@@ -16,9 +16,9 @@ func (d Difficulty) Judge(answers, matched int) Verdict {
 	detail := fmt.Sprintf("%d of %d answers", matched, answers)
 	switch {
 	case matched < d.AtLeast:
-		return Verdict{Reason: TooHard, Detail: detail}
+		return Verdict{Reason: tooHard, Detail: detail}
 	case d.AtMost > 0 && matched > d.AtMost:
-		return Verdict{Reason: TooEasy, Detail: detail}
+		return Verdict{Reason: tooEasy, Detail: detail}
 	}
 	return Verdict{}
 }

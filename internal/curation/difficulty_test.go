@@ -13,9 +13,9 @@ func TestDifficulty(t *testing.T) {
 		matched int
 		want    string
 	}{
-		{Difficulty{AtLeast: 2}, 0, TooHard}, {Difficulty{AtLeast: 2}, 1, TooHard}, {Difficulty{AtLeast: 2}, 2, ""},
+		{Difficulty{AtLeast: 2}, 0, tooHard}, {Difficulty{AtLeast: 2}, 1, tooHard}, {Difficulty{AtLeast: 2}, 2, ""},
 		{Difficulty{AtLeast: 2}, 16, ""}, {Difficulty{AtLeast: 2, AtMost: 12}, 12, ""},
-		{Difficulty{AtLeast: 2, AtMost: 12}, 13, TooEasy}, {Difficulty{AtMost: 1}, 0, ""},
+		{Difficulty{AtLeast: 2, AtMost: 12}, 13, tooEasy}, {Difficulty{AtMost: 1}, 0, ""},
 		{Difficulty{AtLeast: 3, AtMost: 3}, 3, ""},
 	} {
 		require.Equal(t, c.want, c.of.Judge(16, c.matched).Reason, "%+v", c)

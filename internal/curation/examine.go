@@ -57,8 +57,8 @@ type Examiner struct {
 	Shown       int                       // examples and faults at most
 }
 
-// Gram is how many words in a row a question may not share with an evaluation set, as rStar2-Agent has it.
-const Gram = 8
+// gramWords is how many words in a row a question may not share with an evaluation set, as rStar2-Agent has it.
+const gramWords = 8
 
 // Examine reads a file. Bad rows are counted.
 func (x Examiner) Examine(ctx context.Context, file string) (out Examination, err error) {
@@ -66,9 +66,9 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 	if x.Tokens != nil {
 		out.Unit = "tokens"
 	}
-	sets := make([]*Grams, len(x.Against))
+	sets := make([]*gramSet, len(x.Against))
 	for i, set := range x.Against {
-		sets[i] = NewGrams(Gram, mostGrams)
+		sets[i] = newGrams(gramWords, mostGrams)
 		out.Overlaps = append(out.Overlaps, Overlap{Set: set})
 		var full error
 		_, err := x.Declaration.Rows(ctx, x.options(), set, func(r env.FileRow) {
@@ -108,7 +108,7 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 		}
 		seen[r.Task.Text] = true
 		lengths = append(lengths, x.length(r.Task.Text))
-		words := Words(r.Task.Text)
+		words := wordsOf(r.Task.Text)
 		for i, set := range sets {
 			if gram, _, found := set.Shared(words); found {
 				out.Overlaps[i].Rows++
@@ -183,7 +183,7 @@ func (e Examination) Write(to io.Writer) error {
 	fmt.Fprintf(&b, "length of a question in %s: median %d, 95%% at most %d, longest %d\n", e.Unit, e.Median, e.P95,
 		e.Longest)
 	for _, o := range e.Overlaps {
-		fmt.Fprintf(&b, "share %d words in a row with %s: %d rows", Gram, o.Set, o.Rows)
+		fmt.Fprintf(&b, "share %d words in a row with %s: %d rows", gramWords, o.Set, o.Rows)
 		if o.Shared != "" {
 			fmt.Fprintf(&b, ", such as %q", o.Shared)
 		}

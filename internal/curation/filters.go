@@ -22,7 +22,7 @@ func FiltersOf(ctx context.Context, d recipes.Data, list env.Lister, read func(i
 	if d.Decontaminate == nil {
 		return f, nil
 	}
-	f.Evaluation = NewGrams(d.Decontaminate.NGram, mostGrams)
+	f.Evaluation = newGrams(d.Decontaminate.NGram, mostGrams)
 	tasks, err := list.Tasks(ctx, env.HeldOut)
 	if err == nil {
 		err = f.Evaluation.addAll("the held-out tasks", tasks)
@@ -43,7 +43,7 @@ func FiltersOf(ctx context.Context, d recipes.Data, list env.Lister, read func(i
 	return f, nil
 }
 
-func (g *Grams) addAll(set string, tasks []env.Task) error {
+func (g *gramSet) addAll(set string, tasks []env.Task) error {
 	for _, t := range tasks {
 		if err := g.Add(set, t.Text); err != nil {
 			return err

@@ -7,28 +7,28 @@ import (
 	"github.com/ropewalk/ropewalk/internal/refusal"
 )
 
-// Grams are the n-grams of evaluation sets.
+// gramSet are the n-grams of evaluation sets.
 //
 // Source: rStar2-Agent section 5.1 drops training problems that share an 8-gram with a problem of an evaluation set.
 // Departure: a problem of fewer than n words has one gram, the whole problem, so that a short problem is found too. A
 // gram is known by the first sixteen bytes of its SHA-256.
-type Grams struct {
+type gramSet struct {
 	n     int
 	most  int
 	sets  []string
 	grams map[[16]byte]int32 // place in sets of the first set that has it
 }
 
-// NewGrams returns a set of n-grams that holds at most most of them.
-func NewGrams(n, most int) *Grams { return &Grams{n: n, most: most, grams: map[[16]byte]int32{}} }
+// newGrams returns a set of n-grams that holds at most most of them.
+func newGrams(n, most int) *gramSet { return &gramSet{n: n, most: most, grams: map[[16]byte]int32{}} }
 
 // Add adds the n-grams of one problem of an evaluation set.
-func (g *Grams) Add(set, text string) error {
+func (g *gramSet) Add(set, text string) error {
 	if len(g.sets) == 0 || g.sets[len(g.sets)-1] != set {
 		g.sets = append(g.sets, set)
 	}
 	at := int32(len(g.sets) - 1)
-	for gram := range g.of(Words(text)) {
+	for gram := range g.of(wordsOf(text)) {
 		key := digestOf(gram)
 		if _, there := g.grams[key]; !there {
 			g.grams[key] = at
@@ -42,7 +42,7 @@ func (g *Grams) Add(set, text string) error {
 }
 
 // Shared returns the first n-gram of the words that an evaluation set has, and the set's name. A nil set shares none.
-func (g *Grams) Shared(words []string) (gram, set string, found bool) {
+func (g *gramSet) Shared(words []string) (gram, set string, found bool) {
 	if g == nil {
 		return "", "", false
 	}
@@ -55,7 +55,7 @@ func (g *Grams) Shared(words []string) (gram, set string, found bool) {
 }
 
 // of calls yield with each n-gram.
-func (g *Grams) of(words []string) func(yield func(string) bool) {
+func (g *gramSet) of(words []string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		if len(words) > 0 && len(words) < g.n {
 			yield(strings.Join(words, " "))

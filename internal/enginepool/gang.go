@@ -20,12 +20,12 @@ type Gangs struct {
 	// Summon asks the given number of workers on other hosts to join with the invitation (Maker.Serve) as soon as they
 	// are free, until dismiss is called. It does not wait for them.
 	Summon func(ctx context.Context, i gang.Invitation, members int) (dismiss func(), err error)
-	// Wait bounds how long an engine waits for its hosts; 0 means DefaultGather.
+	// Wait bounds how long an engine waits for its hosts; 0 means defaultGather.
 	Wait time.Duration
 }
 
-// DefaultGather is how long an engine waits for its hosts. It is longer than an idle engine keeps the hosts of others.
-const DefaultGather = 10 * time.Minute
+// defaultGather is how long an engine waits for its hosts. It is longer than an idle engine keeps the hosts of others.
+const defaultGather = 10 * time.Minute
 
 // gathered is torch.Gang over a call.
 type gathered struct {
@@ -82,7 +82,7 @@ func (m *Maker) gatherLimit() time.Duration {
 	if m.o.Gangs.Wait > 0 {
 		return m.o.Gangs.Wait
 	}
-	return DefaultGather
+	return defaultGather
 }
 
 // gangOptions describe this host and name the interface that its ranks use.

@@ -36,7 +36,7 @@ func (p *Pool) connectRemote(ctx context.Context, r *recipes.Recipe) (*tinker.En
 		return nil, errors.New("engine.tinker: the model at policy.checkpoint is not known yet")
 	}
 	l := r.Engine.LoRA
-	e, err := tinker.OpenFor(ctx, tinker.Options{Server: *r.Engine.Tinker, Scratch: p.scratch,
+	e, err := tinker.Open(ctx, tinker.Options{Server: *r.Engine.Tinker, Scratch: p.scratch,
 		Score: tinker.Score(p.score), LoRA: tinker.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets,
 			Seed: seed.Derive("engine/lora", r.Seed)}}, shape)
 	if err != nil {

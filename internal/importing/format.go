@@ -27,8 +27,8 @@ type Format struct {
 	Check func(data []byte) error
 }
 
-// Formats lists the kinds of files.
-func Formats() []Format {
+// formats lists the kinds of files.
+func formats() []Format {
 	return []Format{
 		{api.FormatOpenAI, "openai-offline", "conversations", ".json", func(data []byte) error {
 			_, err := openai.Read(data)
@@ -71,7 +71,7 @@ func (f Format) Read(ctx context.Context, file string, fetch dataset.Fetch) (dat
 // FormatOf finds a format by its name.
 func FormatOf(name string) (Format, error) {
 	var names []string
-	for _, f := range Formats() {
+	for _, f := range formats() {
 		if f.Name == name {
 			return f, nil
 		}

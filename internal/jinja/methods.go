@@ -240,7 +240,7 @@ const mostReason = 4096
 var globals = map[string]function{
 	"raise_exception": func(r *renderer, a []any, _ *Dict) (any, error) {
 		why := r.text(argument(a, 0))
-		return nil, fmt.Errorf("%w: %s", ErrRaised, why[:min(len(why), mostReason)])
+		return nil, fmt.Errorf("%w: %s", errRaised, why[:min(len(why), mostReason)])
 	},
 	"namespace": func(r *renderer, a []any, named *Dict) (any, error) {
 		ns := &namespace{}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrRaised is the cause of an error that the template itself raises (raise_exception).
-var ErrRaised = errors.New("the template refuses the conversation")
+// errRaised is the cause of an error that the template itself raises (raise_exception).
+var errRaised = errors.New("the template refuses the conversation")
 
 // Template is a parsed template. It is immutable and safe for concurrent use.
 type Template struct{ body []statement }

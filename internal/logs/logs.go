@@ -34,8 +34,8 @@ func of(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-// Formats are the forms of a log: one key=value line, or one JSON object a line.
-var Formats = []string{"text", "json"}
+// formats are the forms of a log: one key=value line, or one JSON object a line.
+var formats = []string{"text", "json"}
 
 // Variables of the environment that hold secrets of the program. Their values never appear in the log.
 var secretVariables = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TEMPORAL_API_KEY",
@@ -43,7 +43,7 @@ var secretVariables = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TE
 
 // Options of a log.
 type Options struct {
-	Format string // one of Formats; "" is text
+	Format string // one of formats; "" is text
 	Level  slog.Level
 	// Secrets are texts that never appear; those of the environment's variables are added.
 	Secrets []string
@@ -59,7 +59,7 @@ func New(w io.Writer, o Options) (slog.Handler, error) {
 	case "json":
 		return handler{slog.NewJSONHandler(w, options)}, nil
 	}
-	return nil, fmt.Errorf("log format %q: want %s", o.Format, strings.Join(Formats, " or "))
+	return nil, fmt.Errorf("log format %q: want %s", o.Format, strings.Join(formats, " or "))
 }
 
 // least is the shortest secret that is concealed, in bytes: a shorter one cannot be told from other text.

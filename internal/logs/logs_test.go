@@ -40,7 +40,7 @@ type secretive struct{ Key string }
 func TestSecretsAreConcealed(t *testing.T) {
 	const key, token = "wJalrXUtnFEMI/K7MDENG", "hunter2hunter2"
 	t.Setenv("AWS_SECRET_ACCESS_KEY", key)
-	for _, format := range Formats {
+	for _, format := range formats {
 		text := logged(t, Options{Format: format, Secrets: []string{token, "abc"}}, func(l *slog.Logger) {
 			l.Error("bad "+key, "error", fmt.Errorf("get http://u:pw@host/x: %w", errors.New(key)))
 			l.With("with", token).Error("abc", "any", secretive{token}, "list", []string{key}, "grouped",

@@ -20,7 +20,7 @@ type Server struct {
 	Header   string        // the header that carries the secret as it is; "" = Authorization, as bearer token
 	Limit    time.Duration // of one attempt
 	Attempts int           // at most, for one question
-	Bytes    int64         // of one reply at most; 0 = DefaultBytes
+	Bytes    int64         // of one reply at most; 0 = defaultBytes
 	AtOnce   int           // connections that are kept open; 0 = 1
 	// Authorities is a PEM file with the certificates of those who may vouch for the server; "" = the system's.
 	Authorities string
@@ -28,8 +28,8 @@ type Server struct {
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
-// DefaultBytes bounds a reply. It holds far more than the longest text that a model writes.
-const DefaultBytes = 4 << 20
+// defaultBytes bounds a reply. It holds far more than the longest text that a model writes.
+const defaultBytes = 4 << 20
 
 // Fault returns the first field with a value that no client can be opened with, and what is wrong with it; "" if there
 // is none.
@@ -75,7 +75,7 @@ type Client struct {
 func Open(s Server) (*Client, error) {
 	c := &Client{server: s}
 	if c.server.Bytes == 0 {
-		c.server.Bytes = DefaultBytes
+		c.server.Bytes = defaultBytes
 	}
 	if c.server.Wait == nil {
 		c.server.Wait = Wait

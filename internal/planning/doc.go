@@ -7,7 +7,7 @@
 // and which changes of the recipe would fit. *Assumptions* are shares of what data sheets promise (plan.Assumed).
 //
 //	recipe + model + inventory → Make → Plan → WriteText, JSON
-//	           Update, Engine, Servers: memory      Placement, Refused
+//	           Update, engineMemory, Servers: memory      Placement, Refused
 //	           Rollouts, Training: tokens, flops    Step
 //	           Rows, Checkpoint: bytes              Writes
 //

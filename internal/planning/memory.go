@@ -8,10 +8,10 @@ import (
 )
 
 // BatchTokens returns the most tokens that pass through the model at once: a micro-batch, or one longer row.
-func BatchTokens(r *recipes.Recipe) int { return max(r.Optimizer.MicrobatchTokens, LongestRow(r)) }
+func BatchTokens(r *recipes.Recipe) int { return max(r.Optimizer.MicrobatchTokens, longestRow(r)) }
 
-// LongestRow returns the tokens of the longest row of a batch, in any stage of the recipe's schedule.
-func LongestRow(r *recipes.Recipe) int {
+// longestRow returns the tokens of the longest row of a batch, in any stage of the recipe's schedule.
+func longestRow(r *recipes.Recipe) int {
 	longest := r.Rollout.MaxTokens
 	for _, s := range r.Schedule.Stages() {
 		longest = max(longest, s.MaxTokens)
@@ -36,7 +36,7 @@ func settings(r *recipes.Recipe, tokens int) plan.Settings {
 	return plan.Settings{
 		BFloat16: r.Engine.Dtype != "float32", Checkpointing: r.Engine.Checkpointing != "off",
 		Offload: r.Engine.OffloadOptimizer, States: states(r),
-		Ranks: ranks(r.Engine), Tokens: tokens, Row: min(tokens, LongestRow(r)), Adapter: Adapter(r.Engine),
+		Ranks: ranks(r.Engine), Tokens: tokens, Row: min(tokens, longestRow(r)), Adapter: Adapter(r.Engine),
 	}
 }
 
@@ -79,12 +79,12 @@ type Sampling struct {
 	RowCache int64 `json:"row_cache"`   // keys and values of one row of the greatest length
 }
 
-// Engine estimates the engine's memory on each device.
+// engineMemory estimates the engine's memory on each device.
 //
 // The policy, the reference and the critic stay resident: weights and optimiser of all three add up. Gradients,
 // activations and logits exist during an update of one model at a time, so that the greater counts. Generating happens
 // between updates. The engine fills what is free with the cache of as many rows as fit, and needs one row at least.
-func Engine(r *recipes.Recipe, model plan.Model, kind string, threads int) EngineMemory {
+func engineMemory(r *recipes.Recipe, model plan.Model, kind string, threads int) EngineMemory {
 	s := settings(r, BatchTokens(r))
 	out := EngineMemory{Context: contextBytes, Policy: model.UpdateMemory(s)}
 	if engines.Named(kind).Shared {
@@ -122,7 +122,7 @@ func sampling(r *recipes.Recipe, model plan.Model, s plan.Settings) Sampling {
 	if s.BFloat16 {
 		width = 2
 	}
-	out := Sampling{RowCache: int64(LongestRow(r)) * model.CacheBytes(width)}
+	out := Sampling{RowCache: int64(longestRow(r)) * model.CacheBytes(width)}
 	if s.Ranks > 1 {
 		out.Whole = width * model.Params
 	}
@@ -147,12 +147,12 @@ const (
 	workspaceBytes = 3 << 30
 )
 
-// Server estimates a server on so many devices of so much memory each, with the weights split evenly among them:
+// serverMemory estimates a server on so many devices of so much memory each, with the weights split evenly among them:
 //
 //	cache = 0.9 · memory − workspace − weights / devices,  tokens = devices · cache / CacheBytes
 //
 // A vLLM server's model has an output head of its own (docs/servers.md).
-func Server(s servers.Server, model plan.Model, longest, devices int, memory int64) ServerMemory {
+func serverMemory(s servers.Server, model plan.Model, longest, devices int, memory int64) ServerMemory {
 	width := serverWidth(s)
 	params := model.Params
 	if s.Kind == servers.KindVLLM && model.Tied {

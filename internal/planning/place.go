@@ -104,7 +104,7 @@ func (p *placing) fitsProcessor() {
 func Exceeds(r *recipes.Recipe, model plan.Model, threads int, memory int64) string {
 	least := *r
 	least.Optimizer.MicrobatchTokens = 1
-	m := Engine(&least, model, engines.Usual(false).Name, threads)
+	m := engineMemory(&least, model, engines.Usual(false).Name, threads)
 	if m.Total <= memory {
 		return ""
 	}
@@ -204,10 +204,10 @@ func (p *placing) placeServer(s servers.Server) {
 			speed: p.Inventory.Hosts[h].Devices[free[0]]})
 		return
 	}
-	longest := LongestRow(p.Recipe)
+	longest := longestRow(p.Recipe)
 	for n := 1; n <= len(free) && n <= 8 && p.Model.Heads%n == 0; n *= 2 {
 		device := p.smallest(h, free[:n])
-		m := Server(s, *p.Model, longest, n, device.Memory)
+		m := serverMemory(s, *p.Model, longest, n, device.Memory)
 		if m.Rows < 1 {
 			continue
 		}
@@ -218,7 +218,7 @@ func (p *placing) placeServer(s servers.Server) {
 		return
 	}
 	device := p.Inventory.Hosts[h].Devices[free[0]]
-	m := Server(s, *p.Model, longest, 1, device.Memory)
+	m := serverMemory(s, *p.Model, longest, 1, device.Memory)
 	p.plan.refuse("out of memory, by estimate: server %s: weights of %s, a workspace of %s and one row of %d tokens "+
 		"(%s of keys and values) do not fit nine tenths of %s, nor of the %d free devices together: use "+
 		"larger devices, more of them, a smaller rollout.max_tokens, or dtype: bfloat16", s.Name(), size(m.Weights),

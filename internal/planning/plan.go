@@ -60,7 +60,7 @@ func Make(in Input) Plan {
 		}
 	case in.Model != nil:
 		out.Model.Params = in.Model.Params
-		m := Engine(r, *in.Model, in.Kind, in.Threads)
+		m := engineMemory(r, *in.Model, in.Kind, in.Threads)
 		out.Memory = &m
 	default:
 		out.note("the sizes of the model are not known: %s. Memory, times and bytes are left out", in.ModelSource)

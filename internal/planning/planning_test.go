@@ -71,7 +71,7 @@ func TestRecipesForRealHardware(t *testing.T) {
 // The numbers of SPEAR's recipe, worked by hand for P = 4,022,468,096 parameters on four ranks.
 func TestMemoryByHand(t *testing.T) {
 	r := resolved(t, "qwen3-4b-spear")
-	m := Engine(r, *qwen4B(t), "torch", 0)
+	m := engineMemory(r, *qwen4B(t), "torch", 0)
 	const p, embedding = 4_022_468_096, 151936 * 2560
 	share := int64(p / 4)
 	layers := int64(p - embedding)
@@ -83,12 +83,12 @@ func TestMemoryByHand(t *testing.T) {
 	require.Equal(t, int64(contextBytes)+m.Policy.Total(), m.Total)
 	require.Zero(t, m.Reference+m.Critic+m.Sampling.RowCache)
 
-	s := Server(r.Engine.Servers[0], *qwen4B(t), 18432, 1, 80*gib)
+	s := serverMemory(r.Engine.Servers[0], *qwen4B(t), 18432, 1, 80*gib)
 	require.EqualValues(t, 2*(p+embedding), s.Weights, "vLLM's head is of its own")
 	require.EqualValues(t, 72*gib-3*gib-s.Weights, s.Cache)
 	require.EqualValues(t, s.Cache/147456, s.Tokens)
 	require.EqualValues(t, s.Tokens/18432, s.Rows)
-	two := Server(r.Engine.Servers[0], *qwen4B(t), 18432, 2, 80*gib)
+	two := serverMemory(r.Engine.Servers[0], *qwen4B(t), 18432, 2, 80*gib)
 	require.Equal(t, s.Weights/2, two.Weights)
 	require.Greater(t, two.Tokens, 2*s.Tokens)
 }
@@ -96,24 +96,24 @@ func TestMemoryByHand(t *testing.T) {
 // What is resident adds up, what is used for one model at a time does not.
 func TestMemoryOfRoles(t *testing.T) {
 	m := qwen4B(t)
-	with := Engine(resolved(t, "qwen3-4b-prs-vspo"), *m, "torch", 0)
+	with := engineMemory(resolved(t, "qwen3-4b-prs-vspo"), *m, "torch", 0)
 	require.Equal(t, with.Policy.Weights, with.Reference, "its KL term needs a reference")
 	require.Equal(t, with.Context+with.Policy.Total()+with.Reference, with.Total)
 
 	ppo := resolved(t, "presets/ppo", "engine={kind: torch}")
-	c := Engine(ppo, *m, "torch", 0)
+	c := engineMemory(ppo, *m, "torch", 0)
 	require.Equal(t, c.Policy.Weights+c.Policy.Optimizer, c.Critic)
 	require.Zero(t, c.CriticUpdate, "it has no logits")
 	require.Equal(t, c.Context+c.Policy.Total()+c.Reference+c.Critic, c.Total)
 
 	alone := resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0")
-	own := Engine(alone, *m, "torch", 0)
+	own := engineMemory(alone, *m, "torch", 0)
 	require.EqualValues(t, 2*m.Params, own.Sampling.Whole)
 	require.EqualValues(t, 18432*147456, own.Sampling.RowCache)
-	one := Engine(resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0", "engine.devices=1"), *m,
-		"torch", 0)
+	one := engineMemory(resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0",
+		"engine.devices=1"), *m, "torch", 0)
 	require.Zero(t, one.Sampling.Whole, "one device has the whole model")
-	tiny := Engine(resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0",
+	tiny := engineMemory(resolved(t, "qwen3-4b-spear", "engine.servers=[]", "engine.max_mismatch=0",
 		"optimizer.microbatch_tokens=1", "rollout.max_tokens=8", "rollout.max_turn_tokens=8"), *m,
 		"torch", 0)
 	require.LessOrEqual(t, tiny.Total, own.Total)

@@ -95,7 +95,7 @@ func command(r *recipes.Recipe, s served, port string) string {
 		}
 		words = append(words, "CUDA_VISIBLE_DEVICES="+strings.Join(ids, ","))
 	}
-	longest, model := fmt.Sprint(LongestRow(r)), "MODEL"
+	longest, model := fmt.Sprint(longestRow(r)), "MODEL"
 	add := func(more ...string) { words = append(words, more...) }
 	switch s.server.Kind {
 	case servers.KindVLLM:

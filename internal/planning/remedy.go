@@ -16,7 +16,7 @@ func (p *placing) remedies(memory int64) string {
 	for _, c := range p.changes() {
 		changed := *p.Recipe
 		c.change(&changed)
-		need := Engine(&changed, *p.Model, p.Kind, p.Threads).Total
+		need := engineMemory(&changed, *p.Model, p.Kind, p.Threads).Total
 		more := changed.Engine.Devices > p.Recipe.Engine.Devices
 		if need > memory || more && shared { // the fewest devices that are enough
 			continue
@@ -37,7 +37,7 @@ type change struct {
 
 // changes are what a user can change, the cheapest first.
 func (p *placing) changes() []change {
-	row := LongestRow(p.Recipe)
+	row := longestRow(p.Recipe)
 	var out []change
 	if p.Recipe.Optimizer.MicrobatchTokens > row {
 		out = append(out, change{fmt.Sprintf("optimizer.microbatch_tokens: %d", row),

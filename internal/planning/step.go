@@ -51,7 +51,7 @@ func (r row) whole() float64 { return r.sampled + r.read }
 // rowOf returns an average row and how many a trajectory makes. A row is full at max_tokens; max_turn_tokens bounds
 // what a turn samples of it. The rest are prompts and the results of tools.
 func rowOf(r *recipes.Recipe, fill float64) (row, float64) {
-	longest, turns := float64(LongestRow(r)), float64(r.Rollout.MaxTurns)
+	longest, turns := float64(longestRow(r)), float64(r.Rollout.MaxTurns)
 	turn := min(float64(r.Rollout.MaxTurnTokens), longest)
 	if r.Layout == "turns" {
 		return row{sampled: fill * turn, read: fill * (longest - turn)}, max(1, fill*turns)
@@ -196,7 +196,7 @@ const waveShare = 0.6
 // engineRows is how many rows of the greatest length the engine samples together on a device: a wave reserves each
 // row's whole length.
 func engineRows(in Input, d plan.Device) int {
-	m := Engine(in.Recipe, *in.Model, in.Kind, in.Threads)
+	m := engineMemory(in.Recipe, *in.Model, in.Kind, in.Threads)
 	resident := m.Context + m.Policy.Weights + m.Policy.Optimizer + m.Reference + m.Critic + m.Sampling.Whole
 	free := waveShare * float64(d.Memory-resident)
 	return max(1, int(free/float64(max(1, m.Sampling.RowCache))))

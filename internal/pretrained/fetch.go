@@ -28,7 +28,7 @@ func FetchHub(ctx context.Context, server hub.Hub, s hub.Snapshot, to string, pr
 		switch {
 		case checkpoint.IsWeights(f.Name):
 			weights, bytes = append(weights, f), bytes+max(0, f.Size)
-		case Wanted(f.Name):
+		case wanted(f.Name):
 			small = append(small, f)
 		}
 	}
@@ -78,7 +78,7 @@ func FetchBucket(ctx context.Context, objects store.Store, key, dir string, prog
 	}
 	for i, o := range listed {
 		file := strings.TrimPrefix(o.Key, key+"/")
-		if !Wanted(file) {
+		if !wanted(file) {
 			continue
 		}
 		if err := download(ctx, objects, o.Key, filepath.Join(from, file)); err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
 
-// Wanted reports whether a model's folder needs a file with that name: the model itself and its tokenizer, and neither
+// wanted reports whether a model's folder needs a file with that name: the model itself and its tokenizer, and neither
 // training state nor what other programs keep next to it.
-func Wanted(name string) bool {
+func wanted(name string) bool {
 	return checkpoint.IsModel(name) || name == checkpoint.FileAdapterConfig
 }
 
@@ -93,7 +93,7 @@ func link(from, to string) error {
 	var other string // a file of weights in another format
 	for _, e := range entries {
 		switch {
-		case Wanted(e.Name()):
+		case wanted(e.Name()):
 			source, err := filepath.Abs(filepath.Join(from, e.Name()))
 			if err != nil {
 				return err

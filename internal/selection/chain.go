@@ -16,16 +16,16 @@ func Chain(recipe *recipes.Recipe, step int) resample.Chain {
 		rules = resample.BeforeRules(resample.OneVersion{}, rules)
 	}
 	return resample.Chain{
-		Links: append(rules, links(Filters(recipe))...),
+		Links: append(rules, links(masksOf(recipe))...),
 		Source: func(label, group string) *rand.Rand {
 			return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(step))
 		},
 	}
 }
 
-// Filters returns the recipe's filters. They come last in the chain: a dropped row needs no mask, and the reward of a
+// masksOf returns the recipe's filters. They come last in the chain: a dropped row needs no mask, and the reward of a
 // masked row still counts.
-func Filters(recipe *recipes.Recipe) []resample.Mask { return resample.Masks(recipe.Filters.Params) }
+func masksOf(recipe *recipes.Recipe) []resample.Mask { return resample.Masks(recipe.Filters.Params) }
 
 // links converts masks to links of a chain.
 func links(masks []resample.Mask) []resample.Link {

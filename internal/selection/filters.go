@@ -19,19 +19,19 @@ type Facts struct {
 }
 
 // ReadsFacts reports whether a recipe's selection reads more than rewards.
-func ReadsFacts(r *recipes.Recipe) bool { return len(Filters(r)) > 0 || r.DropsMixed() }
+func ReadsFacts(r *recipes.Recipe) bool { return len(masksOf(r)) > 0 || r.DropsMixed() }
 
 // ReadsTurns reports whether a recipe's selection reads turns: a filter their tokens, or the drop of mixed groups their
 // versions.
 func ReadsTurns(r *recipes.Recipe) bool {
-	return r.DropsMixed() || slices.ContainsFunc(Filters(r), func(m resample.Mask) bool { return m.Tokens })
+	return r.DropsMixed() || slices.ContainsFunc(masksOf(r), func(m resample.Mask) bool { return m.Tokens })
 }
 
 // Fill sets for each row which of the recipe's filters match its trajectory and, if the recipe drops mixed groups,
 // whether its group is one. A trajectory that was cut off at a token limit, which may be the limit of a turn, counts as
 // if it had the maximum length.
 func (f Facts) Fill(rows []resample.Row, recipe *recipes.Recipe) error {
-	filters, written := Filters(recipe), f.written()
+	filters, written := masksOf(recipe), f.written()
 	for _, m := range filters {
 		if err := m.Validate(); err != nil {
 			return err

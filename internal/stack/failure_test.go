@@ -39,7 +39,7 @@ func TestGivenUpServer(t *testing.T) {
 	case <-time.After(5 * time.Minute):
 		t.Fatal("the worker was not given up")
 	}
-	require.ErrorIs(t, trainer.Err(), ErrLost)
+	require.ErrorIs(t, trainer.Err(), errLost)
 	require.ErrorContains(t, trainer.Err(), "the worker died (exit status 1)")
 	require.ErrorContains(t, trainer.Err(), "index out of range")
 	require.ErrorContains(t, trainer.Err(), "given up after 3 tries in a row")
@@ -77,7 +77,7 @@ func TestMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Chdir(t.TempDir())
 	_, err := FindTool("temporal")
-	require.ErrorIs(t, err, ErrNoTool)
+	require.ErrorIs(t, err, errNoTool)
 	require.ErrorContains(t, err, "install temporal, or install Go and run `make tools`")
 	_, err = Join(context.Background(), testOptions(t.TempDir()))
 	require.ErrorContains(t, err, "neither on PATH nor in .tools")

@@ -53,7 +53,7 @@ func (l *Lease) lose(ctx context.Context, err error) {
 	if ctx.Err() != nil || l.err != nil {
 		return
 	}
-	l.err = fmt.Errorf("%w: %w", ErrLost, err)
+	l.err = fmt.Errorf("%w: %w", errLost, err)
 	close(l.lost)
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrLost says that the stack, or a server of it that the command needs, is permanently lost.
-var ErrLost = errors.New("the local stack is lost")
+// errLost says that the stack, or a server of it that the command needs, is permanently lost.
+var errLost = errors.New("the local stack is lost")
 
 // Lease is a command's hold on the stack. Its methods are safe for concurrent use. The command must close it.
 type Lease struct {
@@ -52,7 +52,7 @@ func (l *Lease) Addresses() Addresses {
 // loss.
 func (l *Lease) Done() <-chan struct{} { return l.lost }
 
-// Err returns nil while the stack runs, else an error that wraps ErrLost.
+// Err returns nil while the stack runs, else why the stack is lost.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -65,7 +65,7 @@ func TestTakeOverElsewhere(t *testing.T) {
 	defer thief.Close()
 	require.NoError(t, start.close())
 	<-l.Done()
-	require.ErrorIs(t, l.Err(), ErrLost)
+	require.ErrorIs(t, l.Err(), errLost)
 	require.ErrorContains(t, l.Err(), "something else has taken its port")
 }
 
@@ -88,7 +88,7 @@ func TestStoppedSupervisor(t *testing.T) {
 	was := current(t, root)
 	require.NoError(t, syscall.Kill(was.supervisors[s3Name], syscall.SIGTERM))
 	<-l.Done()
-	require.ErrorIs(t, l.Err(), ErrLost)
+	require.ErrorIs(t, l.Err(), errLost)
 	require.ErrorContains(t, l.Err(), "was asked to stop")
 	eventually(t, "the stack has ended", func() bool { return len(current(t, root).supervisors) == 0 })
 	require.False(t, alive(was.servers[s3Name]))

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// ErrNoTool says that a server's program is not installed; the message says what to do.
-var ErrNoTool = errors.New("program not found")
+// errNoTool says that a server's program is not installed; the message says what to do.
+var errNoTool = errors.New("program not found")
 
 // FindTool returns the path of a program: from PATH, else from a .tools folder of the working folder or one above it,
 // else from one next to the executable or in the folder above that. A program in .tools that another user could replace
@@ -22,7 +22,7 @@ func FindTool(name string) (string, error) {
 	}
 	p, err := InTools(name)
 	if p == "" && err == nil {
-		err = fmt.Errorf("%w: %s is neither on PATH nor in .tools: %s", ErrNoTool, name, toolAdvice(name))
+		err = fmt.Errorf("%w: %s is neither on PATH nor in .tools: %s", errNoTool, name, toolAdvice(name))
 	}
 	return p, err
 }

@@ -15,18 +15,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FileName is the name of the project file.
-const FileName = "temporal.yaml"
+// fileName is the name of the project file.
+const fileName = "temporal.yaml"
 
-// ErrInvalid is wrapped by every error about the content of a configuration.
-var ErrInvalid = errors.New("invalid temporal configuration")
+// errInvalid is wrapped by every error about the content of a configuration.
+var errInvalid = errors.New("invalid temporal configuration")
 
 // Load reads the file at path. With an empty path it reads temporal.yaml of the working folder, or the built-in one if
 // the folder has none.
 func Load(path string) (Config, error) {
 	name, optional := path, path == ""
 	if optional {
-		name = FileName
+		name = fileName
 	}
 	text, err := os.ReadFile(name)
 	switch {
@@ -35,15 +35,15 @@ func Load(path string) (Config, error) {
 	case err != nil:
 		return Config{}, fmt.Errorf("read temporal configuration: %w", err)
 	}
-	return Parse(name, text)
+	return parse(name, text)
 }
 
 // Default parses the built-in configuration.
-func Default() (Config, error) { return Parse("built-in "+FileName, ropewalk.TemporalYAML) }
+func Default() (Config, error) { return parse("built-in "+fileName, ropewalk.TemporalYAML) }
 
-// Parse reads one YAML document strictly and validates it. name is used only in messages. All faults are reported at
+// parse reads one YAML document strictly and validates it. name is used only in messages. All faults are reported at
 // once, one per line, as "name:line: path: fault".
-func Parse(name string, text []byte) (Config, error) {
+func parse(name string, text []byte) (Config, error) {
 	var c Config
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
@@ -51,18 +51,18 @@ func Parse(name string, text []byte) (Config, error) {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the file is empty")
 		}
-		return Config{}, fmt.Errorf("%w: %s", ErrInvalid, yamlFaults(name, err))
+		return Config{}, fmt.Errorf("%w: %s", errInvalid, yamlFaults(name, err))
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
-		return Config{}, fmt.Errorf("%w: %s: %v", ErrInvalid, name, err)
+		return Config{}, fmt.Errorf("%w: %s: %v", errInvalid, name, err)
 	}
 	var lines []string
 	for _, f := range c.faults() {
 		lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", name, lineOf(&root, f.path), f.path, f.text))
 	}
 	if len(lines) > 0 {
-		return Config{}, fmt.Errorf("%w: %s", ErrInvalid, strings.Join(lines, "\n"))
+		return Config{}, fmt.Errorf("%w: %s", errInvalid, strings.Join(lines, "\n"))
 	}
 	return c, nil
 }

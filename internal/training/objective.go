@@ -7,9 +7,9 @@ import (
 	"github.com/ropewalk/ropewalk/rl/loss"
 )
 
-// Objective is what the recipe's method minimises. coefficient is the coefficient of the step's penalty on the
+// objective is what the recipe's method minimises. coefficient is the coefficient of the step's penalty on the
 // divergence from the reference, if the loss includes one.
-func Objective(recipe *recipes.Recipe, coefficient float64) (loss.Objective, error) {
+func objective(recipe *recipes.Recipe, coefficient float64) (loss.Objective, error) {
 	l := recipe.Loss
 	s, err := loss.New(l.Name, l.Params)
 	if err != nil {

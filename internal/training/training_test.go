@@ -18,7 +18,7 @@ func resolved(t *testing.T, set ...string) *recipes.Recipe {
 }
 
 func TestTermsOfTheObjective(t *testing.T) {
-	o, err := Objective(resolved(t, "loss.kl=null", "loss.tis=null", "loss.entropy=0"), 0.3)
+	o, err := objective(resolved(t, "loss.kl=null", "loss.tis=null", "loss.entropy=0"), 0.3)
 	require.NoError(t, err)
 	require.Nil(t, o.KL)
 	require.Nil(t, o.TIS)
@@ -27,14 +27,14 @@ func TestTermsOfTheObjective(t *testing.T) {
 
 	recipe := resolved(t, "loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.entropy=0.01",
 		"loss.kl={coefficient: 0.1, estimator: k2}")
-	o, err = Objective(recipe, 0.3)
+	o, err = objective(recipe, 0.3)
 	require.NoError(t, err)
 	require.Equal(t, &loss.KL{Estimator: loss.K2, Coefficient: 0.3}, o.KL, "the step's coefficient, not the first")
 	require.Equal(t, &loss.TIS{Cap: 2}, o.TIS)
 	require.Equal(t, &loss.Entropy{Coefficient: 0.01}, o.Entropy)
 	require.Equal(t, recipe.Rollout.MaxTokens, o.Aggregation.Horizon)
 
-	o, err = Objective(resolved(t, "advantage={name: reinforce_pp}", "loss.kl={in: reward, coefficient: 0.1}"), 0.3)
+	o, err = objective(resolved(t, "advantage={name: reinforce_pp}", "loss.kl={in: reward, coefficient: 0.1}"), 0.3)
 	require.NoError(t, err)
 	require.Nil(t, o.KL, "the penalty is in the reward")
 }

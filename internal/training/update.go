@@ -22,7 +22,7 @@ func Update(recipe *recipes.Recipe, step int, coefficient float64) (learner.Conf
 	if err != nil {
 		return learner.Config{}, err
 	}
-	o, err := Objective(recipe, coefficient)
+	o, err := objective(recipe, coefficient)
 	if err != nil {
 		return learner.Config{}, err
 	}

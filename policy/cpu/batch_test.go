@@ -105,10 +105,10 @@ func randomRow(rng *rand.Rand, shape checkpoint.Shape, texts [][]int32, earlier 
 // TestBatchEqualsGenerate: whatever other rows come and go, and whatever is kept of earlier ones, a row gets the tokens
 // that Generate returns. With the own kernels all numbers are equal to the bit.
 func TestBatchEqualsGenerate(t *testing.T) {
-	requireLibrary(t, BLASOwn)
+	requireLibrary(t, blasOwn)
 	for name, shape := range map[string]checkpoint.Shape{"panels": wide, "rows": narrow} {
 		t.Run(name, func(t *testing.T) {
-			batchEqualsGenerate(t, batchEngine(t, shape, BLASOwn, 1), shape, BLASOwn)
+			batchEqualsGenerate(t, batchEngine(t, shape, blasOwn, 1), shape, blasOwn)
 		})
 	}
 }
@@ -144,7 +144,7 @@ func batchEqualsGenerate(t *testing.T, e *engine[float32], shape checkpoint.Shap
 	in := map[int64]*served{}
 	var done []*served
 	full, removed, all := 0, 0, 40
-	if blas != BLASOwn { // libraries multiply small matrices slowly
+	if blas != blasOwn { // libraries multiply small matrices slowly
 		all = 12
 	}
 	var next *policy.BatchRow
@@ -185,7 +185,7 @@ func batchEqualsGenerate(t *testing.T, e *engine[float32], shape checkpoint.Shap
 		want := alone(t, e, s.row)
 		require.Equal(t, want.Tokens[0], s.tokens, "row %d", i)
 		require.Equal(t, want.Finish[0], s.finish)
-		if blas == BLASOwn {
+		if blas == blasOwn {
 			require.Equal(t, want.LogProbs[0], s.logProbs, "row %d", i)
 			require.Equal(t, want.Entropies[0], s.entropies, "row %d", i)
 		} else {
@@ -259,7 +259,7 @@ func TestBatchScoresAsForward(t *testing.T) {
 				require.Equal(t, policy.FinishLength, s.finish)
 				for j, score := range s.scores {
 					want := out.LogProbs[i][j+1]
-					if blas == BLASOwn {
+					if blas == blasOwn {
 						require.Equal(t, want, score.LogProb, "sequence %d, token %d", i, j+1)
 					}
 					require.InDelta(t, want, score.LogProb, 1e-4)

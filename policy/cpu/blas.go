@@ -30,9 +30,9 @@ type library struct {
 
 // Names that select a library in Options.BLAS and in the environment variable ROPEWALK_BLAS.
 const (
-	BLASOwn      = "own"
-	BLASOpenBLAS = "openblas"
-	BLASGonum    = "gonum"
+	blasOwn      = "own"
+	blasOpenBLAS = "openblas"
+	blasGonum    = "gonum"
 )
 
 const openblasAdvice = "matrix products run 5 to 10 times faster with OpenBLAS: apt-get install libopenblas0-pthread"
@@ -43,14 +43,14 @@ func chooseLibrary(want string) (library, error) {
 		want = os.Getenv("ROPEWALK_BLAS")
 	}
 	switch want {
-	case BLASGonum:
+	case blasGonum:
 		return gonumLibrary(), nil
-	case BLASOwn:
+	case blasOwn:
 		if !sgemm.Available() {
 			return library{}, errors.New("choose BLAS library: own kernels need a processor with AVX2 and FMA")
 		}
 		return ownLibrary(), nil
-	case BLASOpenBLAS:
+	case blasOpenBLAS:
 		o, err := loadOpenBLAS()
 		if err != nil {
 			return library{}, fmt.Errorf("%w (%s)", err, openblasAdvice)
@@ -66,7 +66,7 @@ func chooseLibrary(want string) (library, error) {
 		return gonumLibrary(), nil
 	}
 	return library{}, fmt.Errorf(
-		"choose BLAS library: %q is none of %s, %s and %s", want, BLASOwn, BLASOpenBLAS, BLASGonum,
+		"choose BLAS library: %q is none of %s, %s and %s", want, blasOwn, blasOpenBLAS, blasGonum,
 	)
 }
 

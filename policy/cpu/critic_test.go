@@ -18,9 +18,9 @@ func untiedCritic(t *testing.T) *engine[float32] {
 	s := tiny
 	s.Untied = true
 	dir := filepath.Join(t.TempDir(), "policy")
-	_, err := checkpoint.Write(dir, loaded[float32](t, s, BLASGonum, 1).checkpoint())
+	_, err := checkpoint.Write(dir, loaded[float32](t, s, blasGonum, 1).checkpoint())
 	require.NoError(t, err)
-	e, err := open[float32](Options{Threads: 2, BLAS: BLASGonum})
+	e, err := open[float32](Options{Threads: 2, BLAS: blasGonum})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	require.NoError(t, e.Load(t.Context(), policy.RoleCritic, dir, true))

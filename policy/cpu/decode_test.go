@@ -49,7 +49,7 @@ func TestGenerationByColumns(t *testing.T) {
 
 func generationByColumns(t *testing.T, shape checkpoint.Shape) {
 	dir := filepath.Join(t.TempDir(), "c")
-	c := loaded[float32](t, shape, BLASGonum, 1).checkpoint()
+	c := loaded[float32](t, shape, blasGonum, 1).checkpoint()
 	for _, w := range c.Weights {
 		scale(w.Data, 0.2) // near the size of weights that are drawn for a new model
 	}
@@ -89,7 +89,7 @@ func generationByColumns(t *testing.T, shape checkpoint.Shape) {
 				first = res
 			}
 			require.Equal(t, first.Tokens, res.Tokens, "%s, %d threads", blas, threads)
-			if blas == BLASOwn {
+			if blas == blasOwn {
 				require.Equal(t, first.LogProbs, res.LogProbs, "%d threads: own kernels round alike", threads)
 			}
 			require.NoError(t, e.Close())

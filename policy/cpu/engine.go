@@ -15,7 +15,7 @@ import (
 // Options configure Open.
 type Options struct {
 	Threads int    // parts that work at once; 0 means as many as there are processors
-	BLAS    string // BLASOpenBLAS, BLASGonum, or "" for ROPEWALK_BLAS, else the fastest there is
+	BLAS    string // openblas, gonum, or "" for ROPEWALK_BLAS, else the fastest there is
 }
 
 // processors is how many processors the program may use. A program whose threads wait in system calls raises GOMAXPROCS

@@ -16,10 +16,10 @@ import (
 
 // requireLibrary skips where a library is absent, or fails if the environment demands it.
 func requireLibrary(t *testing.T, blas string) {
-	if blas == BLASOwn && !sgemm.Available() {
+	if blas == blasOwn && !sgemm.Available() {
 		t.Skip("the processor has no AVX2")
 	}
-	if blas != BLASOpenBLAS {
+	if blas != blasOpenBLAS {
 		return
 	}
 	if _, err := loadOpenBLAS(); err != nil {
@@ -33,7 +33,7 @@ func requireLibrary(t *testing.T, blas string) {
 // TestConformance runs the suite with every library, on heads that do and, with the own kernels, do not fit whole
 // registers.
 func TestConformance(t *testing.T) {
-	for blas, headDims := range map[string][]int{BLASOwn: {6, 40}, BLASOpenBLAS: {40}, BLASGonum: {40}} {
+	for blas, headDims := range map[string][]int{blasOwn: {6, 40}, blasOpenBLAS: {40}, blasGonum: {40}} {
 		for _, headDim := range headDims {
 			t.Run(fmt.Sprintf("%s/%d", blas, headDim), func(t *testing.T) {
 				requireLibrary(t, blas)

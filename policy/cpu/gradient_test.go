@@ -46,15 +46,15 @@ func loaded[T float](t testing.TB, s checkpoint.Shape, blas string, threads int)
 
 // libraries lists the BLAS libraries to test; OpenBLAS only where it is there.
 func libraries(t testing.TB) []string {
-	out := []string{BLASGonum}
+	out := []string{blasGonum}
 	if sgemm.Available() {
-		out = append(out, BLASOwn)
+		out = append(out, blasOwn)
 	}
 	if _, err := loadOpenBLAS(); err != nil {
 		t.Logf("OpenBLAS is not there: %v", err)
 		return out
 	}
-	return append(out, BLASOpenBLAS)
+	return append(out, blasOpenBLAS)
 }
 
 func randomSequences(seed uint64, vocab int, lengths ...int) [][]int32 {
@@ -153,7 +153,7 @@ func TestGradientOfWholeModel(t *testing.T) {
 			case "llama":
 				s.Architecture, s.Rope = checkpoint.Llama, yarn
 			}
-			r := loaded[float64](t, s, BLASGonum, 2)
+			r := loaded[float64](t, s, blasGonum, 2)
 			seqs := randomSequences(5, s.Vocab, 7, 1, 4, 70)
 			co := policy.Cotangents{LogProbs: randomLike(1, seqs), Entropies: randomLike(2, seqs)}
 			if s.ValueHead {
@@ -180,7 +180,7 @@ func TestGradientOfOneOutput(t *testing.T) {
 		}, "value": {Values: randomLike(3, seqs)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := loaded[float64](t, s, BLASGonum, 2)
+			r := loaded[float64](t, s, blasGonum, 2)
 			objective(t, r, seqs, co, 1.3, true)
 			grad := append([]float64(nil), gradients(t, r)...)
 			for _, p := range r.model.params {
@@ -248,7 +248,7 @@ func TestFloat32Gradient(t *testing.T) {
 }
 
 func ExampleOpen() {
-	e, err := Open(Options{Threads: 1, BLAS: BLASGonum})
+	e, err := Open(Options{Threads: 1, BLAS: blasGonum})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,7 +15,7 @@ import (
 func TestAPanicReachesTheCaller(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, checkpoint.Init(dir, tiny, 11, map[string][]byte{"tokenizer.json": []byte("{}")}))
-	e, err := open[float32](Options{Threads: 2, BLAS: BLASGonum})
+	e, err := open[float32](Options{Threads: 2, BLAS: blasGonum})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	require.NoError(t, e.Load(t.Context(), policy.RolePolicy, dir, false))

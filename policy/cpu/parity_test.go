@@ -114,7 +114,7 @@ func transformersLoadsOurs(t *testing.T, peer *transformers) {
 		t.Run(name, func(t *testing.T) {
 			s := tiny
 			s.Untied, s.Positions, s.EOS, s.Pad = untied, 512, []int32{1}, 0
-			c := loaded[float32](t, s, BLASGonum, 1).checkpoint()
+			c := loaded[float32](t, s, blasGonum, 1).checkpoint()
 			dir := filepath.Join(t.TempDir(), "c")
 			_, err := checkpoint.Write(dir, c)
 			require.NoError(t, err)
@@ -191,7 +191,7 @@ func transformersGivesOurValues(t *testing.T, peer *transformers) {
 			s := tiny
 			s.ValueHead, s.Untied = true, untied // and no padding token, whose embedding transformers does not train
 			dir := filepath.Join(t.TempDir(), "c")
-			_, err := checkpoint.Write(dir, loaded[float32](t, s, BLASGonum, 1).checkpoint())
+			_, err := checkpoint.Write(dir, loaded[float32](t, s, blasGonum, 1).checkpoint())
 			require.NoError(t, err)
 			seqs := randomSequences(6, s.Vocab, 3, 1, 40, 130)
 			co := policy.Cotangents{Values: randomLike(7, seqs)}

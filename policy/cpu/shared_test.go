@@ -44,7 +44,7 @@ func TestSharedTokensChangeRoundingAlone(t *testing.T) {
 				co.LogProbs[i][n] = 0.5 // of the first token that is not shared
 			}
 			run := func(shared []int) (policy.TokenOutputs, []float64, int) {
-				r := loaded[float64](t, shape, BLASGonum, threads)
+				r := loaded[float64](t, shape, blasGonum, threads)
 				req := policy.ForwardRequest{Sequences: rows, Shared: shared, Temperature: 0.8, Keep: true,
 					Outputs: policy.OutLogProb | policy.OutEntropy}
 				to := newOutputs(req)
@@ -95,7 +95,7 @@ func TestBadSharedTokens(t *testing.T) {
 
 // Passes of other sizes do not make the spare memory grow beyond that of the largest pass.
 func TestSpareMemoryIsBounded(t *testing.T) {
-	r := loaded[float64](t, tiny, BLASGonum, 2)
+	r := loaded[float64](t, tiny, blasGonum, 2)
 	for _, n := range []int{100, 9, 60, 3, 30, 90, 5, 2, 50} {
 		rows := randomSequences(uint64(n), tiny.Vocab, n, n, n)
 		req := policy.ForwardRequest{Sequences: rows, Temperature: 1, Keep: true, Outputs: policy.OutLogProb}

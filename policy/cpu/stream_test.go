@@ -26,7 +26,7 @@ func TestCheckpointsAreNotCopied(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	digest, err := checkpoint.Write(dir, c)
 	require.NoError(t, err)
-	e, err := open[float32](Options{Threads: 1, BLAS: BLASGonum})
+	e, err := open[float32](Options{Threads: 1, BLAS: blasGonum})
 	require.NoError(t, err)
 	defer e.Close()
 

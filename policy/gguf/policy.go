@@ -28,7 +28,7 @@ func (f *File) Shape() (checkpoint.Shape, error) {
 	family, ok := families[name]
 	if !ok {
 		return checkpoint.Shape{}, fmt.Errorf("%w: general.architecture is %q, want llama, qwen2 or qwen3",
-			ErrUnsupported, name)
+			errUnsupported, name)
 	}
 	if err := f.refuse(name); err != nil {
 		return checkpoint.Shape{}, err
@@ -84,16 +84,16 @@ func (f *File) ends(s *checkpoint.Shape) {
 // refuse names what this program would leave out of the model.
 func (f *File) refuse(name string) error {
 	if n, ok := f.Whole(name + ".expert_count"); ok && n > 0 {
-		return fmt.Errorf("%w: %s.expert_count is %d: mixtures of experts are not supported", ErrUnsupported, name, n)
+		return fmt.Errorf("%w: %s.expert_count is %d: mixtures of experts are not supported", errUnsupported, name, n)
 	}
 	switch kind, _ := f.Text(name + ".rope.scaling.type"); kind {
 	case "", "none", string(checkpoint.RopeLinear):
 	default:
-		return fmt.Errorf("%w: %s.rope.scaling.type is %q, want none or linear", ErrUnsupported, name, kind)
+		return fmt.Errorf("%w: %s.rope.scaling.type is %q, want none or linear", errUnsupported, name, kind)
 	}
 	if _, ok := f.tensors["rope_freqs.weight"]; ok {
 		return fmt.Errorf("%w: tensor rope_freqs.weight: stretched frequencies are read from config.json alone; use "+
-			"the model's folder", ErrUnsupported)
+			"the model's folder", errUnsupported)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (f *File) Checkpoint() (*checkpoint.Checkpoint, error) {
 	}
 	for name := range f.tensors {
 		if !used[name] {
-			return nil, fmt.Errorf("%w: tensor %q does not belong to a %s model", ErrUnsupported, name, s.Family())
+			return nil, fmt.Errorf("%w: tensor %q does not belong to a %s model", errUnsupported, name, s.Family())
 		}
 	}
 	return c, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// ErrUnsupported marks a file that this package cannot read as a policy.
-var ErrUnsupported = errors.New("unsupported GGUF file")
+// errUnsupported marks a file that this package cannot read as a policy.
+var errUnsupported = errors.New("unsupported GGUF file")
 
 // Bounds of a header. The largest published vocabularies have some 260,000 tokens.
 const (
@@ -118,10 +118,10 @@ func (f *File) read(r io.ReaderAt, size int64) error {
 		return fmt.Errorf("%w: %w", checkpoint.ErrCorrupt, h.err)
 	}
 	if string(start[:4]) != magic {
-		return fmt.Errorf("%w: it does not begin with %s", ErrUnsupported, magic)
+		return fmt.Errorf("%w: it does not begin with %s", errUnsupported, magic)
 	}
 	if v := order.Uint32(start[4:]); v != 2 && v != version {
-		return fmt.Errorf("%w: it has version %d, want 2 or %d", ErrUnsupported, v, version)
+		return fmt.Errorf("%w: it has version %d, want 2 or %d", errUnsupported, v, version)
 	}
 	tensors, entries := order.Uint64(start[8:]), order.Uint64(start[16:])
 	if tensors > mostTensors || entries > mostEntries {

@@ -11,8 +11,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ErrNoReturns says that a critic cannot learn from rows because their values or returns are null.
-var ErrNoReturns = errors.New("values or returns are null")
+// errNoReturns says that a critic cannot learn from rows because their values or returns are null.
+var errNoReturns = errors.New("values or returns are null")
 
 // Critic describes how the critic learns. It minimises Coefficient times the aggregate of Loss over the policy's
 // mini-batches.
@@ -58,7 +58,7 @@ func UpdateCritic(
 	}
 	for _, r := range rows {
 		if r.values == nil || r.returns == nil {
-			return nil, fail(fmt.Errorf("a row of group %s: %w", r.loss.Group, ErrNoReturns))
+			return nil, fail(fmt.Errorf("a row of group %s: %w", r.loss.Group, errNoReturns))
 		}
 	}
 	c := criticUpdater{critic: critic, updater: updater{cfg: cfg, rows: rows, stepper: &stepper{

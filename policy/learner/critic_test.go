@@ -166,8 +166,8 @@ func TestUpdateCriticRefuses(t *testing.T) {
 		change func([]schema.BatchRow, *valuer, *Critic)
 		want   error
 	}{
-		"no returns":      {func(b []schema.BatchRow, _ *valuer, _ *Critic) { b[1].Returns = nil }, ErrNoReturns},
-		"no values":       {func(b []schema.BatchRow, _ *valuer, _ *Critic) { b[1].Values = nil }, ErrNoReturns},
+		"no returns":      {func(b []schema.BatchRow, _ *valuer, _ *Critic) { b[1].Returns = nil }, errNoReturns},
+		"no values":       {func(b []schema.BatchRow, _ *valuer, _ *Critic) { b[1].Values = nil }, errNoReturns},
 		"no coefficient":  {func(_ []schema.BatchRow, _ *valuer, c *Critic) { c.Coefficient = 0 }, nil},
 		"a negative clip": {func(_ []schema.BatchRow, _ *valuer, c *Critic) { c.Loss.Clip = -1 }, nil},
 		"a lost engine":   {func(_ []schema.BatchRow, v *valuer, _ *Critic) { v.fail = true }, policy.ErrLost},

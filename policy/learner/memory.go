@@ -15,14 +15,14 @@ type Smaller struct {
 	From, To int // tokens of the largest micro-batch before, and the limit after
 }
 
-// OutOfMemoryError says that the micro-batches cannot be made small enough. It wraps the engine's error.
-type OutOfMemoryError struct {
+// outOfMemoryError says that the micro-batches cannot be made small enough. It wraps the engine's error.
+type outOfMemoryError struct {
 	Smaller *Smaller // the size that was tried; nil if each micro-batch already was one sequence
 	Err     error
 }
 
 // Error says which sizes of micro-batches were tried.
-func (e *OutOfMemoryError) Error() string {
+func (e *outOfMemoryError) Error() string {
 	if e.Smaller == nil {
 		return fmt.Sprintf("%v (each micro-batch is one sequence already)", e.Err)
 	}
@@ -32,7 +32,7 @@ func (e *OutOfMemoryError) Error() string {
 }
 
 // Unwrap returns the engine's error.
-func (e *OutOfMemoryError) Unwrap() error { return e.Err }
+func (e *outOfMemoryError) Unwrap() error { return e.Err }
 
 // makeSmaller halves the micro-batches after an error of memory, and reports whether another try makes sense: not after
 // any other error, not a second time, not where each is one sequence.
@@ -85,5 +85,5 @@ func (st *stepper) explained(err error) error {
 	if !errors.Is(err, policy.ErrOutOfMemory) {
 		return err
 	}
-	return &OutOfMemoryError{Smaller: st.smaller, Err: err}
+	return &outOfMemoryError{Smaller: st.smaller, Err: err}
 }

@@ -91,7 +91,7 @@ func TestMemoryThatIsTooSmall(t *testing.T) {
 		batch := testBatch(engine, 12, 1)
 		engine.room = c.room
 		result, err := Update(context.Background(), engine, batch, cfg, nil)
-		var full *OutOfMemoryError
+		var full *outOfMemoryError
 		if !errors.Is(err, policy.ErrOutOfMemory) || !errors.As(err, &full) ||
 			!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "80 GiB") {
 			t.Errorf("%s: got %v", name, err)

@@ -105,9 +105,9 @@ func TestTermsRefuse(t *testing.T) {
 		want   error
 	}{
 		"no reference": {
-			func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K3, Coefficient: 1} }, ErrNoReference,
+			func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K3, Coefficient: 1} }, errNoReference,
 		},
-		"no rollout":  {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: 2} }, ErrNoRollout},
+		"no rollout":  {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: 2} }, errNoRollout},
 		"estimator":   {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: "k9"} }, nil},
 		"coefficient": {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K2, Coefficient: -1} }, nil},
 		"entropy":     {func(o *loss.Objective) { o.Entropy = &loss.Entropy{Coefficient: math.NaN()} }, nil},

@@ -16,9 +16,9 @@ import (
 
 // Errors for rows that lack what the objective needs.
 var (
-	ErrNoLogProbs  = errors.New("old log-probabilities are null") // for example imported rows
-	ErrNoReference = errors.New("reference log-probabilities are null")
-	ErrNoRollout   = errors.New("the rollout's log-probabilities are null")
+	errNoLogProbs  = errors.New("old log-probabilities are null") // for example imported rows
+	errNoReference = errors.New("reference log-probabilities are null")
+	errNoRollout   = errors.New("the rollout's log-probabilities are null")
 )
 
 // Config describes how a batch becomes optimiser steps.
@@ -164,7 +164,7 @@ func turnOf(b schema.BatchRow) int32 {
 
 func prepareRow(b schema.BatchRow, o loss.Objective) (row, error) {
 	if b.OldLogProbs == nil {
-		return row{}, ErrNoLogProbs
+		return row{}, errNoLogProbs
 	}
 	if err := checkTokens(b.TokenIDs, b.LossMask); err != nil {
 		return row{}, err
@@ -174,12 +174,12 @@ func prepareRow(b schema.BatchRow, o loss.Objective) (row, error) {
 	}}
 	if o.KL != nil {
 		if r.loss.Ref = b.ReferenceLogProbs; r.loss.Ref == nil {
-			return r, ErrNoReference
+			return r, errNoReference
 		}
 	}
 	if o.TIS != nil {
 		if r.loss.Rollout = b.RolloutLogProbs; r.loss.Rollout == nil {
-			return r, ErrNoRollout
+			return r, errNoRollout
 		}
 	}
 	return r, r.loss.Validate()

@@ -368,7 +368,7 @@ func TestUpdateRefusesRows(t *testing.T) {
 		spoil func(*schema.BatchRow)
 		want  error
 	}{
-		"imported":     {func(r *schema.BatchRow) { r.OldLogProbs = nil }, ErrNoLogProbs},
+		"imported":     {func(r *schema.BatchRow) { r.OldLogProbs = nil }, errNoLogProbs},
 		"short mask":   {func(r *schema.BatchRow) { r.LossMask = r.LossMask[1:] }, loss.ErrBadRow},
 		"short old":    {func(r *schema.BatchRow) { r.OldLogProbs = r.OldLogProbs[1:] }, loss.ErrBadRow},
 		"first token":  {func(r *schema.BatchRow) { r.LossMask[0] = 1 }, loss.ErrBadRow},

@@ -28,10 +28,10 @@ func SafeRollouts(capacity, length int) int {
 	return capacity / length
 }
 
-// Spread orders rollouts so that those of one group are far apart: first one of each group, in the order in which the
+// apart orders rollouts so that those of one group are far apart: first one of each group, in the order in which the
 // groups come, then the second of each, and so on. It returns indexes into groups, which names the group of each
 // rollout. Together they would wait for the same slow tools at once, and be long or short at once.
-func Spread[G comparable](groups []G) []int {
+func apart[G comparable](groups []G) []int {
 	turn := make([]int, len(groups)) // the rollout's number within its group
 	count, most := map[G]int{}, 0
 	for i, g := range groups {

@@ -25,10 +25,10 @@ func TestCapacity(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	if got := fmt.Sprint(Spread([]string{"a", "a", "a", "b", "c", "c"})); got != "[0 3 4 1 5 2]" {
+	if got := fmt.Sprint(apart([]string{"a", "a", "a", "b", "c", "c"})); got != "[0 3 4 1 5 2]" {
 		t.Errorf("order %s", got)
 	}
-	if got := Spread[int](nil); len(got) != 0 {
+	if got := apart[int](nil); len(got) != 0 {
 		t.Errorf("order %v of nothing", got)
 	}
 }

@@ -178,7 +178,7 @@ func (c *Core) spread() {
 	for i, e := range before {
 		groups[i] = e.Spec.Group
 	}
-	for i, from := range Spread(groups) {
+	for i, from := range apart(groups) {
 		c.events[i] = before[from]
 	}
 }

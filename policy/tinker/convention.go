@@ -110,8 +110,7 @@ const (
 // prober finds out a convention. It works on an adapter of its own.
 type prober struct {
 	*session
-	vocab     int
-	shape     *checkpoint.Shape // nil: not known, so that nothing is downloaded
+	shape     checkpoint.Shape
 	m         *model
 	begin     string // path of the adapter's first state
 	loadFirst bool   // loads are taken by new adapters alone
@@ -131,9 +130,8 @@ var moves = []float64{0.01, 0.04, 0.16}
 
 // convention finds out how the server turns numbers into gradients. What no convention explains with short moves is
 // tried with longer ones.
-func (s *session) convention(ctx context.Context, vocab int, shape *checkpoint.Shape) (c Convention, loadFirst bool,
-	err error) {
-	p := &prober{session: s, vocab: vocab, shape: shape, ids: probeIDs(vocab)}
+func (s *session) convention(ctx context.Context, shape checkpoint.Shape) (c Convention, loadFirst bool, err error) {
+	p := &prober{session: s, shape: shape, ids: probeIDs(shape.Vocab)}
 	defer func() { p.unload(context.WithoutCancel(ctx), p.m) }()
 	if err := p.start(ctx); err != nil {
 		return c, false, err
@@ -421,9 +419,6 @@ func (p *prober) clipping(ctx context.Context, c *Convention) error {
 // scale measures the gradient itself. A move of Δ by weights that have moved by D says that (lr/epsilon) times the
 // gradient is |D|²/Δ for every coefficient, whatever |d(logp)/d(weights)| is.
 func (p *prober) scale(ctx context.Context, c *Convention) error {
-	if p.shape == nil {
-		return nil
-	}
 	if err := p.reset(ctx); err != nil {
 		return err
 	}
@@ -457,7 +452,7 @@ func (p *prober) fetch(ctx context.Context) (*adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.download(ctx, path, *p.shape)
+	return p.download(ctx, path, p.shape)
 }
 
 // normIn finds the norm of the gradient among what a step returns.

@@ -47,17 +47,9 @@ type role struct {
 	sampler string // that samples from path; "" = none yet
 }
 
-// Open connects to a server and finds out its convention. The caller closes the engine.
-func Open(ctx context.Context, o Options) (*Engine, error) { return open(ctx, o, nil) }
-
-// OpenFor is Open for a base of a known shape: if the server offers downloads, the scale of its gradients is found out
-// too, and checkpoints hold adapters.
-func OpenFor(ctx context.Context, o Options, shape checkpoint.Shape) (*Engine, error) {
-	o.Vocab = shape.Vocab
-	return open(ctx, o, &shape)
-}
-
-func open(ctx context.Context, o Options, shape *checkpoint.Shape) (*Engine, error) {
+// Open connects to a server and finds out its convention. shape is the base's. If the server offers downloads, the
+// scale of its gradients is found out too, and checkpoints hold adapters. The caller closes the engine.
+func Open(ctx context.Context, o Options, shape checkpoint.Shape) (*Engine, error) {
 	o.Server = o.Server.withDefaults()
 	if o.Wait == nil {
 		o.Wait = openai.Wait
@@ -67,8 +59,8 @@ func open(ctx context.Context, o Options, shape *checkpoint.Shape) (*Engine, err
 		return nil, bad("LoRA of rank %d for %v", o.LoRA.Rank, o.LoRA.Targets)
 	case o.LoRA.Alpha != Alpha:
 		return nil, bad("LoRA: alpha is %v; servers use %v", o.LoRA.Alpha, Alpha)
-	case o.Vocab < 8:
-		return nil, bad("a vocabulary of %d", o.Vocab)
+	case shape.Vocab < 8:
+		return nil, bad("a vocabulary of %d", shape.Vocab)
 	}
 	client, err := openai.Open(o.Server.address())
 	if err != nil {
@@ -96,7 +88,7 @@ func (e *Engine) Facts() Facts {
 func (e *Engine) Lacks() policy.Outputs { return policy.OutEntropy | policy.OutValue }
 
 // Capabilities implements policy.Sampler.
-func (e *Engine) Capabilities() policy.Capabilities { return Capabilities() }
+func (e *Engine) Capabilities() policy.Capabilities { return capabilities() }
 
 // Describe names the server.
 func (e *Engine) Describe() policy.Description { return policy.Description{Device: e.link.Name()} }

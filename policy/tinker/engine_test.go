@@ -46,7 +46,7 @@ func options(t testing.TB, s *tinkertest.Server) tinker.Options {
 
 func open(t testing.TB, s *tinkertest.Server) *tinker.Engine {
 	t.Helper()
-	e, err := tinker.OpenFor(t.Context(), options(t, s), shape)
+	e, err := tinker.Open(t.Context(), options(t, s), shape)
 	require.NoError(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e
@@ -80,7 +80,7 @@ func TestConventions(t *testing.T) {
 		})
 	}
 	s := tinkertest.New(t, policyDir(t, 1), tinkertest.Behaviour{Scale: 7})
-	_, err := tinker.OpenFor(t.Context(), options(t, s), shape)
+	_, err := tinker.Open(t.Context(), options(t, s), shape)
 	require.ErrorContains(t, err, "a gradient of 1 is taken for one of 7")
 }
 
@@ -161,7 +161,7 @@ func TestConforms(t *testing.T) {
 			s := tinkertest.New(t, dir, b)
 			policytest.Run(t, policytest.Fixture{
 				Open: func(t testing.TB) policy.Engine {
-					e, err := tinker.OpenFor(context.Background(), options(t, s), shape)
+					e, err := tinker.Open(context.Background(), options(t, s), shape)
 					require.NoError(t, err)
 					return e
 				},

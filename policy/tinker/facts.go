@@ -29,14 +29,14 @@ func (f Facts) String() string {
 	return out
 }
 
-// Capabilities are those of every server: log-probabilities are the model's own, whatever was sampled from, so that
+// capabilities are those of every server: log-probabilities are the model's own, whatever was sampled from, so that
 // only the temperatures 1 and 0 are offered.
-func Capabilities() policy.Capabilities {
+func capabilities() policy.Capabilities {
 	return policy.Capabilities{TokenIDs: true, LogProbs: true, Greedy: true, Weights: policy.WeightsLoad}
 }
 
 // survey begins a session and establishes the facts about the server.
-func survey(ctx context.Context, l *link, o Options, shape *checkpoint.Shape) (*session, Facts, error) {
+func survey(ctx context.Context, l *link, o Options, shape checkpoint.Shape) (*session, Facts, error) {
 	facts := Facts{Server: l.Name(), BaseModel: l.BaseModel}
 	var err error
 	if facts.Positions, err = l.supported(ctx); err != nil {
@@ -46,7 +46,7 @@ func survey(ctx context.Context, l *link, o Options, shape *checkpoint.Shape) (*
 	if err != nil {
 		return nil, facts, err
 	}
-	facts.Convention, facts.LoadFirst, err = s.convention(ctx, o.Vocab, shape)
+	facts.Convention, facts.LoadFirst, err = s.convention(ctx, shape)
 	if err != nil {
 		s.close()
 		return nil, facts, fmt.Errorf("find out the convention of gradients: %w", err)

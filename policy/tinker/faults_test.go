@@ -316,11 +316,11 @@ func TestRequestsThatNoServerCanServe(t *testing.T) {
 
 	o := options(t, s)
 	o.LoRA.Alpha = 16
-	_, err = tinker.OpenFor(t.Context(), o, shape)
+	_, err = tinker.Open(t.Context(), o, shape)
 	bad(err, "alpha is 16")
 	o = options(t, s)
 	o.Server.BaseModel = "other"
-	_, err = tinker.OpenFor(t.Context(), o, shape)
+	_, err = tinker.Open(t.Context(), o, shape)
 	require.ErrorContains(t, err, "it has no base model other, only [base/model]")
 }
 
@@ -332,7 +332,7 @@ func TestServersWithAnotherModel(t *testing.T) {
 	require.ErrorContains(t, err, "from those of our own forward pass")
 
 	s = tinkertest.New(t, policyDir(t, 1), tinkertest.Behaviour{Alpha: 16})
-	_, err = tinker.OpenFor(t.Context(), options(t, s), shape)
+	_, err = tinker.Open(t.Context(), options(t, s), shape)
 	require.ErrorContains(t, err, "lora_alpha is 16, engine.lora.alpha is 32")
 
 	for name, c := range map[string]struct {
@@ -349,7 +349,7 @@ func TestServersWithAnotherModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tinkertest.New(t, policyDir(t, 1), tinkertest.Hosted)
 			s.Set(always("archive", c.answer))
-			_, err := tinker.OpenFor(t.Context(), options(t, s), shape)
+			_, err := tinker.Open(t.Context(), options(t, s), shape)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -362,10 +362,10 @@ func TestSecrets(t *testing.T) {
 	s := tinkertest.New(t, policyDir(t, 1), tinkertest.Hosted)
 	s.Key = key
 	o := options(t, s)
-	_, err := tinker.OpenFor(t.Context(), o, shape)
+	_, err := tinker.Open(t.Context(), o, shape)
 	require.ErrorContains(t, err, "denied")
 	o.Server.Token = "${env:ROPEWALK_TEST_TINKER_KEY}"
-	e, err := tinker.OpenFor(t.Context(), o, shape)
+	e, err := tinker.Open(t.Context(), o, shape)
 	require.NoError(t, err)
 	defer e.Close()
 	require.NotContains(t, fmt.Sprint(e.Facts(), e.Describe()), key)
@@ -388,7 +388,7 @@ func TestSessionsEnd(t *testing.T) {
 	})
 	o := options(t, s)
 	o.Beat = 20 * time.Millisecond
-	e, err := tinker.OpenFor(t.Context(), o, shape)
+	e, err := tinker.Open(t.Context(), o, shape)
 	require.NoError(t, err)
 	for _, role := range []policy.Role{policy.RolePolicy, policy.RoleReference, policy.RolePolicy} {
 		require.NoError(t, e.Load(t.Context(), role, dir, true))

@@ -44,7 +44,7 @@ func (e *Engine) load(ctx context.Context, name policy.Role, dir string, optimiz
 		return err
 	}
 	if e.session == nil {
-		if e.session, e.facts, err = survey(ctx, e.link, e.o, &shape); err != nil {
+		if e.session, e.facts, err = survey(ctx, e.link, e.o, shape); err != nil {
 			return e.after(ctx, err)
 		}
 	}

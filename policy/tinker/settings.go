@@ -104,7 +104,6 @@ type Score func(ctx context.Context, dir string, ids []int32) ([]float32, error)
 type Options struct {
 	Server  Server
 	LoRA    LoRA
-	Vocab   int    // of the base; tokens of probes are below it
 	Scratch string // folder for the files of loaded models; "" = the system's for temporary files
 	Score   Score  // nil: nothing is compared with our own forward pass
 	// Wait pauses; nil = by the clock.

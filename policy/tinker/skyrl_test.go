@@ -22,7 +22,7 @@ func skyrlOptions(t testing.TB, p *tinkertest.Real, dir string) tinker.Options {
 func TestRealSkyRL(t *testing.T) {
 	dir, shape := tinkertest.Model(t, 1)
 	p := tinkertest.Start(t, dir)
-	e, err := tinker.OpenFor(t.Context(), skyrlOptions(t, p, dir), shape)
+	e, err := tinker.Open(t.Context(), skyrlOptions(t, p, dir), shape)
 	require.NoError(t, err)
 	defer e.Close()
 	t.Log(e.Facts())

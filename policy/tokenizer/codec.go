@@ -7,7 +7,7 @@ type Codec interface {
 	Encode(text string) []int32
 	// Decode returns the bytes that ids stand for. It ignores an id outside the vocabulary.
 	Decode(ids []int32) string
-	// Check returns ErrBadID if an id is outside the vocabulary.
+	// Check returns an error if an id is outside the vocabulary.
 	Check(ids []int32) error
 	// VocabSize is the number of ids: 0 ≤ id < VocabSize.
 	VocabSize() int

@@ -1,7 +1,7 @@
 // Package tokenizer maps text to token ids and back without losing a byte.
 //
 // Glossary. A *byte token* is one of the 256 ids 0…255, one for each byte value. A *merged token* stands for two tokens
-// that follow each other within a *word* (Words); merged tokens are trained (Train) and follow the byte tokens. An
+// that follow each other within a *word* (wordsOf); merged tokens are trained (Train) and follow the byte tokens. An
 // *added token* is a fixed string with its own id, after the others in the order given. Encoding scans from the left.
 // At each position, the longest added token that starts there wins. The text between added tokens is split into words,
 // and each word into byte tokens, to which the merges are applied in their order. The *byte-level alphabet* has a

@@ -196,11 +196,11 @@ func (t *Published) Decode(ids []int32) string {
 	return out.String()
 }
 
-// Check returns ErrBadID if an id is outside the vocabulary.
+// Check returns an error if an id is outside the vocabulary.
 func (t *Published) Check(ids []int32) error {
 	for i, id := range ids {
 		if id < 0 || int(id) >= len(t.pieces) {
-			return fmt.Errorf("check token %d: id %d of a vocabulary of %d: %w", i, id, len(t.pieces), ErrBadID)
+			return fmt.Errorf("check token %d: id %d of a vocabulary of %d: %w", i, id, len(t.pieces), errBadID)
 		}
 	}
 	return nil

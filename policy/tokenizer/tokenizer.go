@@ -12,8 +12,8 @@ const EndOfTurn = "<|im_end|>"
 // byteTokens is the number of byte tokens. The ids of merged tokens follow, then those of added tokens.
 const byteTokens = 256
 
-// ErrBadID says that an id is outside the vocabulary.
-var ErrBadID = errors.New("token id outside the vocabulary")
+// errBadID says that an id is outside the vocabulary.
+var errBadID = errors.New("token id outside the vocabulary")
 
 // Tokenizer is immutable and safe for concurrent use.
 type Tokenizer struct {
@@ -172,11 +172,11 @@ func (t *Tokenizer) Decode(ids []int32) string {
 	return string(out)
 }
 
-// Check returns ErrBadID if an id is outside the vocabulary.
+// Check returns an error if an id is outside the vocabulary.
 func (t *Tokenizer) Check(ids []int32) error {
 	for i, id := range ids {
 		if id < 0 || int(id) >= t.VocabSize() {
-			return fmt.Errorf("check token %d: id %d of a vocabulary of %d: %w", i, id, t.VocabSize(), ErrBadID)
+			return fmt.Errorf("check token %d: id %d of a vocabulary of %d: %w", i, id, t.VocabSize(), errBadID)
 		}
 	}
 	return nil

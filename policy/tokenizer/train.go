@@ -36,7 +36,7 @@ func (t *Tokenizer) count(texts []string) map[string]int {
 	counts := map[string]int{}
 	for _, text := range texts {
 		t.segments(text, func(plain string, _ int32) {
-			for _, w := range Words(plain) {
+			for _, w := range wordsOf(plain) {
 				counts[w]++
 			}
 		})

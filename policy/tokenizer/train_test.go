@@ -27,7 +27,7 @@ func TestWords(t *testing.T) {
 		"naïve 漢字 ½":               "naïve| 漢字| ½",
 		"You go to the desk 1. On": "You| go| to| the| desk| 1|.| On",
 	} {
-		require.Equal(t, want, strings.Join(Words(text), "|"), "%q", text)
+		require.Equal(t, want, strings.Join(wordsOf(text), "|"), "%q", text)
 	}
 }
 

@@ -49,8 +49,8 @@ type unigram struct {
 	fused   map[string]int32  // pieces by text
 }
 
-// NewUnigram makes the tokenizer of a Unigram vocabulary. It rejects a vocabulary whose parts do not fit together.
-func NewUnigram(p Pieces) (*Published, error) {
+// newUnigram makes the tokenizer of a Unigram vocabulary. It rejects a vocabulary whose parts do not fit together.
+func newUnigram(p Pieces) (*Published, error) {
 	if len(p.Scores) > len(p.Tokens) || int(p.Unknown) >= len(p.Scores) || p.Space == "" {
 		return nil, fmt.Errorf("make a tokenizer: %d tokens, %d scores, unknown piece %d and space %q do not fit",
 			len(p.Tokens), len(p.Scores), p.Unknown, p.Space)

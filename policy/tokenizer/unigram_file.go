@@ -60,7 +60,7 @@ func (f publishedJSON) unigram() (*Published, error) {
 	if err := f.PreTokenizer.spaces(&p); err != nil {
 		return nil, err
 	}
-	return NewUnigram(p)
+	return newUnigram(p)
 }
 
 // spaces reads how a text is split before it is cut into pieces.

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Words splits a text as GPT-2 does, so that no merge crosses the border of a word: contractions, letters, digits and
+// wordsOf splits a text as GPT-2 does, so that no merge crosses the border of a word: contractions, letters, digits and
 // other characters each with a space before them, and runs of white space. The words' concatenation is the text.
 //
 // Source: the pattern of Hugging Face's ByteLevel pre-tokenizer,
@@ -14,7 +14,7 @@ import (
 //	's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //
 // A byte that is no valid UTF-8 counts as another character.
-func Words(text string) []string {
+func wordsOf(text string) []string {
 	var out []string
 	for len(text) > 0 {
 		n := wordLength(text)

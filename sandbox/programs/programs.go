@@ -1,6 +1,6 @@
 // Package programs decides whether a program passes its tests, by calls to a sandbox.
 //
-//	env.Tests, program ─▶ Call ─▶ sandbox.Executor ─▶ Read ─▶ symbolic.Grade
+//	env.Tests, program ─▶ callOf ─▶ sandbox.Executor ─▶ read ─▶ symbolic.Grade
 //
 // The *tests* are HumanEval's: a prompt, the name of a function and what it must do. A *program* defines the function,
 // or is the body that the prompt's function lacks. The pair of program and tests is graded like a pair of answer and
@@ -35,8 +35,8 @@ const grader = "tests"
 //go:embed check.py
 var check string
 
-// Call returns the call that grades a pair of program and gold, under a recipe's limits.
-func Call(p symbolic.Pair, limits sandbox.Limits) (sandbox.Call, error) {
+// callOf returns the call that grades a pair of program and gold, under a recipe's limits.
+func callOf(p symbolic.Pair, limits sandbox.Limits) (sandbox.Call, error) {
 	tests, err := env.ReadTests(p.Gold)
 	if err != nil {
 		return sandbox.Call{}, err
@@ -64,9 +64,9 @@ func token(p symbolic.Pair) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Read returns a call's grade. A limit that ended the call is a verdict, and so is a process that the program killed.
+// read returns a call's grade. A limit that ended the call is a verdict, and so is a process that the program killed.
 // The error describes breakage.
-func Read(p symbolic.Pair, o sandbox.Outcome) (symbolic.Grade, error) {
+func read(p symbolic.Pair, o sandbox.Outcome) (symbolic.Grade, error) {
 	if o.Broken != nil {
 		return symbolic.Grade{}, o.Broken
 	}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, e sandbox.Executor, pairs []symbolic.Pair, limits 
 	calls := make([]sandbox.Call, len(pairs))
 	for i, p := range pairs {
 		var err error
-		if calls[i], err = Call(p, limits); err != nil {
+		if calls[i], err = callOf(p, limits); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +115,7 @@ func Run(ctx context.Context, e sandbox.Executor, pairs []symbolic.Pair, limits 
 			o = second[0]
 			out[i].CPU += o.Timing.CPU
 		}
-		if out[i].Grade, out[i].Broken = Read(pairs[i], o); out[i].Broken != nil {
+		if out[i].Grade, out[i].Broken = read(pairs[i], o); out[i].Broken != nil {
 			broken = append(broken, out[i].Broken)
 		}
 	}

@@ -98,7 +98,7 @@ func TestASignalOfTheProgramIsTheCalls(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	for number, name := range map[int]string{9: "SIGKILL", 15: "SIGTERM", 13: "SIGPIPE"} {
 		program := fmt.Sprintf("import os, signal\nsignal.signal(13, 0)\nos.kill(os.getpid(), %d)", number)
-		call, err := Call(pair(t, program), limits)
+		call, err := callOf(pair(t, program), limits)
 		require.NoError(t, err)
 		got, err := e.Run(t.Context(), []sandbox.Call{call})
 		require.NoError(t, err)

@@ -25,7 +25,7 @@ func Run(ctx context.Context, e sandbox.Executor, pairs []Pair) ([]Graded, error
 	calls := make([]sandbox.Call, len(pairs))
 	for i, p := range pairs {
 		var err error
-		if calls[i], err = Call(p); err != nil {
+		if calls[i], err = callOf(p); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func refused(outcomes []sandbox.Outcome, err error) bool {
 // graded reads an outcome, or that of a second run if the first has no grade.
 func graded(ctx context.Context, e sandbox.Executor, call sandbox.Call, o sandbox.Outcome) (Graded, error) {
 	out := Graded{CPU: o.Timing.CPU}
-	if out.Grade, out.Broken = Read(o); out.Broken == nil && !limited(o) {
+	if out.Grade, out.Broken = read(o); out.Broken == nil && !limited(o) {
 		return out, nil
 	}
 	if o.Broken != nil { // RunEach has tried the call twice
@@ -81,6 +81,6 @@ func graded(ctx context.Context, e sandbox.Executor, call sandbox.Call, o sandbo
 		return out, nil
 	}
 	out.CPU += again[0].Timing.CPU
-	out.Grade, out.Broken = Read(again[0])
+	out.Grade, out.Broken = read(again[0])
 	return out, nil
 }

@@ -1,7 +1,7 @@
 // Package symbolic decides whether two written answers are mathematically the same, by calls to a sandbox that has
 // sympy.
 //
-//	Pair ─▶ Call ─▶ sandbox.Executor ─▶ Read ─▶ Grade
+//	Pair ─▶ callOf ─▶ sandbox.Executor ─▶ read ─▶ Grade
 //
 // A *pair* is an answer and the gold answer that it is compared with. A *grade* says how they compare (*equal*,
 // *different*, or *unreadable* if one of them is not an expression) and names the *grader*: sympy with its version, or
@@ -72,8 +72,8 @@ var (
 	comparisons string
 )
 
-// Call returns the call that grades a pair.
-func Call(p Pair) (sandbox.Call, error) {
+// callOf returns the call that grades a pair.
+func callOf(p Pair) (sandbox.Call, error) {
 	input, err := json.Marshal(p)
 	if err != nil {
 		return sandbox.Call{}, fmt.Errorf("encode a pair: %w", err)
@@ -82,9 +82,9 @@ func Call(p Pair) (sandbox.Call, error) {
 		Stdin: string(input), Limits: limits}, nil
 }
 
-// Read returns a call's grade. If a limit ended the call, the pair is unreadable. Any other outcome without a grade is
+// read returns a call's grade. If a limit ended the call, the pair is unreadable. Any other outcome without a grade is
 // breakage, which the error describes.
-func Read(o sandbox.Outcome) (Grade, error) {
+func read(o sandbox.Outcome) (Grade, error) {
 	var g Grade
 	switch {
 	case o.Broken != nil:

@@ -17,8 +17,8 @@ type Interpreter struct {
 	File string   // the code's file in the work folder, e.g. "main.sh"
 }
 
-// DefaultInterpreters are the interpreters used when Options names none.
-func DefaultInterpreters() []Interpreter {
+// defaultInterpreters are the interpreters used when Options names none.
+func defaultInterpreters() []Interpreter {
 	return []Interpreter{{Name: sandbox.Bash, Argv: []string{"/bin/bash", "--noprofile", "--norc"}, File: "main.sh"}}
 }
 

@@ -39,7 +39,7 @@ var errSessionsClosed = fmt.Errorf("%w: sessions are closed", sandbox.ErrInfrast
 // Options.Interpreters.
 func OpenSessions(o Options) (*Sessions, error) {
 	if o.Sets == nil {
-		o.Sets = DefaultSets()
+		o.Sets = defaultSets()
 	}
 	var modules []string
 	for _, set := range o.Sets {

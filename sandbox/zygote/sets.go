@@ -16,8 +16,8 @@ type PackageSet struct {
 	Warm    string   // code that imports them and runs the paths that calls use
 }
 
-// DefaultSets are the package sets used when Options names none, smallest first.
-func DefaultSets() []PackageSet {
+// defaultSets are the package sets used when Options names none, smallest first.
+func defaultSets() []PackageSet {
 	return []PackageSet{
 		{Name: sandbox.PackagesBare},
 		{Name: sandbox.PackagesNumpy, Modules: []string{"numpy"}, Warm: warmNumpy},

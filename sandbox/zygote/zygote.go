@@ -26,8 +26,8 @@ type Options struct {
 	Dir          string        // parent of work folders that are not mounts; "" means the system's folder
 	Tier         sandbox.Tier  // the only tier to accept; "" means the strongest one available
 	MinTier      sandbox.Tier  // the weakest tier to accept if Tier is ""; "" means TierFull
-	Sets         []PackageSet  // nil means DefaultSets; the first is the smallest
-	Interpreters []Interpreter // for other languages; nil means DefaultInterpreters
+	Sets         []PackageSet  // nil means defaultSets; the first is the smallest
+	Interpreters []Interpreter // for other languages; nil means defaultInterpreters
 	Preload      []string      // sets to load in the background; others are loaded when a call first needs them
 	// Landlock returns the kernel's version of Landlock; nil asks the kernel. Tests use it to simulate older kernels.
 	Landlock func() (int, error)
@@ -63,10 +63,10 @@ func Open(o Options) (*Executor, error) {
 		}
 	}
 	if o.Sets == nil {
-		o.Sets = DefaultSets()
+		o.Sets = defaultSets()
 	}
 	if o.Interpreters == nil {
-		o.Interpreters = DefaultInterpreters()
+		o.Interpreters = defaultInterpreters()
 	}
 	var modules []string
 	for _, set := range o.Sets {
