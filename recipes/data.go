@@ -44,9 +44,8 @@ type Difficulty struct {
 	ShardTasks  int     `json:"shard_tasks" default:"32" min:"1" max:"10000" doc:"tasks that one activity answers and commits together; more if there would be over 1000 activities"`
 }
 
-// difficultyFits checks the bounds and how the model is named.
-func difficultyFits(r *Recipe) string {
-	d := r.Data.Difficulty
+// fault checks the bounds and how the model is named.
+func (d Difficulty) fault() string {
 	switch {
 	case d.AtLeast > d.Samples:
 		return fmt.Sprintf("has at_least %d, more than its %d samples", d.AtLeast, d.Samples)

@@ -174,7 +174,7 @@ func toolsFit(r *Recipe) string {
 				r.Environment.Name, name)
 		}
 	}
-	return partsCall(r)
+	return r.Rollout.partsCall(mixed(r.Environment.Parts))
 }
 
 // members resolves a tag's names and classes into environments. It returns nil for an empty tag.

@@ -27,6 +27,5 @@ func functionFits(r *Recipe) string {
 	if !ok {
 		return ""
 	}
-	field, text := FunctionSettings(f).Fault()
-	return unless(text == "", "%s: %s", field, text)
+	return ofField(FunctionSettings(f).Fault())
 }

@@ -7,12 +7,6 @@ import (
 // Judge is judge.Settings.
 type Judge = judge.Settings
 
-// judgeFits checks that a judge can be asked with the settings.
-func judgeFits(r *Recipe) string {
-	field, text := r.Judge.Fault()
-	return unless(text == "", "%s: %s", field, text)
-}
-
 // Idle lists the sections that nothing in the recipe reads, by field. They are refused when a run begins, and not when
 // a recipe is resolved, because an evaluation or a replay of a run may change what asks.
 func (r *Recipe) Idle() []string {

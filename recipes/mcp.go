@@ -58,7 +58,7 @@ func serversFit(r *Recipe) string {
 		if field, text := s.Fault(); text != "" {
 			return fmt.Sprintf("server %s: %s: %s", s.Name, field, text)
 		}
-		if text := roomFor(r, s); text != "" {
+		if text := r.Rollout.roomFor(s); text != "" {
 			return text
 		}
 		for _, t := range s.Specs() {
@@ -82,11 +82,11 @@ func offers(p protocol.Protocol) bool {
 }
 
 // roomFor checks that a worker can hold the sessions of all episodes, if a session that is closed early is lost.
-func roomFor(r *Recipe, s mcp.Server) string {
+func (o Rollout) roomFor(s mcp.Server) string {
 	if s.Session == mcp.SharedSession || s.Restores() || len(s.Pinned) == 0 && s.Repeat == mcp.ByAnnotations {
 		return ""
 	}
-	need := max(r.Rollout.Prompts*r.Rollout.SamplesPerPrompt, rollout.StatefulEpisodes)
+	need := max(o.Prompts*o.SamplesPerPrompt, rollout.StatefulEpisodes)
 	return unless(s.Sessions >= need, "server %s: sessions must be ≥ %d, for so many episodes hold one at once, and "+
 		"nothing says that calls can be repeated (repeat), got %d", s.Name, need, s.Sessions)
 }

@@ -158,27 +158,24 @@ func partsFit(r *Recipe) string {
 	return opens(r)
 }
 
-// partsAreMeasured checks that each part of a mix has held-out problems.
-func partsAreMeasured(r *Recipe) string {
-	parts := mixed(r.Environment.Parts)
+// unmeasured checks that each part of a mix has some of so many held-out problems.
+func (e Environment) unmeasured(problems int) string {
+	parts := mixed(e.Parts)
 	if len(parts) < 2 {
 		return ""
 	}
-	for i, n := range mix.HeldOut(parts, r.Evaluation.Problems) {
+	for i, n := range mix.HeldOut(parts, problems) {
 		if n == 0 {
 			return fmt.Sprintf("part %s has no share of %d held-out problems: give it more weight, or the evaluation "+
-				"more problems", parts[i].Label, r.Evaluation.Problems)
+				"more problems", parts[i].Label, problems)
 		}
 	}
 	return ""
 }
 
-// partsDemonstrated checks that something demonstrates the tasks of each part of a mix.
-func partsDemonstrated(r *Recipe) string {
-	if r.WarmStart.Demonstrations != nil || r.Policy.Checkpoint != "" {
-		return ""
-	}
-	for _, p := range mixed(r.Environment.Parts) {
+// partUndemonstrated checks that something demonstrates the tasks of each part of a mix.
+func (e Environment) partUndemonstrated() string {
+	for _, p := range mixed(e.Parts) {
 		why := "nothing demonstrates its tasks"
 		if of := p.Declaration.Undemonstrated; p.Declaration.Demonstrated && of != nil {
 			why = of(p.Settings)
@@ -193,12 +190,12 @@ func partsDemonstrated(r *Recipe) string {
 	return ""
 }
 
-// partsCall checks that each part that asks questions has one of its own tools.
-func partsCall(r *Recipe) string {
-	for _, p := range mixed(r.Environment.Parts) {
+// partsCall checks that each part of a mix that asks questions has one of its own tools.
+func (o Rollout) partsCall(parts []mix.Part) string {
+	for _, p := range parts {
 		have := toolsOf(p.Declaration)
-		own := slices.ContainsFunc(r.Rollout.ToolNames(), func(name string) bool { return slices.Contains(have, name) })
-		if len(have) > 0 && len(r.Rollout.MCP) == 0 && !own {
+		own := slices.ContainsFunc(o.ToolNames(), func(name string) bool { return slices.Contains(have, name) })
+		if len(have) > 0 && len(o.MCP) == 0 && !own {
 			return fmt.Sprintf("must name a tool of part %s: %s", p.Label, strings.Join(have, ", "))
 		}
 	}

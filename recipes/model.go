@@ -47,10 +47,8 @@ func modelFits(r *Recipe) (path, text string) {
 		return at, fmt.Sprintf("must be ≤ %d, the longest sequence of the model at policy.checkpoint, got %d",
 			shape.Positions, longest)
 	}
-	with := *r
-	with.Policy = Policy{Hidden: shape.Hidden, Heads: shape.Heads, KVHeads: shape.KVHeads, HeadDim: shape.HeadDim,
-		FFN: shape.FFN}
-	return "engine.lora.rank", loraFits(&with)
+	return "engine.lora.rank", r.Engine.LoRA.fault(Policy{Hidden: shape.Hidden, Heads: shape.Heads,
+		KVHeads: shape.KVHeads, HeadDim: shape.HeadDim, FFN: shape.FFN})
 }
 
 // RewritingFault checks a recipe whose model's chat template writes earlier turns differently in later prompts. It

@@ -15,7 +15,7 @@ func (r *Recipe) Privileged() (out []string) {
 			out = append(out, "rollout.mcp "+s.Name+": "+strings.Join(s.Command, " "))
 		}
 	}
-	out = append(out, r.WorldPrograms()...)
+	out = append(out, r.Environment.Programs()...)
 	if f, ok := r.Function(); ok && f.Module != "" {
 		out = append(out, strings.TrimSpace("reward: Python "+f.Module+" "+f.Path))
 	}
@@ -29,9 +29,8 @@ func (r *Recipe) Privileged() (out []string) {
 	return out
 }
 
-// WorldPrograms lists the programs that workers start for the environment or for the parts of a mix, as a person reads
-// them.
-func (r *Recipe) WorldPrograms() (out []string) {
+// Programs lists the programs that workers start for the environment or for the parts of a mix, as a person reads them.
+func (e Environment) Programs() (out []string) {
 	of := func(label, name string, s env.Settings) {
 		if d := declared(name); d.Starts != nil {
 			if program := d.Starts(s); program != "" {
@@ -39,8 +38,8 @@ func (r *Recipe) WorldPrograms() (out []string) {
 			}
 		}
 	}
-	of(r.Environment.Name, r.Environment.Name, r.Environment.Settings)
-	for _, p := range r.Environment.Parts {
+	of(e.Name, e.Name, e.Settings)
+	for _, p := range e.Parts {
 		of(p.label(), p.Name, p.Settings)
 	}
 	return out

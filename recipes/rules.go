@@ -85,7 +85,8 @@ func (c rule) broken(r *Recipe) string {
 		}
 	case c.ok(r):
 	case c.fault != "":
-		fault = r.filled(c.fault)
+		fault = inBraces.ReplaceAllStringFunc(c.fault,
+			func(path string) string { return r.shown(strings.Trim(path, "{}")) })
 	default:
 		fault = "must be " + c.doc + ", got " + r.shown(c.at)
 	}
@@ -97,11 +98,6 @@ func (c rule) broken(r *Recipe) string {
 
 // inBraces matches a path in a fault.
 var inBraces = regexp.MustCompile(`\{[a-z0-9_.]+\}`)
-
-// filled replaces the paths of fields by their values.
-func (r *Recipe) filled(fault string) string {
-	return inBraces.ReplaceAllStringFunc(fault, func(path string) string { return r.shown(path[1 : len(path)-1]) })
-}
 
 // value returns the value of a field; on is false inside a section that is off.
 func (r *Recipe) value(path string) (v reflect.Value, on bool) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/reward"
+	"github.com/ropewalk/ropewalk/rl/schedule"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
@@ -112,9 +113,11 @@ func unless(ok bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// loraFits rejects an adapter whose rank is larger than a target projection allows.
-func loraFits(r *Recipe) string {
-	l, p := r.Engine.LoRA, r.Policy
+// ofField returns a fault with the field that it is about, or "".
+func ofField(field, text string) string { return unless(text == "", "%s: %s", field, text) }
+
+// fault rejects an adapter whose rank is larger than a target projection allows.
+func (l *LoRA) fault(p Policy) string {
 	if l == nil || len(l.Targets) == 0 || p.Checkpoint != "" { // a checkpoint brings its own sizes
 		return ""
 	}
@@ -179,9 +182,8 @@ func summaryFits(r *Recipe) string {
 		"the three")
 }
 
-// minimumsFit checks how many trajectories RoC keeps at least.
-func minimumsFit(r *Recipe) string {
-	c := r.Resample.RoC()
+// minimumsFault checks how many trajectories RoC keeps at least.
+func minimumsFault(c *RoC) string {
 	return unless(c.MinPositive+c.MinNegative <= c.Keep, "min_positive + min_negative must be ≤ keep (%d), got %d",
 		c.Keep, c.MinPositive+c.MinNegative)
 }
@@ -203,9 +205,8 @@ func anchorsFit(r *Recipe) bool {
 		r.Environment.Declaration().Interactive && r.Advantage.Params["anchors"] == "exact"
 }
 
-// stagesBegin checks that the run reaches the last stage of its schedule.
-func stagesBegin(r *Recipe) string {
-	stages := r.Schedule.Stages()
+// stagesBegin checks that a run of so many steps reaches the last stage of its schedule.
+func stagesBegin(stages []schedule.Stage, steps int) string {
 	last := stages[len(stages)-1].FromStep
-	return unless(last <= r.Steps, "must be ≤ steps (%d), got %d", r.Steps, last)
+	return unless(last <= steps, "must be ≤ steps (%d), got %d", steps, last)
 }

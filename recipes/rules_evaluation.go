@@ -22,8 +22,9 @@ var evaluationRules = []rule{
 		ok: func(r *Recipe) bool { return r.Evaluation.Debate == nil },
 		fault: "must be false with evaluation.debate: agents that take the most likely response all propose the " +
 			"same"},
-	{at: "evaluation.samples", reads: "evaluation.debate", only: trained, check: episodesFit,
-		doc: "with evaluation.debate samples × agents × (rounds + 1) at most 1000"},
+	{at: "evaluation.samples", reads: "evaluation.debate", only: trained,
+		check: func(r *Recipe) string { return r.Evaluation.episodesFault() },
+		doc:   "with evaluation.debate samples × agents × (rounds + 1) at most 1000"},
 	{at: "evaluation.problems", reads: "evaluation.debate", only: trained,
 		ok: func(r *Recipe) bool {
 			return r.Evaluation.Debate == nil || r.Evaluation.Problems <= schema.MaxGroups
@@ -33,9 +34,9 @@ var evaluationRules = []rule{
 			schema.MaxGroups)},
 }
 
-// episodesFit checks that the episodes of a debate can be numbered.
-func episodesFit(r *Recipe) string {
-	d, n := r.Evaluation.Debate, r.Evaluation.Samples
+// episodesFault checks that the episodes of a debate can be numbered.
+func (e Evaluation) episodesFault() string {
+	d, n := e.Debate, e.Samples
 	if d == nil || n*d.Responses() <= schema.MaxSamples {
 		return ""
 	}

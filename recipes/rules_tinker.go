@@ -9,7 +9,7 @@ import (
 
 // tinkerRules are what a recipe of engine.kind tinker needs, and what the Tinker API cannot do.
 var tinkerRules = []rule{
-	{at: "engine.tinker", only: trained, remote: true, check: tinkerFits,
+	{at: "engine.tinker", only: trained, remote: true, check: func(r *Recipe) string { return r.Engine.tinkerFault() },
 		doc: "there, with an address that begins with http:// or https:// and a reference as token"},
 	{at: "engine.lora", only: trained, remote: true, doc: "there",
 		ok:    func(r *Recipe) bool { return r.Engine.LoRA != nil },
@@ -66,11 +66,10 @@ const (
 		"those of the whole distribution"
 )
 
-// tinkerFits checks that the recipe names a server that can be asked.
-func tinkerFits(r *Recipe) string {
-	if r.Engine.Tinker == nil {
+// tinkerFault checks that the recipe names a server that can be asked.
+func (e Engine) tinkerFault() string {
+	if e.Tinker == nil {
 		return "is required: it names the server"
 	}
-	field, text := r.Engine.Tinker.Fault()
-	return unless(text == "", "%s: %s", field, text)
+	return ofField(e.Tinker.Fault())
 }

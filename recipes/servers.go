@@ -7,9 +7,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/servers"
 )
 
-// serversServe checks that the recipe's inference servers can be asked.
-func serversServe(r *Recipe) string {
-	all := r.Engine.Servers
+// serversFault checks that inference servers can be asked.
+func serversFault(all []servers.Server) string {
 	for i, s := range all {
 		if field, text := s.Fault(); text != "" {
 			return fmt.Sprintf("server %s: %s: %s", s.Name(), field, text)

@@ -13,7 +13,7 @@ import "github.com/ropewalk/ropewalk/rl/schedule"
 // stage has begun, and a copy otherwise. Step 0 and run-level stages use the recipe as written.
 func (r *Recipe) At(step int) *Recipe {
 	out := r
-	for _, s := range r.begun(step) {
+	for _, s := range begun(r.Schedule, step) {
 		if out == r {
 			out = new(Recipe)
 			*out = *r
@@ -35,7 +35,7 @@ func (r *Recipe) At(step int) *Recipe {
 // all of those samples are right. 0 means that the step draws from all problems.
 func (r *Recipe) Unsolved(step int) int {
 	samples := 0
-	for _, s := range r.begun(step) {
+	for _, s := range begun(r.Schedule, step) {
 		if s.Problems == "unsolved" {
 			samples = s.Samples
 		}
@@ -46,7 +46,7 @@ func (r *Recipe) Unsolved(step int) int {
 // OptimizerReset returns the first step of the latest stage so far that resets the optimiser, or 0 if no stage does.
 func (r *Recipe) OptimizerReset(step int) int {
 	first := 0
-	for _, s := range r.begun(step) {
+	for _, s := range begun(r.Schedule, step) {
 		if s.ResetOptimizer {
 			first = s.FromStep
 		}
@@ -62,7 +62,7 @@ func (r *Recipe) ReferenceStep(step int) int {
 		every := reference.RefreshEvery
 		last = (step - 1) / every * every
 	}
-	for _, s := range r.begun(step) {
+	for _, s := range begun(r.Schedule, step) {
 		if s.RefreshReference {
 			last = max(last, s.FromStep-1)
 		}
@@ -70,7 +70,7 @@ func (r *Recipe) ReferenceStep(step int) int {
 	return last
 }
 
-// begun returns the stages that have begun by a step.
-func (r *Recipe) begun(step int) []schedule.Stage {
-	return schedule.Stages{List: r.Schedule.Stages()}.Begun(step)
+// begun returns the stages of a schedule that have begun by a step.
+func begun(s *Schedule, step int) []schedule.Stage {
+	return schedule.Stages{List: s.Stages()}.Begun(step)
 }

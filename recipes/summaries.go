@@ -10,18 +10,18 @@ import (
 // SummaryTokens is the maximum of tokens of the summaries that the tool browse shows in the place of documents; 0 = it
 // shows documents, or the recipe does not name it.
 func (r *Recipe) SummaryTokens() int {
-	if _, most := r.asksSummaries(); slices.Contains(r.Rollout.ToolNames(), tools.Browse.Name) {
+	if _, most := r.Environment.asksSummaries(); slices.Contains(r.Rollout.ToolNames(), tools.Browse.Name) {
 		return most
 	}
 	return 0
 }
 
 // asksSummaries returns the environment, or the part of a mix, whose settings ask for summaries, and their tokens.
-func (r *Recipe) asksSummaries() (name string, most int) {
-	if declared(r.Environment.Name).Name == "" {
+func (e Environment) asksSummaries() (name string, most int) {
+	if declared(e.Name).Name == "" {
 		return "", 0
 	}
-	for _, c := range r.Environment.configured() {
+	for _, c := range e.configured() {
 		if c.declaration.Summary == nil {
 			continue
 		}
@@ -34,7 +34,7 @@ func (r *Recipe) asksSummaries() (name string, most int) {
 
 // summariesFit checks that a recipe with summaries can have some.
 func summariesFit(r *Recipe) string {
-	name, most := r.asksSummaries()
+	name, most := r.Environment.asksSummaries()
 	switch {
 	case most == 0:
 		return ""

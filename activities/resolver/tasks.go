@@ -107,7 +107,7 @@ func (r *Recipes) TaskRows(ctx context.Context, recipe *recipes.Recipe, run stri
 
 // WorldCode is the listing of the Python that a recipe's environment runs; "" if it runs none.
 func (r *Recipes) WorldCode(ctx context.Context, recipe *recipes.Recipe) (string, error) {
-	if len(recipe.WorldPrograms()) == 0 {
+	if len(recipe.Environment.Programs()) == 0 {
 		return "", nil
 	}
 	world, err := r.World(recipe)

@@ -18,7 +18,7 @@ type Recipe struct {
 // Field is a field whose values differ.
 type Field struct {
 	Path    string   `json:"path"`
-	Values  []string `json:"values"`  // compact JSON, recipes.Off, or "" where a recipe lacks the field
+	Values  []string `json:"values"`  // compact JSON, "off", or "" where a recipe lacks the field
 	Default string   `json:"default"` // "" if there is none
 	Doc     string   `json:"doc"`
 }

@@ -160,7 +160,7 @@ from timings where run = RUN and kind = 'activity' and stage = 'update' and step
 group by step order by step`
 
 // orchestrationSQL gives each step the time from its selection of prompts to the next step's (of the
-// last one, to its publication), less the gaps of more than ten seconds (analysis.Standstill) and the time in which
+// last one, to its publication), less the gaps of more than ten seconds (analysis.longestGap) and the time in which
 // nothing but an evaluation ran, and how much of that no activity ran. A step whose prompts were selected ahead begins
 // with the publication of the step before.
 const orchestrationSQL = `with selected as (
