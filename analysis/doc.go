@@ -14,7 +14,6 @@
 //	       └─ Figures                      how much and how fast
 //
 // Subpackages: verify says whether the record is complete and sound, report writes the HTML page, sql queries the
-// visible shards with DuckDB, diff compares two generations of a step, export writes trajectories and checkpoints for
-// other programs, metrics computes what TensorBoard, W&B and MLflow show, inspect shows one file, cache keeps fetched
-// objects on the local disk, recordtest makes small runs for tests.
+// visible shards with DuckDB, compare compares runs and generations of a step, export writes trajectories and
+// checkpoints for other programs, metrics computes what TensorBoard, W&B and MLflow show, inspect shows one file.
 package analysis

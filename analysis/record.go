@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
@@ -21,8 +20,8 @@ var ErrNoStep = errors.New("no such step is finished")
 type Record struct {
 	writer  *commit.Writer
 	objects store.Store
-	cache   *cache.Cache // nil: fetch everything
-	files   store.Files  // nil unless the store's objects are local files
+	cache   *Cache      // nil: fetch everything
+	files   store.Files // nil unless the store's objects are local files
 	gen     Generation
 	// originals says that merged copies are passed over.
 	originals bool
@@ -39,7 +38,7 @@ func New(objects store.Store) *Record {
 
 // WithCache returns a reader that keeps what it fetches, by digest, and so asks the store only once for each manifest
 // and shard. Objects that are local files are not copied. Verify never uses the cache.
-func (r *Record) WithCache(c *cache.Cache) *Record {
+func (r *Record) WithCache(c *Cache) *Record {
 	with := *r
 	if r.files == nil {
 		with.cache = c
@@ -51,7 +50,7 @@ func (r *Record) WithCache(c *cache.Cache) *Record {
 func (r *Record) Store() store.Store { return r.objects }
 
 // Cache keeps what is fetched; nil if nothing does.
-func (r *Record) Cache() *cache.Cache { return r.cache }
+func (r *Record) Cache() *Cache { return r.cache }
 
 // Originals returns a reader that passes merged copies over and reads the shards that stages have committed.
 func (r *Record) Originals() *Record {

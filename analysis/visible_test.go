@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -147,7 +146,7 @@ func TestCacheServesManifestsAndShards(t *testing.T) {
 	ctx := context.Background()
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Created: "2026-01-02T03:04:05Z"})
-	files, err := cache.Open(t.TempDir())
+	files, err := analysis.OpenCache(t.TempDir())
 	require.NoError(t, err)
 	record := analysis.New(objects).WithCache(files)
 	before, err := record.Overview(ctx, "r")

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/ropewalk/ropewalk/internal/compressed"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // maxBytes bounds the text of a recipe. A real recipe has a few kilobytes.
@@ -97,7 +97,7 @@ func (d *decoder) document(data []byte) *yaml.Node {
 		d.fail(nil, "", "is %d bytes long, at most %d are read", len(data), maxBytes)
 		return nil
 	}
-	if fault := compressed.Fault(data); fault != "" {
+	if fault := badinput.Compressed(data); fault != "" {
 		d.fail(&yaml.Node{}, "", "%s", fault)
 		return nil
 	}

@@ -1,9 +1,11 @@
 // Package compare compares whole runs: what they were made from, how they went step by step, how they do on the same
-// held-out problems, and where their records first differ.
+// held-out problems, and where their records first differ. It also compares two generations of one step.
 //
 // Glossary. The *base* is the run that was named first; every other run is compared with it. A *figure* is one number
 // of a step. A *divergence* is the first row, in the order in which the stages ran, that two records do not have in
-// common: everything before it is equal, so it shows where a change of recipe, code or machine first acts.
+// common: everything before it is equal, so it shows where a change of recipe, code or machine first acts. Of two
+// generations, a trajectory's *advantage* is that of its first token with loss, multiplied by its weight, as the update
+// reads it, and a *flip* is an advantage whose sign changed.
 //
 //	Read: records → Origin (recipe, programs, machines), steps → figures, evaluations → paired differences,
 //	pieces → divergence; Comparison → Write (text) or JSON; package report draws the page

@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/internal/compressed"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -62,7 +62,7 @@ func Inspect(name string, data []byte, rows int) (File, error) {
 		f.Kind = KindTensors
 		f.Tensors, err = readTensors(data)
 	default:
-		if fault := compressed.Fault(data); fault != "" {
+		if fault := badinput.Compressed(data); fault != "" {
 			return f, fmt.Errorf("%s: %w: it %s", name, ErrUnknown, fault)
 		}
 		return f, fmt.Errorf("%s: %w: neither its name nor its first bytes indicate Parquet, Arrow, JSON or "+
@@ -86,7 +86,7 @@ func (f File) checkName(data []byte) error {
 
 // kindOf returns the format that the name, or else the first bytes, indicate.
 func kindOf(name string, data []byte) string {
-	if compressed.Fault(data) != "" {
+	if badinput.Compressed(data) != "" {
 		return ""
 	}
 	switch ext := strings.TrimPrefix(path.Ext(name), "."); ext {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/analysis/sql"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
@@ -113,7 +112,7 @@ func measure(b *testing.B, objects store.Store, dir func() string) {
 
 // make50k makes the page and returns its size.
 func make50k(b *testing.B, objects store.Store, dir string) int {
-	files, err := cache.Open(dir)
+	files, err := analysis.OpenCache(dir)
 	require.NoError(b, err)
 	page, err := report.Gather(context.Background(), analysis.New(objects).WithCache(files), "large", false)
 	require.NoError(b, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -20,7 +19,7 @@ type placed struct {
 }
 
 // fetch brings the visible shards of a table to this machine.
-func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c *cache.Cache) ([]placed, error) {
+func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c *analysis.Cache) ([]placed, error) {
 	var out []placed
 	for _, run := range runs {
 		shards, err := run.Shards(ctx, table)
@@ -37,7 +36,7 @@ func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c 
 }
 
 // bring brings shards to this machine.
-func bring(ctx context.Context, run *analysis.Visible, shards []analysis.Shard, c *cache.Cache) ([]placed, error) {
+func bring(ctx context.Context, run *analysis.Visible, shards []analysis.Shard, c *analysis.Cache) ([]placed, error) {
 	out := make([]placed, len(shards))
 	err := rescue.Each(ctx, fetches, len(shards), func(ctx context.Context, i int) (err error) {
 		out[i].Shard = shards[i]
@@ -48,7 +47,7 @@ func bring(ctx context.Context, run *analysis.Visible, shards []analysis.Shard, 
 }
 
 // local returns the path of a shard's file, fetched if it is neither here nor in the cache yet.
-func local(ctx context.Context, run *analysis.Visible, s analysis.Shard, c *cache.Cache) (string, error) {
+func local(ctx context.Context, run *analysis.Visible, s analysis.Shard, c *analysis.Cache) (string, error) {
 	if path, ok, err := run.File(ctx, s); ok || err != nil {
 		return path, err
 	}
@@ -69,7 +68,7 @@ func local(ctx context.Context, run *analysis.Visible, s analysis.Shard, c *cach
 // emptyFile puts a shard without rows into the cache. Every view reads it, so that a table has
 // its columns and types though nothing of it is committed, and those of this program's schema
 // version where older shards lack a column.
-func emptyFile(table schema.Table, c *cache.Cache) (string, error) {
+func emptyFile(table schema.Table, c *analysis.Cache) (string, error) {
 	data, err := schema.EncodeEmpty(table)
 	if err != nil {
 		return "", fmt.Errorf("make an empty shard of table %s: %w", table, err)

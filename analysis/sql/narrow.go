@@ -10,13 +10,12 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // narrow keeps the runs that the conditions of a query leave of each table that it reads, so that the others' manifests
 // are not read. DuckDB's own plan says which conditions these are. Where it does not say, all runs are kept.
-func narrow(ctx context.Context, catalogue []analysis.Run, files *cache.Cache, tables []schema.Table,
+func narrow(ctx context.Context, catalogue []analysis.Run, files *analysis.Cache, tables []schema.Table,
 	query string) (kept []analysis.Run, err error) {
 	// The plan shows texts without escapes, so that a condition with one could read as another.
 	if len(catalogue) < 2 || !strings.Contains(query, "run") || strings.Contains(query, "''") ||
@@ -48,7 +47,7 @@ func narrow(ctx context.Context, catalogue []analysis.Run, files *cache.Cache, t
 }
 
 // sketch makes tables with the columns of the record's tables and no rows, and one that holds the names of the runs.
-func sketch(ctx context.Context, conn *sql.Conn, files *cache.Cache, tables []schema.Table,
+func sketch(ctx context.Context, conn *sql.Conn, files *analysis.Cache, tables []schema.Table,
 	names [][]driver.Value) error {
 	statements := []string{"CREATE TABLE " + namesTable + " (run VARCHAR)",
 		// it would take the sketch's values for the record's

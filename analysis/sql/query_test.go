@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/sql"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
@@ -31,7 +30,7 @@ func query(t *testing.T, objects store.Store, text string, runs ...string) (sql.
 
 // keeping returns a reader that keeps what it fetches in a folder.
 func keeping(t *testing.T, objects store.Store, dir string) *analysis.Record {
-	files, err := cache.Open(dir)
+	files, err := analysis.OpenCache(dir)
 	require.NoError(t, err)
 	return analysis.New(objects).WithCache(files)
 }

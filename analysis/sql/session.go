@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -19,7 +18,7 @@ import (
 // one state of the record. It is not safe for concurrent use; the caller closes it.
 type Session struct {
 	record *analysis.Record
-	files  *cache.Cache
+	files  *analysis.Cache
 	db     *sql.DB
 	conn   *sql.Conn
 
@@ -57,7 +56,7 @@ func start(ctx context.Context, record *analysis.Record) (s *Session, err error)
 		if s.temporary, err = os.MkdirTemp("", "ropewalk-sql-"); err != nil {
 			return s, fmt.Errorf("make a folder for fetched files: %w", err)
 		}
-		if s.files, err = cache.Open(s.temporary); err != nil {
+		if s.files, err = analysis.OpenCache(s.temporary); err != nil {
 			return s, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
-	"github.com/ropewalk/ropewalk/gpu/metrics"
+	gpumetrics "github.com/ropewalk/ropewalk/gpu/inventory"
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
@@ -40,7 +40,7 @@ func inventory(_ context.Context, l *lab, r *bench.Report) error {
 		}
 	}
 	answer := httptest.NewRecorder()
-	metrics.Handler(metrics.New(w, nil)).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	gpumetrics.Handler(gpumetrics.NewCollector(w, nil)).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	text, err := io.ReadAll(answer.Result().Body)
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/runs"
@@ -117,7 +116,7 @@ func readRecord(ctx context.Context, con *console) (*runs.Session, *analysis.Rec
 // openRecord reads the session's store through the cache on the local disk. A run with missing heads is read with a
 // warning.
 func openRecord(con *console, s *runs.Session) (*analysis.Record, error) {
-	files, err := cache.Open(cacheFolder())
+	files, err := analysis.OpenCache(cacheFolder())
 	if err != nil {
 		return nil, err
 	}

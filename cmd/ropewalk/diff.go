@@ -9,7 +9,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/compare"
-	"github.com/ropewalk/ropewalk/analysis/diff"
 	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
@@ -82,7 +81,7 @@ func diffGenerations(ctx context.Context, con *console, run string, o diffOption
 			return runs.Missing(err)
 		}
 	}
-	d := diff.Compute(run, o.step, sides[0], sides[1])
+	d := compare.OfGenerations(run, o.step, sides[0], sides[1])
 	return con.show(d, d.Write)
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/gpu/setup"
-	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/terminal"
 )
@@ -59,9 +58,9 @@ func setupGPU(ctx context.Context, con *console, o gpuSetupOptions) error {
 	if o.check && (o.own || o.python != "") {
 		return badInput("--check installs nothing, and --own and --python are about installing")
 	}
-	var more []versions.Package
+	var more []setup.Package
 	if o.lora {
-		more = append(more, versions.Peft())
+		more = append(more, setup.Peft())
 	}
 	python, err := setup.Find(ctx, stateFolder(), more...)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
+	"github.com/ropewalk/ropewalk/gpu/inventory"
 	"github.com/ropewalk/ropewalk/gpu/lease"
-	"github.com/ropewalk/ropewalk/gpu/metrics"
 	"github.com/ropewalk/ropewalk/internal/terminal"
 )
 
@@ -68,7 +68,7 @@ func watchGPUs(ctx context.Context, con *console, o gpuWatchOptions) error {
 		return err
 	}
 	defer stop()
-	if err := counts.Register(metrics.New(w, nil)); err != nil {
+	if err := counts.Register(inventory.NewCollector(w, nil)); err != nil {
 		return err
 	}
 	for _, s := range w.Status() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	gpumetrics "github.com/ropewalk/ropewalk/gpu/metrics"
+	"github.com/ropewalk/ropewalk/gpu/inventory"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 )
@@ -62,5 +62,5 @@ func watchDevices(p *metrics.Process, torch *enginepool.Maker) error {
 	if watch == nil {
 		return nil
 	}
-	return p.Register(gpumetrics.New(watch, pool))
+	return p.Register(inventory.NewCollector(watch, pool))
 }

@@ -1,5 +1,5 @@
 // Package inventory reports a host's NVIDIA devices: the driver's data about each device, its health, its lease, and
-// the kind of engine that suits updates on this host.
+// the kind of engine that suits updates on this host. A Collector exports them to Prometheus.
 package inventory
 
 import (

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/python"
 )
@@ -20,10 +19,10 @@ import (
 const Folder = "gpu-python"
 
 // setupCommand returns the command that every error names.
-func setupCommand(more []versions.Package) string {
+func setupCommand(more []Package) string {
 	command := "ropewalk gpu setup"
 	for _, p := range more {
-		if p == versions.Peft() {
+		if p == Peft() {
 			command += " --with-lora"
 		}
 	}
@@ -80,7 +79,7 @@ func interpreter(environment string) string { return filepath.Join(environment, 
 // Find returns the first interpreter that can run the engine: the one that ROPEWALK_PYTHON names, else the one of the
 // own environment below the folder state, else python3. more names packages that are needed in addition to the engine's
 // usual ones. The error says what each candidate lacks and how to repair it.
-func Find(ctx context.Context, state string, more ...versions.Package) (Python, error) {
+func Find(ctx context.Context, state string, more ...Package) (Python, error) {
 	var unfit []error
 	for _, c := range candidates(state) {
 		p, err := probe(ctx, c, more...)
@@ -123,7 +122,7 @@ print(json.dumps({"version": platform.python_version(), "packages": {n: version(
 `
 
 // probe asks one interpreter, isolated as the engine will be, for its versions.
-func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, error) {
+func probe(ctx context.Context, c candidate, more ...Package) (Python, error) {
 	path, err := exec.LookPath(c.path)
 	if err != nil {
 		return Python{}, err
@@ -135,7 +134,7 @@ func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, 
 	defer cancel()
 	args := []string{"-I", "-c", look}
 	// peft's version is reported even if it is not needed
-	for _, p := range append(versions.Packages(), versions.Peft()) {
+	for _, p := range append(packages(), Peft()) {
 		args = append(args, p.Name)
 	}
 	p := Python{Path: path, Source: c.source}
@@ -147,10 +146,10 @@ func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, 
 	if err := json.Unmarshal(out, &p); err != nil {
 		return p, fmt.Errorf("%s (%s) does not answer as a Python does: %w", path, c.source, badinput.JSON(err))
 	}
-	if v, err := versions.Parse(p.Version); err != nil || v.Before(versions.Python) {
-		return p, &UnfitError{p, fmt.Errorf("Python %s or newer is needed", versions.Python)}
+	if v, err := parse(p.Version); err != nil || v.before(oldestPython) {
+		return p, &UnfitError{p, fmt.Errorf("Python %s or newer is needed", oldestPython)}
 	}
-	if err := versions.Check(p.Packages, more...); err != nil {
+	if err := Check(p.Packages, more...); err != nil {
 		return p, &UnfitError{p, err}
 	}
 	return p, nil

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/python"
 )
 
@@ -26,7 +25,7 @@ var (
 )
 
 // oldestBase is the oldest interpreter that the pinned packages have files for.
-var oldestBase = versions.Version{Major: 3, Minor: 11}
+var oldestBase = version{Major: 3, Minor: 11}
 
 // stampFile in the own environment says what it was made from.
 const stampFile = "stamp"
@@ -42,7 +41,7 @@ func Install(ctx context.Context, state, base string, log io.Writer) (Python, er
 	dir := filepath.Join(state, Folder)
 	own := candidate{interpreter(dir), "the own environment", true}
 	if b, err := os.ReadFile(filepath.Join(dir, stampFile)); err == nil && string(b) == stamp() {
-		if p, err := probe(ctx, own, versions.Peft()); err == nil {
+		if p, err := probe(ctx, own, Peft()); err == nil {
 			return p, nil
 		}
 	}
@@ -101,7 +100,7 @@ func baseInterpreter(ctx context.Context, named string) (string, error) {
 	case err != nil && !errors.As(err, &unfit):
 		return "", err
 	}
-	if v, err := versions.Parse(p.Version); err != nil || v.Before(oldestBase) {
+	if v, err := parse(p.Version); err != nil || v.before(oldestBase) {
 		return "", fmt.Errorf(
 			"%s is Python %s; the pinned packages need %s or newer (--python names another)", p.Path, p.Version,
 			oldestBase,
@@ -146,7 +145,7 @@ func (i installer) make(base string) error {
 	); err != nil {
 		return err
 	}
-	if _, err := probe(i.ctx, candidate{exe, "just installed", true}, versions.Peft()); err != nil {
+	if _, err := probe(i.ctx, candidate{exe, "just installed", true}, Peft()); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(i.environment(), stampFile), []byte(stamp()), 0o600)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
@@ -118,12 +117,12 @@ func TestFindForLoRA(t *testing.T) {
 	p, err := Find(t.Context(), state)
 	require.NoError(t, err)
 	require.Empty(t, p.Packages["peft"])
-	_, err = Find(t.Context(), state, versions.Peft())
+	_, err = Find(t.Context(), state, Peft())
 	require.ErrorContains(
 		t, err, "cannot run the torch engine: no peft (`ropewalk gpu setup --with-lora` installs what is needed)",
 	)
 	pretend(t, interpreter(filepath.Join(state, Folder)), "3.11.1", "2.15.0", "5.23.0")
-	p, err = Find(t.Context(), state, versions.Peft())
+	p, err = Find(t.Context(), state, Peft())
 	require.NoError(t, err)
 	require.Equal(t, "the own environment", p.Source)
 	require.Equal(t, "0.21.2", p.Packages["peft"])

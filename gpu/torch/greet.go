@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/ropewalk/ropewalk/gpu/versions"
+	"github.com/ropewalk/ropewalk/gpu/setup"
 	"github.com/ropewalk/ropewalk/gpu/wire"
 )
 
@@ -125,11 +125,11 @@ func (p *process) judge(h wire.Hello, nonce string) error {
 	if err := o.LoRA.judge(h.LoRA); err != nil {
 		return err
 	}
-	var more []versions.Package
+	var more []setup.Package
 	if o.LoRA != nil {
-		more = append(more, versions.Peft())
+		more = append(more, setup.Peft())
 	}
-	if err := versions.Check(h.Versions, more...); err != nil {
+	if err := setup.Check(h.Versions, more...); err != nil {
 		return fmt.Errorf("engine refused: it has %w", err)
 	}
 	return nil

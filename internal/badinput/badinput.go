@@ -1,4 +1,5 @@
-// Package badinput marks errors that the caller of a command can mend: a wrong flag, file, recipe or run.
+// Package badinput marks errors that the caller of a command can mend: a wrong flag, file, recipe or run. It also
+// recognises files that must be unpacked first.
 package badinput
 
 import "fmt"

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/internal/compressed"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/schema/foreign"
 )
@@ -89,7 +89,7 @@ func (r *reader) rows(ctx context.Context, in *bufio.Reader, head []byte) error 
 		left := r.source.bytes
 		return r.text(ctx, bufio.NewReaderSize(bounded{unpacked, &left}, 64<<10))
 	}
-	if fault := compressed.Fault(head); fault != "" {
+	if fault := badinput.Compressed(head); fault != "" {
 		return faultf(r.part.name, Unreadable, "%s", fault)
 	}
 	return r.text(ctx, in)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/gpu/setup"
 	"github.com/ropewalk/ropewalk/gpu/torch"
-	"github.com/ropewalk/ropewalk/gpu/versions"
 )
 
 // MakerOptions configure OpenMaker.
@@ -29,7 +29,7 @@ type MakerOptions struct {
 
 	// Tests' own. leases is the folder that the host's processes share.
 	leases string
-	python func(ctx context.Context, more ...versions.Package) (string, error)
+	python func(ctx context.Context, more ...setup.Package) (string, error)
 	start  func(context.Context, torch.Options) (process, error)
 	serve  func(context.Context, torch.Options, torch.Rendezvous) error
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/setup"
 	"github.com/ropewalk/ropewalk/gpu/torch"
-	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/policy"
@@ -32,11 +31,11 @@ type settings struct {
 }
 
 // packages lists the packages that an engine with these settings needs in addition to the usual ones.
-func (s settings) packages() []versions.Package {
+func (s settings) packages() []setup.Package {
 	if s.LoRA == nil {
 		return nil
 	}
-	return []versions.Package{versions.Peft()}
+	return []setup.Package{setup.Peft()}
 }
 
 // Offer implements Torch.
@@ -100,10 +99,10 @@ type python struct {
 	found setup.Python
 }
 
-func (f *python) path(ctx context.Context, more ...versions.Package) (string, error) {
+func (f *python) path(ctx context.Context, more ...setup.Package) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.found.Path != "" && versions.Check(f.found.Packages, more...) == nil {
+	if f.found.Path != "" && setup.Check(f.found.Packages, more...) == nil {
 		return f.found.Path, nil
 	}
 	found, err := setup.Find(ctx, f.state, more...)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/gpu/setup"
 	"github.com/ropewalk/ropewalk/gpu/torch"
-	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 	"github.com/ropewalk/ropewalk/policy"
 )
@@ -75,7 +75,7 @@ func newBench(t *testing.T, leases string, gpus ...*devicetest.GPU) *bench {
 	b := &bench{library: devicetest.New(gpus...), prepare: func(*fake) {}}
 	var err error
 	b.maker, err = OpenMaker(MakerOptions{
-		python: func(context.Context, ...versions.Package) (string, error) { return "/usr/bin/python3", nil },
+		python: func(context.Context, ...setup.Package) (string, error) { return "/usr/bin/python3", nil },
 		leases: leases, Wait: 200 * time.Millisecond, Threads: 4, Host: device.Options{Library: b.library},
 		Logger: slog.New(slog.DiscardHandler),
 		start: func(_ context.Context, o torch.Options) (process, error) {
@@ -178,7 +178,7 @@ func TestOffer(t *testing.T) {
 	require.Equal(t, "2 × NVIDIA H200", on)
 	_, _, err = b.maker.offer(t.Context(), settings{Devices: 3})
 	require.EqualError(t, err, "devices: 3 wanted, this worker has 2")
-	b.maker.o.python = func(context.Context, ...versions.Package) (string, error) {
+	b.maker.o.python = func(context.Context, ...setup.Package) (string, error) {
 		return "", errors.New("no Python has torch")
 	}
 	_, _, err = b.maker.offer(t.Context(), settings{Devices: 1})

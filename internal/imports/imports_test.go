@@ -100,7 +100,7 @@ var onlyIn = map[string][]string{
 	yaml: {"gpu/plan", "recipes", "experiment", "internal/temporalconf",
 		"sandbox/service"},
 	grpc:  {"sandbox/rpc", "sandbox/service", "sandbox/client"},
-	prom:  {"sandbox/service", "gpu/metrics", "internal/metrics", "internal/monitor", "internal/serve"},
+	prom:  {"sandbox/service", "gpu/inventory", "internal/metrics", "internal/monitor", "internal/serve"},
 	nvml:  {"gpu/device"},
 	bleve: {"env"},
 	// elsewhere a panic in a goroutine of a group would end the process

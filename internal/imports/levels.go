@@ -31,11 +31,9 @@ var levels = []Level{
 			{"analysis/report/chart", "draws figures as SVG"},
 			{"gpu/device", "NVIDIA devices through NVML; the only package that uses go-nvml"},
 			{"gpu/gang", "the hosts that share one model: which have joined, which are lost"},
-			{"gpu/versions", "the versions of the Python packages that the PyTorch engine works with"},
 			{"gpu/wire", "the codec of gpu/PROTOCOL.md"},
 			{"internal/badinput", "marks errors that the caller of a command can correct"},
 			{"internal/cause", "strips errors of the file or address that a message names itself"},
-			{"internal/compressed", "recognises files that must be unpacked first"},
 			{"internal/house", "measures the tree and holds the ceilings of its figures"},
 			{"internal/hub", "fetches published models and data sets from a hub"},
 			{"internal/imports", "this list, and the rules below it"},
@@ -83,7 +81,6 @@ var levels = []Level{
 	{
 		Name: "implementations", For: "hold one algorithm, environment, store or part of the sandbox each",
 		Packages: []Package{
-			{"analysis/cache", "objects of the record on the local disk"},
 			{"analysis/status", "where a run is: running, paused, parked, interrupted, stopped early, done …"},
 			{"env/*", "one environment each"},
 			{"env/calc", "generated arithmetic with a Python tool"},
@@ -97,7 +94,7 @@ var levels = []Level{
 			{"env/shop", "search and click in a generated shop: WebShop's pages, actions and score"},
 			{"env/sokoban", "pushing boxes: generated rooms, or levels from files"},
 			{"gpu/lease", "leases devices to one holder at a time"},
-			{"gpu/setup", "finds or makes a Python for the PyTorch engine"},
+			{"gpu/setup", "finds or makes a Python for the PyTorch engine, and checks its packages"},
 			{"internal/commit", "the commit protocol over schema and store"},
 			{"internal/download", "opens remote files of tasks: on the S3 server, or on the web"},
 			{"internal/jinja", "renders the chat templates of published models"},
@@ -125,8 +122,7 @@ var levels = []Level{
 		Name: "engines", For: "combine implementations: engines, prompt formats, lists of what recipes can name",
 		Packages: []Package{
 			{"env/environments", "lists the environments"},
-			{"gpu/inventory", "a host's devices, as `gpu` shows them"},
-			{"gpu/metrics", "a host's devices, for Prometheus"},
+			{"gpu/inventory", "a host's devices, as `gpu` shows them and for Prometheus"},
 			{"gpu/plan", "estimates memory and flops of a model"},
 			{"gpu/torch", "the PyTorch engine: starts it, supervises it and talks to it"},
 			{"internal/compaction", "merges a step's small shards into one file for each table"},
@@ -211,8 +207,7 @@ var levels = []Level{
 		Name: "services", For: "do what workers and commands are asked for",
 		Packages: []Package{
 			{"activities", "registers the stages of all topics"},
-			{"analysis/compare", "compares runs: recipes, programs, figures, where their records first differ"},
-			{"analysis/diff", "compares two generations of a step"},
+			{"analysis/compare", "compares runs: recipes, programs, figures, first difference; generations of a step"},
 			{"analysis/export", "writes trajectories and checkpoints for other programs"},
 			{"analysis/sql", "SQL over committed shards, by DuckDB"},
 			{"analysis/verify", "says whether the record of a run is complete and sound"},

@@ -27,8 +27,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
+	"github.com/ropewalk/ropewalk/gpu/inventory"
 	"github.com/ropewalk/ropewalk/gpu/lease"
-	gpumetrics "github.com/ropewalk/ropewalk/gpu/metrics"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/testing/dashboards"
@@ -378,7 +378,7 @@ func (s *simulatedHost) reset(t *testing.T) {
 	pool, err := lease.Open(watch, lease.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	p := metrics.New("worker", strconv.Itoa(os.Getpid()), "test")
-	require.NoError(t, p.Register(gpumetrics.New(watch, pool)))
+	require.NoError(t, p.Register(inventory.NewCollector(watch, pool)))
 	p.Stages().Begin(schema.StageUpdate, 1)
 	p.Stages().End(api.Timing{Stage: schema.StageUpdate, Device: &api.DeviceUse{PeakBytes: 70 << 30, MFU: new(0.4),
 		Utilisation: new(0.8), TokensPerSec: new(9000.0)}}, "")

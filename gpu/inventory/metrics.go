@@ -1,4 +1,4 @@
-package metrics
+package inventory
 
 import (
 	"net/http"
@@ -13,15 +13,17 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/lease"
 )
 
-// Collector reads a watch and a pool at each scrape. It does not call the driver, so a scrape never hangs in it.
+// Collector exports the devices to Prometheus: the readings of the last poll, the states, and the leases. A figure that
+// a device does not have has no series. Every series of a device has its index and UUID as labels. The collector reads
+// a watch and a pool at each scrape. It does not call the driver, so a scrape never hangs in it.
 type Collector struct {
 	watch  *device.Watch
 	pool   *lease.Pool
 	driver device.Driver
 }
 
-// New makes a collector. pool may be nil in a process that leases nothing.
-func New(w *device.Watch, pool *lease.Pool) *Collector {
+// NewCollector makes a collector. pool may be nil in a process that leases nothing.
+func NewCollector(w *device.Watch, pool *lease.Pool) *Collector {
 	return &Collector{watch: w, pool: pool, driver: w.Host().Driver()}
 }
 

@@ -1,4 +1,4 @@
-package diff
+package compare
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // Write prints the differences as text.
-func (d Diff) Write(w io.Writer) error {
+func (d Generations) Write(w io.Writer) error {
 	p := terminal.NewPrinter(w)
 	line := p.Line
 	line("run %s, step %d: generation %d → %d", d.Run, d.Step, d.Before, d.After)
@@ -45,14 +45,14 @@ func (d Diff) Write(w io.Writer) error {
 	a := d.Advantages
 	line("\nadvantages  %d → %d rows, %d in both: %d changed, %d of another sign", a.RowsBefore, a.RowsAfter, a.Both,
 		a.Changed, a.Flips)
-	line("  mean      %+.4f → %+.4f", shown(a.MeanBefore), shown(a.MeanAfter))
+	line("  mean      %+.4f → %+.4f", rounded(a.MeanBefore), rounded(a.MeanAfter))
 	line("  std       %.4f → %.4f", a.StdBefore, a.StdAfter)
 	line("  correlation of those in both  %s", a.correlationWords())
 	return p.Close()
 }
 
-// shown rounds a figure to four digits; a figure that rounds to zero has no sign.
-func shown(x float64) float64 {
+// rounded rounds a figure to four digits; a figure that rounds to zero has no sign.
+func rounded(x float64) float64 {
 	if math.Abs(x) < 0.5e-4 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package diff_test
+package compare_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/diff"
+	"github.com/ropewalk/ropewalk/analysis/compare"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -47,24 +47,24 @@ func batch(advantages ...float32) []schema.BatchRow {
 
 var from = map[string]int{schema.StageReward: 0, schema.StageResample: 1, schema.StageAdvantage: 1}
 
-func example() diff.Diff {
-	return diff.Compute("r", 1,
+func example() compare.Generations {
+	return compare.OfGenerations("r", 1,
 		&analysis.StepGeneration{Gen: 0, Rewards: rewards(1, 0, 1, 0),
 			Selection: selected("", "", "zero_variance", "roc_negative_surplus"), Batch: batch(1, -1, 0.5)},
 		&analysis.StepGeneration{Gen: 1, From: from, Rewards: rewards(1, 1, 0.75, 0),
 			Selection: selected("", "roc_positive_surplus", "zero_variance", ""), Batch: batch(2, 1)})
 }
 
-func TestCompute(t *testing.T) {
+func TestGenerations(t *testing.T) {
 	d := example()
-	require.Equal(t, []diff.Borrowed{{Gen: 1, Stage: "reward", From: 0}}, d.Borrowed)
+	require.Equal(t, []compare.Borrowed{{Gen: 1, Stage: "reward", From: 0}}, d.Borrowed)
 
 	require.Equal(t, 4, d.Rewards.Trajectories)
 	require.Equal(t, 2, d.Rewards.Changed)
 	require.InDelta(t, 0.5, d.Rewards.MeanBefore, 1e-12)
 	require.InDelta(t, 0.6875, d.Rewards.MeanAfter, 1e-12)
 	require.InDelta(t, 0.75, d.Rewards.SuccessAfter, 1e-12)
-	require.Equal(t, []diff.Change{
+	require.Equal(t, []compare.Change{
 		{Trajectory: "00001/0000/001", Before: 0, After: 1, VerdictBefore: "wrong", VerdictAfter: "exact"},
 		{Trajectory: "00001/0000/002", Before: 1, After: 0.75, VerdictBefore: "exact", VerdictAfter: "exact"},
 	}, d.Rewards.Largest)
@@ -80,7 +80,7 @@ func TestCompute(t *testing.T) {
 	require.Equal(t, 2, d.Selection.KeptBefore)
 	require.Equal(t, 2, d.Selection.KeptAfter)
 	require.Equal(t, 2, d.Selection.Changed)
-	require.Equal(t, []diff.Fate{
+	require.Equal(t, []compare.Fate{
 		{"kept", "kept", 1}, {"kept", "roc_positive_surplus", 1}, {"roc_negative_surplus", "kept", 1},
 		{"zero_variance", "zero_variance", 1},
 	}, d.Selection.Fates)
@@ -94,16 +94,16 @@ func TestCompute(t *testing.T) {
 	require.InDelta(t, 1, *a.Correlation, 1e-12) // two points lie on a line, which rises
 }
 
-func TestComputeOfEqualAndEmptySides(t *testing.T) {
+func TestEqualAndEmptyGenerations(t *testing.T) {
 	same := &analysis.StepGeneration{Rewards: rewards(1, 0), Selection: selected("", ""), Batch: batch(1, 1)}
-	d := diff.Compute("r", 1, same, same)
+	d := compare.OfGenerations("r", 1, same, same)
 	require.Zero(t, d.Rewards.Changed+d.Selection.Changed+d.Advantages.Changed+d.Advantages.Flips)
-	require.Equal(t, []diff.Bin{{N: 2}}, d.Rewards.Histogram)
+	require.Equal(t, []compare.Bin{{N: 2}}, d.Rewards.Histogram)
 	require.Nil(t, d.Advantages.Correlation, "no side varies")
 
-	empty := diff.Compute("r", 1, &analysis.StepGeneration{}, &analysis.StepGeneration{Rewards: rewards(1)})
+	empty := compare.OfGenerations("r", 1, &analysis.StepGeneration{}, &analysis.StepGeneration{Rewards: rewards(1)})
 	require.Equal(t, 1, empty.Rewards.OnlyAfter)
-	for _, d := range []diff.Diff{d, empty} {
+	for _, d := range []compare.Generations{d, empty} {
 		text, err := json.Marshal(d)
 		require.NoError(t, err)
 		require.NotContains(t, string(text), ":null,", "lists are never null")
@@ -111,10 +111,10 @@ func TestComputeOfEqualAndEmptySides(t *testing.T) {
 	}
 }
 
-func TestVerdictsAlone(t *testing.T) {
+func TestGenerationsOfOtherVerdicts(t *testing.T) {
 	before, after := rewards(1, 0), rewards(1, 0)
 	after[1].Verdict = "no_answer"
-	d := diff.Compute("r", 1, &analysis.StepGeneration{Rewards: before},
+	d := compare.OfGenerations("r", 1, &analysis.StepGeneration{Rewards: before},
 		&analysis.StepGeneration{Gen: 1, Rewards: after})
 	require.Equal(t, 1, d.Rewards.Changed)
 	var text bytes.Buffer
@@ -122,7 +122,7 @@ func TestVerdictsAlone(t *testing.T) {
 	require.Contains(t, text.String(), "no reward is another, only verdicts\n")
 }
 
-func TestText(t *testing.T) {
+func TestTextOfGenerations(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, example().Write(&out))
 	for _, want := range []string{

@@ -1,10 +1,4 @@
-// Package diff compares the rewards, selection and advantages of two generations of a step, and gives the differences
-// as numbers and as text. It is a function of rows and does no I/O.
-//
-// Glossary. *Before* and *after* are the two generations in the order asked for. A trajectory's *advantage* is that of
-// its first token with loss, multiplied by its weight, as the update reads it. A *flip* is an advantage whose sign
-// changed.
-package diff
+package compare
 
 import (
 	"cmp"
@@ -15,8 +9,9 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Diff holds the differences. Shares and means are over all rows of a side.
-type Diff struct {
+// Generations holds the differences between two generations of a step: *before* and *after*, in the order asked for.
+// Shares and means are over all rows of a side.
+type Generations struct {
 	Run    string `json:"run_id"`
 	Step   int    `json:"step"`
 	Before int    `json:"before"` // generations
@@ -71,9 +66,10 @@ const largestShown = 10
 // bins of the histogram; odd, so that no change lies in the middle one.
 const bins = 11
 
-// Compute compares two generations.
-func Compute(run string, step int, before, after *analysis.StepGeneration) Diff {
-	return Diff{
+// OfGenerations compares the rewards, selection and advantages of two generations of a step. It reads rows and does no
+// I/O.
+func OfGenerations(run string, step int, before, after *analysis.StepGeneration) Generations {
+	return Generations{
 		Run: run, Step: step, Before: before.Gen, After: after.Gen,
 		Borrowed:   append(borrowed(before), borrowed(after)...),
 		Rewards:    rewards(before.Rewards, after.Rewards),

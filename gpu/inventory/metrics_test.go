@@ -1,4 +1,4 @@
-package metrics_test
+package inventory_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
+	"github.com/ropewalk/ropewalk/gpu/inventory"
 	"github.com/ropewalk/ropewalk/gpu/lease"
-	"github.com/ropewalk/ropewalk/gpu/metrics"
 	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 	"github.com/ropewalk/ropewalk/internal/testing/golden"
 )
@@ -25,10 +25,10 @@ import (
 var update = flag.Bool("update", false, "rewrite golden files")
 
 // scrape is what Prometheus reads of the devices.
-func scrape(t *testing.T, c *metrics.Collector) string {
+func scrape(t *testing.T, c *inventory.Collector) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	metrics.Handler(c).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	inventory.Handler(c).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	text, err := io.ReadAll(w.Result().Body)
 	require.NoError(t, err)
 	lines := slices.DeleteFunc(
@@ -56,7 +56,7 @@ func TestScrape(t *testing.T) {
 	p, err := lease.Open(w, lease.Options{Dir: t.TempDir(), Log: quiet})
 	require.NoError(t, err)
 	defer p.Close()
-	c := metrics.New(w, p)
+	c := inventory.NewCollector(w, p)
 
 	l, err := p.Take(t.Context(), lease.Request{Devices: 1})
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestScrape(t *testing.T) {
 	require.NoError(t, w.Poll(context.Background()))
 	golden.Check(t, "metrics.txt", scrape(t, c), *update)
 
-	withoutPool := scrape(t, metrics.New(w, nil))
+	withoutPool := scrape(t, inventory.NewCollector(w, nil))
 	require.NotContains(t, withoutPool, "lease")
 	require.Contains(t, withoutPool, "ropewalk_gpu_devices 3")
 }
@@ -83,7 +83,7 @@ func TestDescribed(t *testing.T) {
 	lib.Xid(0, 94)
 	require.Eventually(t, func() bool { return len(w.Status()[0].Xids) == 1 }, 10*time.Second, time.Millisecond)
 	r := prometheus.NewPedanticRegistry()
-	require.NoError(t, r.Register(metrics.New(w, nil)))
+	require.NoError(t, r.Register(inventory.NewCollector(w, nil)))
 	families, err := r.Gather()
 	require.NoError(t, err)
 	require.Greater(t, len(families), 20)

@@ -1,15 +1,7 @@
-// Package cache keeps objects of the record on the local disk, one file each, named by digest.
-//
-// The object that a digest names never changes, so a cached file is valid for every run and store: files are verified
-// when they are written, renamed into place, and read-only. The folder may be deleted at any time. Its size is bounded:
-// Trim deletes the files that were used longest ago, but none that was used within the last hour, since another process
-// may be reading it.
-package cache
+package analysis
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,25 +10,33 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
-// mostBytes is the size, in bytes, to which a cache is trimmed when it is opened.
-const mostBytes = 4 << 30
+// mostCached is the size, in bytes, to which a cache is trimmed when it is opened.
+const mostCached = 4 << 30
 
 // grace is how long a used file is safe from Trim.
 const grace = time.Hour
 
-// Cache is one cache folder; processes may share it. It is safe for concurrent use.
+// Cache keeps objects of the record in a folder of the local disk, one file each, named by digest. Processes may share
+// it. It is safe for concurrent use.
+//
+// The object that a digest names never changes, so a cached file is valid for every run and store: files are verified
+// when they are written, renamed into place, and read-only. The folder may be deleted at any time. Its size is bounded:
+// Trim deletes the files that were used longest ago, but none that was used within the last hour, since another process
+// may be reading it.
 type Cache struct{ dir string }
 
-// Open trims the folder to mostBytes. The first Put creates the folder if needed.
-func Open(dir string) (*Cache, error) {
+// OpenCache trims the folder to mostCached. The first Put creates the folder if needed.
+func OpenCache(dir string) (*Cache, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open cache %s: %w", dir, err)
 	}
 	c := &Cache{dir: absolute}
-	return c, c.Trim(mostBytes, time.Now())
+	return c, c.Trim(mostCached, time.Now())
 }
 
 // Dir is the folder's absolute path.
@@ -62,7 +62,7 @@ func (c *Cache) Find(digest, ext string, size int64) (string, bool) {
 // Get returns the bytes with the digest, if they are cached and intact.
 func (c *Cache) Get(digest, ext string) ([]byte, bool) {
 	data, err := os.ReadFile(c.path(digest, ext))
-	if err != nil || sum(data) != digest {
+	if err != nil || schema.Digest(data) != digest {
 		return nil, false
 	}
 	return data, true
@@ -70,7 +70,7 @@ func (c *Cache) Get(digest, ext string) ([]byte, bool) {
 
 // Put stores data, which must have the digest, and returns its path.
 func (c *Cache) Put(digest, ext string, data []byte) (string, error) {
-	if got := sum(data); got != digest {
+	if got := schema.Digest(data); got != digest {
 		return "", fmt.Errorf("cache object %s: its bytes have the digest %s", digest, got)
 	}
 	path := c.path(digest, ext)
@@ -146,9 +146,4 @@ func (c *Cache) Trim(limit int64, now time.Time) error {
 		total -= f.size
 	}
 	return nil
-}
-
-func sum(data []byte) string {
-	s := sha256.Sum256(data)
-	return hex.EncodeToString(s[:])
 }

@@ -1,4 +1,4 @@
-package cache_test
+package analysis_test
 
 import (
 	"os"
@@ -8,19 +8,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/analysis/cache"
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-func open(t *testing.T) *cache.Cache {
+func openCache(t *testing.T) *analysis.Cache {
 	t.Helper()
-	c, err := cache.Open(filepath.Join(t.TempDir(), "deep", "cache"))
+	c, err := analysis.OpenCache(filepath.Join(t.TempDir(), "deep", "cache"))
 	require.NoError(t, err)
 	return c
 }
 
-func TestPutFindGet(t *testing.T) {
-	c := open(t)
+func TestCachePutFindGet(t *testing.T) {
+	c := openCache(t)
 	data := []byte("a shard")
 	digest := schema.Digest(data)
 	_, ok := c.Find(digest, "parquet", 7)
@@ -44,8 +44,8 @@ func TestPutFindGet(t *testing.T) {
 	require.Len(t, entries, 1, "no temporary file is left")
 }
 
-func TestOtherBytesAreRefused(t *testing.T) {
-	c := open(t)
+func TestCacheRefusesOtherBytes(t *testing.T) {
+	c := openCache(t)
 	digest := schema.Digest([]byte("right"))
 	_, err := c.Put(digest, "json", []byte("wrong"))
 	require.ErrorContains(t, err, digest)
@@ -63,8 +63,8 @@ func TestOtherBytesAreRefused(t *testing.T) {
 	require.True(t, ok)
 }
 
-func TestTrimDropsWhatWasUsedLongestAgo(t *testing.T) {
-	c := open(t)
+func TestCacheTrimsWhatWasUsedLongestAgo(t *testing.T) {
+	c := openCache(t)
 	now := time.Now()
 	put := func(text string, age time.Duration) string {
 		path, err := c.Put(schema.Digest([]byte(text)), "json", []byte(text))
