@@ -335,8 +335,7 @@ bench-trees: build tools ## compare AEPO's and ARPO's trees with GRPO on searchq
 	@bin/ropewalk experiment run experiments/trees.yaml
 
 bench-pipelined: build tools ## compare the time of pipelined steps with that of others, on the main job (minutes)
-	@mkdir -p .ropewalk/bench
-	@go run ./internal/bench/pipelined -out .ropewalk/bench/pipelined.json
+	@go run ./internal/bench/cases pipelined
 
 # PostgreSQL must be there (Debian: apt-get install postgresql); Temporal's production server is built once (minutes).
 # LOADS chooses: RUNSxSHARDSxSECONDS, separated by commas.

@@ -246,6 +246,7 @@ var levels = []Level{
 		Packages: []Package{
 			{"internal/bench/engine", "measures the CPU engine"},
 			{"internal/bench/fleet", "measures what the scheduler makes of servers that fail"},
+			{"internal/bench/pipelined", "compares rollouts that run ahead with those that do not"},
 			{"internal/bench/record", "measures the codec of the record's tables"},
 			{"internal/bench/rl", "measures the losses"},
 			{"internal/bench/rollout", "measures how well rollouts use the machine"},
@@ -264,7 +265,6 @@ var levels = []Level{
 			{"cmd/ropewalk", "the program; one file per subcommand"},
 			{"deploy", "units, containers, compose file and chart for your own machines"},
 			{"internal/bench/cases", "runs one of the measurements"},
-			{"internal/bench/pipelined", "compares rollouts that run ahead with those that do not"},
 			{"test/cluster", "trains on a cluster in miniature while its parts fail; looks for tensors on a wire"},
 			{"test/e2e", "tests the program as a user runs it, with real servers"},
 		},

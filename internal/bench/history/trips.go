@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,10 +19,7 @@ import (
 // RoundTrips compares a stage without work with an activity that does nothing. The stage is publish of a run with
 // pipeline.max_staleness, which loads no policy: what it does is what every stage does, and the commit of the step's
 // head.
-type RoundTrips struct {
-	Stage float64 `json:"stage_ms"` // median
-	Bare  float64 `json:"bare_ms"`  // median
-}
+type RoundTrips struct{ Stage, Bare float64 } // medians, in milliseconds
 
 // MostStage is the most that a stage without work may take, in trips of a bare activity.
 const MostStage = 5
@@ -31,25 +27,15 @@ const MostStage = 5
 // Ratio is how many times as long as a bare activity the stage takes.
 func (r RoundTrips) Ratio() float64 { return r.Stage / r.Bare }
 
-// String is a line for people.
-func (r RoundTrips) String() string {
-	return fmt.Sprintf("a stage without work takes %.1f ms, %.1f times as long as a bare activity (%.1f ms; "+
-		"at most %d)\n", r.Stage, r.Ratio(), r.Bare, MostStage)
-}
-
-// Measure runs bare activities on a server that is idle otherwise, and compares them with the stage of runs with
+// Measure runs bare activities on a server that is idle otherwise, and compares them with the stage of a run with
 // pipeline.max_staleness on the same server.
-func Measure(ctx context.Context, c client.Client, runs ...string) (out RoundTrips, err error) {
-	var stages []float64
-	for _, run := range runs {
-		trips, err := published(ctx, c, run)
-		if err != nil {
-			return out, err
-		}
-		stages = append(stages, trips...)
+func Measure(ctx context.Context, c client.Client, run string) (out RoundTrips, err error) {
+	stages, err := published(ctx, c, run)
+	if err != nil {
+		return out, err
 	}
 	if len(stages) == 0 {
-		return out, errors.New("no run with pipeline.max_staleness has published a policy")
+		return out, fmt.Errorf("run %s has published no policy", run)
 	}
 	bares, err := bareTrips(ctx, c)
 	if err != nil {

@@ -1,13 +1,12 @@
-// Command pipelined compares training with and without rollouts that run ahead (pipeline.max_staleness), on the main
-// job. It measures the time per step where each tool call waits for its result. On the same server it compares a stage
-// without work with a bare activity. What the lag costs in success is an experiment (experiments/pipelined.yaml).
+// Package pipelined compares training with and without rollouts that run ahead (pipeline.max_staleness), on the main
+// job: the time per step where each tool call waits for its result. What the lag costs in success is an experiment
+// (experiments/pipelined.yaml).
 //
-// Glossary. Tool calls *wait* on the line between the worker and a sandbox service. A *trial* is one run with one lag
-// and one seed. The *ratio* is the median time per step without a lag, divided by that with one.
-package main
+// Tool calls *wait* on the line between the worker and a sandbox service. The *ratio* is the time per step without a
+// lag, divided by that with one.
+package pipelined
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -18,29 +17,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
-	"github.com/ropewalk/ropewalk/internal/bench/history"
 )
-
-// trial is the outcome of one run.
-type trial struct {
-	Wait      float64 `json:"wait_seconds"`
-	Lag       int     `json:"max_staleness"`
-	Seed      int     `json:"seed"`
-	Run       string  `json:"run_id"`
-	Steps     int     `json:"steps"`
-	RLSeconds float64 `json:"rl_seconds"`
-	// Seconds are those of the whole command, evaluations included.
-	Seconds float64 `json:"wall_seconds"`
-}
-
-func (t trial) perStep() float64 { return t.RLSeconds / float64(t.Steps) }
-
-// lags are measured by turns, so that other load affects all alike.
-var lags = []int{0, 1}
 
 // goal is the least ratio where each tool call waits.
 const goal = 1.25
@@ -48,102 +28,91 @@ const goal = 1.25
 // waiting are changes of the recipe. An eighth of the prompts leaves the processors time to wait, and several
 // passes over each batch make updates nearly as long as rollouts. In the main job itself, rollouts take all processors,
 // and updates are short because its model is small.
-var waiting = []string{"rollout.prompts=8", "rollout.shard_groups=8", "optimizer.epochs=10"}
+var waiting = []string{"rollout.prompts=8", "rollout.shard_groups=8", "optimizer.epochs=10", "evaluation.problems=30"}
 
-func main() { bench.Main("pipelined", run) }
+// Case measures steps with and without a lag by turns, so that other load affects both alike.
+var Case = bench.Case{Name: "pipelined", Doc: "steps with and without rollouts that run ahead", New: newCase}
 
-func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("pipelined", flag.ContinueOnError)
-	out := flags.String("out", ".ropewalk/bench/pipelined.json", "file for the JSON object")
+func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 	binary := flags.String("binary", "bin/ropewalk", "the program")
 	wait := flags.Duration("wait", 200*time.Millisecond, "how long each tool call waits")
 	steps := flags.Int("steps", 12, "steps of each run")
 	rounds := flags.Int("rounds", 3, "runs of each lag")
-	only := flags.Bool("in-step", false, "run without a lag alone")
 	set := flags.String("set", "", "changes to the recipe, as path=value, separated by spaces")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *only {
-		lags = []int{0}
-	}
-	if *steps < 2 || *rounds < 1 || *wait < 0 {
-		return errors.New("at least 2 steps, 1 round and no negative wait")
-	}
-	path, err := filepath.Abs(*binary)
-	if err != nil {
-		return err
-	}
-	b := &bencher{set: strings.Fields(*set), program: bench.Program{Path: path, Progress: os.Stderr}}
-	if err := b.open(ctx); err != nil {
-		return errors.Join(err, b.close())
-	}
-	all, err := b.all(ctx, *wait, *steps, *rounds)
-	var hop *history.RoundTrips // nil without a lag
-	if err == nil && !*only {
-		hop, err = b.roundTrips(ctx, all)
-	}
-	if err := errors.Join(err, b.close()); err != nil {
-		return err
-	}
-	fmt.Print(table(all))
-	if hop != nil {
-		fmt.Printf("\n%s", hop)
-	}
-	return bench.Write(*out, map[string]any{"trials": all, "ratio": ratio(all), "goal": goal,
-		"stage_without_work": hop})
-}
-
-// all runs each lag several times.
-func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int) ([]trial, error) {
-	var all []trial
-	for round := range rounds {
-		// The warm start, which both runs reuse, runs its calls one after the other: they do not wait.
-		if err := b.train(ctx, 0, &trial{Seed: round + 1}, "steps=1", "evaluation.problems=3"); err != nil {
-			return nil, err
+	return func(ctx context.Context, r *bench.Report) (err error) {
+		if *steps < 2 || *rounds < 1 || *wait < 0 {
+			return errors.New("at least 2 steps, 1 round and no negative wait")
 		}
-		more, err := b.lagged(ctx, wait, round+1, slices.Concat(waiting, []string{"steps=" + strconv.Itoa(steps),
-			"evaluation.problems=30"}, b.set)...)
+		path, err := filepath.Abs(*binary)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, more...)
+		b := &bencher{program: bench.Program{Path: path, Progress: os.Stderr}}
+		defer func() { err = errors.Join(err, b.close()) }()
+		if err := b.open(ctx); err != nil {
+			return err
+		}
+		changes := slices.Concat(waiting, []string{"steps=" + strconv.Itoa(*steps)}, strings.Fields(*set))
+		found, err := bench.TakeTurns(ctx, bench.Rounds(*rounds), b.side(0, *wait, *steps, changes),
+			b.side(1, *wait, *steps, changes))
+		if err != nil {
+			return err
+		}
+		report(r, found[0], found[1])
+		return nil
 	}
-	return all, nil
 }
 
-// bencher runs trials on a stack of its own, whose worker runs tool calls in a service behind a delay.
+// side trains with a lag, with another seed in each round, and measures the seconds of RL of a step.
+func (b *bencher) side(lag int, wait time.Duration, steps int, set []string) bench.Side[float64] {
+	seed, set := 0, append(slices.Clone(set), "pipeline.max_staleness="+strconv.Itoa(lag))
+	return bench.Side[float64]{Name: fmt.Sprintf("max_staleness %d", lag),
+		Measure: func(ctx context.Context) (float64, error) {
+			seed++
+			if lag == 0 { // the warm start runs its calls one after the other: they do not wait. Both sides reuse it
+				if _, err := b.train(ctx, 0, seed, "steps=1", "evaluation.problems=3"); err != nil {
+					return 0, err
+				}
+			}
+			seconds, err := b.train(ctx, wait, seed, set...)
+			return seconds / float64(steps), err
+		}}
+}
+
+// report adds the seconds per step of each seed and their medians.
+func report(r *bench.Report, without, with []float64) {
+	figures := func(a, b float64) []bench.Figure {
+		return []bench.Figure{bench.Of("s per step without a lag", a), bench.Of("with one", b), bench.Of("ratio", a/b)}
+	}
+	for i := range without {
+		r.Add(fmt.Sprintf("seed %d", i+1), figures(without[i], with[i])...)
+	}
+	all := figures(bench.Median(without), bench.Median(with))
+	all[2] = all[2].AtLeast(goal)
+	r.Add("median of each", all...)
+}
+
+// bencher trains on a local stack that it starts, whose worker runs tool calls in a service behind a delay.
 type bencher struct {
 	program bench.Program
 	home    string
 	line    *delay
-	set     []string // changes to the recipe
 	started []*bench.Started
 }
 
-// lagged runs each lag once.
-func (b *bencher) lagged(ctx context.Context, wait time.Duration, seed int, set ...string) (all []trial, err error) {
-	for _, lag := range lags {
-		t := trial{Wait: wait.Seconds(), Lag: lag, Seed: seed}
-		if err := b.train(ctx, wait, &t, append(set, "pipeline.max_staleness="+strconv.Itoa(lag))...); err != nil {
-			return all, err
-		}
-		all = append(all, t)
-	}
-	return all, nil
-}
-
-// train runs the main job with changes.
-func (b *bencher) train(ctx context.Context, wait time.Duration, t *trial, set ...string) error {
+// train runs the main job with changes and returns its seconds of RL.
+func (b *bencher) train(ctx context.Context, wait time.Duration, seed int, set ...string) (float64, error) {
 	b.line.late.Store(int64(wait))
-	args := []string{"run", "recipes/quickstart.yaml", "--json", "--set", "loss.old_log_probs=recompute"}
-	if t.Seed > 0 {
-		args = append(args, "--seed", strconv.Itoa(t.Seed))
-	}
+	args := []string{"run", "recipes/quickstart.yaml", "--json", "--set", "loss.old_log_probs=recompute", "--seed",
+		strconv.Itoa(seed)}
 	for _, one := range set {
 		args = append(args, "--set", one)
 	}
-	return b.program.Run(ctx, t, args...)
+	var ran struct {
+		RLSeconds float64 `json:"rl_seconds"`
+	}
+	err := b.program.Run(ctx, &ran, args...)
+	return ran.RLSeconds, err
 }
 
 func (b *bencher) open(ctx context.Context) (err error) {
@@ -190,48 +159,4 @@ func (b *bencher) close() (err error) {
 		b.line.close()
 	}
 	return errors.Join(err, os.RemoveAll(b.home))
-}
-
-// roundTrips compares a stage without work with a bare activity, on the server of the trials.
-func (b *bencher) roundTrips(ctx context.Context, all []trial) (*history.RoundTrips, error) {
-	c, err := history.Dial(ctx, b.program)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	var lagged []string
-	for _, t := range all {
-		if t.Lag > 0 {
-			lagged = append(lagged, t.Run)
-		}
-	}
-	out, err := history.Measure(ctx, c, lagged...)
-	return &out, err
-}
-
-// ratio divides the median time per step without a lag by that with one; 0 without such trials.
-func ratio(all []trial) float64 {
-	times := map[int][]float64{}
-	for _, t := range all {
-		times[t.Lag] = append(times[t.Lag], t.perStep())
-	}
-	if len(times[0]) == 0 || len(times[1]) == 0 {
-		return 0
-	}
-	return bench.Median(times[0]) / bench.Median(times[1])
-}
-
-// table shows every trial and what follows from them.
-func table(all []trial) string {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "max_staleness\tseed\tsteps\ts per step\twhole run (s)\t")
-	for _, t := range all {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%.2f\t%.1f\t\n", t.Lag, t.Seed, t.Steps, t.perStep(), t.Seconds)
-	}
-	w.Flush()
-	if r := ratio(all); r > 0 {
-		fmt.Fprintf(&b, "\na step without a lag takes %.2f times as long as with one\n", r)
-	}
-	return b.String()
 }

@@ -1,4 +1,4 @@
-package main
+package pipelined
 
 import (
 	"io"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 // TestDelay: everything arrives, in order, and no earlier than the delay after it was sent.
@@ -49,13 +51,14 @@ func TestDelay(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), late)
 }
 
-// TestFigures: by hand, medians of 3 and 2 seconds per step give 1.5.
-func TestFigures(t *testing.T) {
-	of := func(lag, seed int, seconds float64) trial {
-		return trial{Lag: lag, Seed: seed, Steps: 2, RLSeconds: seconds}
-	}
-	all := []trial{of(0, 1, 6), of(1, 1, 4), of(0, 2, 8), of(1, 2, 2), of(0, 3, 5), of(1, 3, 5)}
-	require.InDelta(t, 1.5, ratio(all), 1e-12)
-	require.Zero(t, ratio(all[:1]))
-	require.Contains(t, table(all), "a step without a lag takes 1.50 times as long")
+// By hand: medians of 3 and 2 seconds per step give 1.5, and the goal is on the medians alone.
+func TestReport(t *testing.T) {
+	r := &bench.Report{}
+	report(r, []float64{3, 4, 2.5}, []float64{2, 1, 2.5})
+	require.Len(t, r.Rows, 4)
+	require.Equal(t, bench.Row{What: "seed 3", Figures: []bench.Figure{bench.Of("s per step without a lag", 2.5),
+		bench.Of("with one", 2.5), bench.Of("ratio", 1)}}, r.Rows[2])
+	require.Equal(t, bench.Row{What: "median of each", Figures: []bench.Figure{bench.Of("s per step without a lag", 3),
+		bench.Of("with one", 2), bench.Of("ratio", 1.5).AtLeast(1.25)}}, r.Rows[3])
+	require.NoError(t, r.Missed())
 }

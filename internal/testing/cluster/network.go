@@ -113,9 +113,6 @@ func run(lines ...string) error {
 	return nil
 }
 
-// Outside is the address at which machines reach this machine.
-func (n *Network) Outside() string { return n.subnet + "1" }
-
 // Machine adds a machine.
 func (n *Network) Machine(name string) (*Machine, error) {
 	space := n.name + "-" + name
