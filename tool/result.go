@@ -40,55 +40,18 @@ const (
 	OK           Status = "ok"
 	Failed       Status = "tool_error"    // the tool did what was asked, and that failed
 	BadArguments Status = "bad_arguments" // the schema rejects the arguments; Stderr names the argument
-	Timeout      Status = "timeout"       // the call's own time limit
 	OutputLimit  Status = "output_limit"  // the answer would have become too large
 )
 
-// The further verdicts on programs, as package sandbox defines them.
-const (
-	RuntimeError Status = "runtime_error"
-	SyntaxError  Status = "syntax_error"
-	TimeoutWall  Status = "timeout_wall"
-	TimeoutCPU   Status = "timeout_cpu"
-	OutOfMemory  Status = "out_of_memory"
-	FileLimit    Status = "file_limit"
-	ProcessLimit Status = "process_limit"
-	Killed       Status = "killed"
-)
+// RuntimeError is a verdict on programs, as package sandbox defines it.
+const RuntimeError Status = "runtime_error"
 
-// Kind groups the statuses for readers that do not know every tool.
-type Kind string
+// verdicts lists the statuses: those of all tools, then the further ones of programs.
+var verdicts = []Status{OK, Failed, BadArguments, OutputLimit, "timeout", RuntimeError, "syntax_error", "timeout_wall",
+	"timeout_cpu", "out_of_memory", "file_limit", "process_limit", "killed"}
 
-// The kinds of verdicts.
-const (
-	Success  Kind = "success"
-	Failure  Kind = "failure"   // what was asked failed
-	Rejected Kind = "rejected"  // the arguments were not accepted, and nothing ran
-	TimedOut Kind = "timed_out" // ended by a time limit
-	Limited  Kind = "limit"     // ended by another limit
-)
-
-// verdicts lists the statuses with their kinds.
-var verdicts = []struct {
-	status Status
-	kind   Kind
-}{
-	{OK, Success},
-	{Failed, Failure}, {RuntimeError, Failure}, {SyntaxError, Failure}, {Killed, Failure},
-	{BadArguments, Rejected},
-	{Timeout, TimedOut}, {TimeoutWall, TimedOut}, {TimeoutCPU, TimedOut},
-	{OutputLimit, Limited}, {OutOfMemory, Limited}, {FileLimit, Limited}, {ProcessLimit, Limited},
-}
-
-// Kind returns the kind of a verdict; "" if the status is not one.
-func (s Status) Kind() Kind {
-	for _, v := range verdicts {
-		if v.status == s {
-			return v.kind
-		}
-	}
-	return ""
-}
+// IsVerdict reports whether a call can end with the status.
+func (s Status) IsVerdict() bool { return slices.Contains(verdicts, s) }
 
 // ErrUnknownOutcome means that an earlier attempt began a call that must not run twice, and that no one knows whether
 // it ran. Running it again, or waiting, does not help.

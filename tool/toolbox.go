@@ -140,7 +140,7 @@ func outcomesOf(ctx context.Context, t Tool, calls []Call) ([]Outcome, error) {
 		switch {
 		case broken != nil && broken[i] != nil:
 			out[i].Broken = broken[i]
-		case results[i].Status.Kind() == "":
+		case !results[i].Status.IsVerdict():
 			out[i].Broken = fmt.Errorf("the tool gave the status %q, which is no verdict", results[i].Status)
 		default:
 			out[i].Result = results[i]

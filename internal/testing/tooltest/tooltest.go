@@ -112,7 +112,7 @@ func results(t *testing.T, of tool.Tool, batch []tool.Call) []tool.Result {
 	require.NoError(t, err)
 	require.Len(t, got, len(batch), "one result for each call")
 	for i, r := range got {
-		require.NotEmpty(t, r.Status.Kind(), "status %q of call %s is no verdict", r.Status, batch[i].Arguments)
+		require.True(t, r.Status.IsVerdict(), "status %q of call %s is no verdict", r.Status, batch[i].Arguments)
 	}
 	return got
 }
@@ -279,7 +279,7 @@ func checkBreakage(t *testing.T, s Subject) {
 		for i := range arguments {
 			require.Equal(t, i == broken, each[i] != nil, "call %d: %v", i, each[i])
 			require.Equal(t, i == bad, got[i].Status == tool.BadArguments, "call %d", i)
-			require.Equal(t, i != broken, got[i].Status.Kind() != "", "call %d has the status %q", i, got[i].Status)
+			require.Equal(t, i != broken, got[i].Status.IsVerdict(), "call %d has the status %q", i, got[i].Status)
 		}
 	}
 	if s.Broken != nil {
