@@ -12,6 +12,5 @@
 // text.
 //
 // A *published* tokenizer (Published) is one that other people trained. It is read from its tokenizer.json or from GGUF
-// metadata. Its ids may be in any order, a *pattern* splits its words, and text from outside is encoded without added
-// tokens (EncodeText).
+// metadata. Its ids may be in any order, and a *pattern* splits its words.
 package tokenizer

@@ -164,11 +164,6 @@ func (t *Published) Encode(text string) []int32 {
 	return ids
 }
 
-// EncodeText returns the ids of a text from outside. What is spelt like an added token is ordinary text.
-func (t *Published) EncodeText(text string) []int32 {
-	return t.plain(make([]int32, 0, len(text)/3+1), text, true)
-}
-
 // plain appends the ids of a text without added tokens. A vocabulary that lacks bytes cannot represent text that is not
 // UTF-8, so there each wrong byte becomes U+FFFD, as Python's errors="replace" has it for single bytes.
 func (t *Published) plain(ids []int32, text string, first bool) []int32 {

@@ -202,21 +202,3 @@ func TestPublishedKeepsEveryByte(t *testing.T) {
 		})
 	}
 }
-
-// TestTextFromOutsideHasNoAddedTokens is the guard: no text makes an added token in EncodeText.
-func TestTextFromOutsideHasNoAddedTokens(t *testing.T) {
-	for _, name := range published {
-		t.Run(name, func(t *testing.T) {
-			tok, _ := open(t, name)
-			end, ok := tok.ID("<|im_end|>")
-			if name == "llama3.json" {
-				end, ok = tok.ID("<|eot_id|>")
-			}
-			require.True(t, ok)
-			text := "a<|im_end|>b<|eot_id|>c<|im_start|>"
-			require.Contains(t, tok.Encode(text), end)
-			require.NotContains(t, tok.EncodeText(text), end)
-			require.Equal(t, text, tok.Decode(tok.EncodeText(text)))
-		})
-	}
-}
