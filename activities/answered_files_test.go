@@ -33,9 +33,9 @@ func TestFilesOfQuestionsTrainPublishedModels(t *testing.T) {
 	named := write("named.jsonl", `{"q": {"text": "who? one"}, "gold": "two", "split": "a"}`+"\n"+
 		`{"q": {"text": "who? two"}, "gold": "one", "split": "b"}`)
 	other := write("other.jsonl", `{"q": {"text": "who? and"}, "gold": "two", "split": "b"}`)
-	calls := write("weather.json", `{"id": "simple_0", "question": [[{"role": "user", "content": "one?"}]], "function": `+
-		`[{"name": "w.of", "description": "d", "parameters": {"type": "dict", "properties": {"n": {"type": "float"}}}}]}`+
-		"\n"+`{"id": "irrelevance_0", "question": [[{"role": "user", "content": "who?"}]], "function": [{"name": "f"}]}`)
+	calls := write("weather.json", `{"id": "simple_0", "question": [[{"role": "user", "content": "one?"}]], `+
+		`"function": [{"name": "w.of", "parameters": {"type": "dict", "properties": {"n": {"type": "float"}}}}]}`+"\n"+
+		`{"id": "irrelevance_0", "question": [[{"role": "user", "content": "who?"}]], "function": [{"name": "f"}]}`)
 	none := write("none.json", `{"id": "irrelevance_1", "question": [[{"role": "user", "content": "when?"}]], `+
 		`"function": [{"name": "f"}]}`)
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "possible_answer"), 0o700))

@@ -158,7 +158,7 @@ func partsFit(r *Recipe) string {
 	return opens(r)
 }
 
-// unmeasured checks that each part of a mix has some of so many held-out problems.
+// unmeasured checks that each part of a mix has one of the held-out problems at least.
 func (e Environment) unmeasured(problems int) string {
 	parts := mixed(e.Parts)
 	if len(parts) < 2 {

@@ -158,7 +158,8 @@ f:5: engine.lora.alpha: must be > 0, got 0`},
 			`seq-mean-token-sum-norm, norm_legacy, token-sum (did you mean token-mean?), got "token_mean"`},
 	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"},
 		want: `f:4: environment.name: must be one of calc, openai, alfworld, webshop, sokoban, ` +
-			`dapo_math, tir_math, rstar2_math, search_qa, deep_research, math, chat, qa, functions, code, python, mix, openenv, ` +
+			`dapo_math, tir_math, rstar2_math, search_qa, deep_research, math, chat, qa, functions, code, python, ` +
+			`mix, openenv, ` +
 			`sums, ` +
 			`got "chess"`},
 	{name: "name with a slash", change: []string{"name: small", "name: a/b"},

@@ -205,7 +205,7 @@ func anchorsFit(r *Recipe) bool {
 		r.Environment.Declaration().Interactive && r.Advantage.Params["anchors"] == "exact"
 }
 
-// stagesBegin checks that a run of so many steps reaches the last stage of its schedule.
+// stagesBegin checks that a run of these steps reaches the last stage of its schedule.
 func stagesBegin(stages []schedule.Stage, steps int) string {
 	last := stages[len(stages)-1].FromStep
 	return unless(last <= steps, "must be ≤ steps (%d), got %d", steps, last)

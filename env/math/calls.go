@@ -20,8 +20,8 @@ const functions = "functions"
 var bringing = []dataset.Shape{
 	{Name: "BFCL", Needs: []string{"question.0 | spoken", "function.0.name"}, Columns: map[string]string{
 		text: "question.0 | spoken", functions: "function | json", answer: "ground_truth | json"},
-		Note: "answers from possible_answer/ beside the file; without them the irrelevance sets alone, where no call " +
-			"is right. Not read: several turns, Java and JavaScript"},
+		Note: "answers from possible_answer/ next to the file; without them the irrelevance sets alone, where no " +
+			"call is right. Not read: several turns, Java and JavaScript"},
 	{Name: "xLAM's function calls", Needs: []string{"query", "tools", "answers"},
 		Columns: map[string]string{text: "query", functions: "tools | json", answer: "answers | json"}},
 }

@@ -12,17 +12,17 @@ import (
 // as BFCL has it.
 const answersFolder = "possible_answer"
 
-// beside is the path of the answers of a file of questions.
-func beside(file string) string { return path.Join(path.Dir(file), answersFolder, path.Base(file)) }
+// answersOf is the path of the answers of a file of questions.
+func answersOf(file string) string { return path.Join(path.Dir(file), answersFolder, path.Base(file)) }
 
 // withAnswers adds a local file's answers, if there are some.
 func (s source) withAnswers(p part) ([]part, error) {
-	answers := local(beside(s.address))
+	answers := local(answersOf(s.address))
 	at, err := os.Stat(answers.name)
 	if !s.answered || err != nil {
 		return []part{p}, nil
 	}
-	answers.base = beside(p.base)
+	answers.base = answersOf(p.base)
 	return []part{p, answers}, s.fits(answers.name, at.Size())
 }
 

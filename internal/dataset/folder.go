@@ -187,7 +187,7 @@ func (s source) hub(ctx context.Context) (parts []part, err error) {
 			return nil, fmt.Errorf("%s: %w", s.address, err)
 		}
 		files[f.Name] = f
-		answers, _ := path.Match(beside(h.path), f.Name)
+		answers, _ := path.Match(answersOf(h.path), f.Name)
 		if below := strings.HasPrefix(f.Name, h.path+"/"); fits || below || h.path == "" || answers && s.answered {
 			names = append(names, f.Name)
 		}

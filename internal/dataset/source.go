@@ -32,7 +32,7 @@ type source struct {
 	address string
 	digest  string // that the recipe gives; "" accepts any
 	mapping mapping
-	// answered means that a file may have its answers in another one (see beside).
+	// answered means that a file may have its answers in another one (see answersOf).
 	answered bool
 	look     func(Row, error) // takes bad rows, and has all columns read; nil: a bad row ends the reading
 	bytes    int64            // most bytes of all files, packed and unpacked

@@ -70,7 +70,8 @@ func (c *chat) render(v conversation, now time.Time) (string, error) {
 		}
 		messages[i] = m
 	}
-	values := jinja.NewDict("messages", c.bound.Fit(messages), "add_generation_prompt", v.prompt, "tools", nil, "documents", nil)
+	values := jinja.NewDict("messages", c.bound.Fit(messages), "add_generation_prompt", v.prompt, "tools", nil,
+		"documents", nil)
 	for name, token := range c.special {
 		values.Set(name, token)
 	}

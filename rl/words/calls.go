@@ -58,7 +58,9 @@ func same(got, want any) bool {
 		for name := range maps.Keys(want) {
 			values, _ := want[name].([]any)
 			value, there := fields[name]
-			is = is && slices.ContainsFunc(values, func(v any) bool { return there && same(value, v) || !there && v == "" })
+			is = is && slices.ContainsFunc(values, func(v any) bool {
+				return there && same(value, v) || !there && v == ""
+			})
 		}
 		return is
 	case []any:

@@ -24,7 +24,7 @@ func TestCalls(t *testing.T) {
 		"[]":                                                           {true, false},
 		"null":                                                         {false, false},
 		"area(10)":                                                     {false, false},
-		`[` + area(`{"base": 10}`) + `,{"name": "at", "arguments": {"place": "Paris", "box": {"w": 3}}}]`: {true, false},
+		`[` + area(`{"base": 10}`) + `,{"name": "at", "arguments": {"box": {"w": 3}}}]`: {true, false},
 		`[` + area(`{"base": 10}`) + `,{"name": "at", "arguments": {"place": "Paris, France", "box": {"w": 1},` +
 			`"ids": [9007199254740992, 2]}}]`: {true, false},
 		`[` + area(`{"base": 1e400}`) + "," + at + "]": {true, false},

@@ -278,7 +278,8 @@ func inParts(messages []any) []any {
 // render renders a conversation.
 func (c Chat) render(messages []any, tools []Tool, prompt bool) (string, error) {
 	p := c.parts()
-	values := jinja.NewDict("messages", c.Fit(messages), "add_generation_prompt", prompt, "tools", nil, "documents", nil)
+	values := jinja.NewDict("messages", c.Fit(messages), "add_generation_prompt", prompt, "tools", nil, "documents",
+		nil)
 	for name, token := range p.special {
 		values.Set(name, token)
 	}
