@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/verify"
 	"github.com/ropewalk/ropewalk/internal/gc"
+	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
+	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -163,6 +166,38 @@ func TestForksOfForks(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, strings.Join(keys(t, b.store), "\n"), schema.RunPrefix(run)+"table=")
 	}
+}
+
+// divergent is an engine whose gradients are not finite any more after some optimiser steps.
+type divergent struct {
+	policy.Engine
+	left int
+}
+
+func (d *divergent) Step(ctx context.Context, role policy.Role, o policy.StepOptions) (policy.StepStats, error) {
+	if d.left--; d.left < 0 {
+		return policy.StepStats{}, &policy.NonFiniteError{Name: "gradient"}
+	}
+	return d.Engine.Step(ctx, role, o)
+}
+
+// A run that waits for a person can be forked at any step that it has finished, and goes on waiting.
+func TestForksOfAParkedRun(t *testing.T) {
+	b := newBench(t, mem.New())
+	whole := trainTiny(t, b, "whole")
+	worker := *b
+	worker.deps = pipelinetest.Deps(t, b.store, pipelinetest.Wrap{Trainer: func(e policy.Engine) policy.Engine {
+		return &divergent{Engine: e, left: 2}
+	}})
+	_, err := trainTinyError(t, &worker, "parked")
+	require.ErrorContains(t, err, "parked")
+	require.ErrorContains(t, err, "gradient")
+	fork := b.forked(t, "fork", schema.ForkPoint{Run: "parked", Step: 2})
+	require.Equal(t, whole.Policy.Digest, fork.Policy.Digest)
+	require.Equal(t, dataOf(t, b, "whole", "4"), dataOf(t, b, "fork", "4"))
+	b.sound(t, "fork")
+	_, err = b.train(t, workflows.TrainRunInput{Run: "other", Fork: &schema.ForkPoint{Run: "parked", Step: 3}})
+	require.ErrorContains(t, err, "step: run parked has finished no step 3")
 }
 
 // A fork that cannot go on is refused before it commits anything.
