@@ -73,6 +73,10 @@ const (
 	StatJudged     = "judged" // share of answers that a judge found to mean the same as the correct ones
 )
 
+// StatContrast is the statistic of the manifest of stage contrast: the estimated KL of the replay's policy from the
+// run's own, in nats for each token.
+const StatContrast = "kl"
+
 // Statistics of the manifest of stage logprobs, where inference servers sampled: the absolute differences between their
 // log-probabilities and the trainer's over the shard's tokens, in nats (rl/diagnose, Mismatch).
 const (

@@ -34,10 +34,12 @@ const (
 	StageUpdate     = "update"
 	StagePublish    = "publish"
 	StageEvaluate   = "evaluate"
-	StageInitial    = "initial" // init: the policy before the warm start on held-out problems
-	StageCompact    = "compact" // merged copies of the step's small shards
-	StageReplay     = "replay"  // the claim of a generation, with the recipe of the replay
-	StageEnd        = "end"     // the run is complete: its inputs are its last policy and the evaluation of it
+	StageInitial    = "initial"  // init: the policy before the warm start on held-out problems
+	StageCompact    = "compact"  // merged copies of the step's small shards
+	StageReplay     = "replay"   // the claim of a generation, with the recipe of the replay
+	StageContrast   = "contrast" // how far the policy of a replay is from the run's own after the step
+	StageFactual    = "factual"  // of a replay: the run's own policy after the step on held-out problems
+	StageEnd        = "end"      // the run is complete: its inputs are its last policy and the evaluation of it
 )
 
 var (

@@ -16,9 +16,6 @@ type Due struct {
 	Timings []api.Timing `json:"timings,omitempty"`
 }
 
-// tagStep is the tag of the rows of evaluations between the first and the last one.
-const tagStep = "step"
-
 // measure evaluates the run's policy after a step that was taken under prepared: alongside the next step, if there is
 // one and the engine that generates does not also train, and else at once. It records the given times with those of
 // the evaluation.
@@ -90,7 +87,7 @@ func (r *trainRun) tookAlongside(ctx workflow.Context, out *api.Evaluated) error
 
 // skipEvaluation allows a run to continue without an evaluation after a step.
 func skipEvaluation(tag string) func([]StageFailure) skipping {
-	if tag != tagStep {
+	if tag != api.TagStep {
 		return mandatory("the run's result compares the policy before and after")
 	}
 	return func([]StageFailure) skipping {

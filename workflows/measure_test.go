@@ -164,7 +164,7 @@ func TestSkipsAlongside(t *testing.T) {
 	other := func([]StageFailure) skipping { return skipping{refused: "other"} }
 	evaluate, update := StageFailure{Stage: schema.StageEvaluate}, StageFailure{Stage: schema.StageUpdate}
 	require.Contains(t, r.skipAlongside(nil, other)([]StageFailure{evaluate}).refused, "before and after")
-	r.due.Input.Tag = tagStep
+	r.due.Input.Tag = api.TagStep
 	require.Empty(t, r.skipAlongside(nil, other)([]StageFailure{evaluate}).refused)
 	require.Equal(t, "other", r.skipAlongside(nil, other)([]StageFailure{evaluate, update}).refused)
 }

@@ -21,6 +21,8 @@ type ReplayStageResult struct {
 	Gen    int                   `json:"gen,omitempty"`
 	Stages []api.StageComparison `json:"stages,omitempty"`
 	Check  *CheckState           `json:"check,omitempty"`
+	// Update is the counterfactual policy, if the replay has trained one.
+	Update *Counterfactual `json:"update,omitempty"`
 	// Impure says why the replay does not follow from the record alone: it has called the user's function, and that
 	// has changed or does not repeat its answers.
 	Impure string `json:"impure,omitempty"`
@@ -37,9 +39,10 @@ type replayStage struct {
 	failure  string
 }
 
-// ReplayStage runs pure stages of a step again (reward, resample, advantage, buffer) from committed inputs, possibly
-// with other settings, under a generation of its own. It moves no head. It needs only the record: no engine, no
-// environment and no history of the run.
+// ReplayStage runs stages of a step again (reward, resample, advantage, buffer) from committed inputs, possibly with
+// other settings, under a generation of its own. It moves no head. It needs only the record: no engine, no environment
+// and no history of the run. Through update it also trains a counterfactual policy, for which it needs the engine, and
+// compares it with the run's own.
 func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, error) {
 	stages, err := in.validate()
 	if err != nil {
@@ -82,9 +85,18 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 		r.stages = r.prepared.Stages
 	}
 	scope := api.Scope{Run: r.in.Run, Step: r.in.Step, Gen: r.prepared.Gen, Config: r.prepared.Manifest}
-	err = step.Replay(newRunner(ctx, &r.at, scope, api.Plan{}, ""), scope, r.prepared, r.stages, &r.replayed)
-	if err != nil {
+	plan := api.Plan{}
+	if u := r.prepared.Update; u != nil {
+		plan.Hosts = u.Hosts
+	}
+	run := newRunner(ctx, &r.at, scope, plan, "")
+	if err := step.Replay(run, scope, r.prepared, r.stages, &r.replayed); err != nil {
 		return err
+	}
+	if r.replayed.Updated != nil && !r.in.NoEvaluation {
+		if err := step.Measure(run, scope, r.prepared.Update, &r.replayed); err != nil {
+			return err
+		}
 	}
 	return r.compare(ctx, scope)
 }
@@ -115,6 +127,7 @@ func (r *replayStage) compare(ctx workflow.Context, scope api.Scope) error {
 		return err
 	}
 	r.result.Stages = out.Stages
+	r.result.Update = counterfactual(r.prepared.Update, r.replayed)
 	if r.replayed.Made[0].Stage == schema.StageFunction {
 		r.result.Impure = r.impure(out.Stages[0])
 	}
@@ -170,6 +183,9 @@ func (r *replayStage) write(b *strings.Builder) {
 	}
 	if r.result.Impure != "" {
 		fmt.Fprintf(b, "\n**Not pure**: %s.\n", r.result.Impure)
+	}
+	if u := r.result.Update; u != nil {
+		fmt.Fprintf(b, "\n- %s\n", strings.Join(u.Lines(), "\n- "))
 	}
 	fmt.Fprintf(b, "\nWhat changed: `ropewalk diff %s --step %d --gen 0,%d`\n", r.in.Run, r.in.Step, r.result.Gen)
 }

@@ -142,6 +142,75 @@ func TestReplayStageReadsOfTheStepWhatIsNotReplayed(t *testing.T) {
 	require.Equal(t, ref("rewards of the step"), f.resample.Made.One(schema.StageReward))
 }
 
+// A replay through the update trains from the policy that the step began with, and compares what it has trained.
+func TestReplayStageTrainsACounterfactualPolicy(t *testing.T) {
+	policy := func(name string) api.PolicyRef { return api.PolicyRef{Manifest: ref(name), Digest: name, Step: 7} }
+	for name, c := range map[string]struct {
+		change           func(in *ReplayStageInput, prepared *api.CounterfactualUpdate)
+		contrasted       bool
+		factual, counter int // evaluations
+	}{
+		"compared": {func(*ReplayStageInput, *api.CounterfactualUpdate) {}, true, 1, 1},
+		"measured by the run": {func(_ *ReplayStageInput, u *api.CounterfactualUpdate) {
+			u.Measured = &api.EvaluationSummary{Rate: api.Rate{Success: 0.5}}
+		}, true, 0, 1},
+		"not measured": {func(in *ReplayStageInput, _ *api.CounterfactualUpdate) { in.NoEvaluation = true }, true, 0,
+			0},
+		"pruned": {func(_ *ReplayStageInput, u *api.CounterfactualUpdate) { u.Own = nil }, false, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newReplayFakes(t, 0)
+			in := ReplayStageInput{Run: "r", Step: 7, From: "advantage", Through: "update"}
+			prepared := api.ReplayPrepared{Done: api.Done{Manifest: ref("claim")}, Gen: 3,
+				Stages: []string{"logprobs", "advantage", "update"},
+				Made:   api.Made{{Stage: schema.StageResample, Ref: ref("selection")}},
+				Update: &api.CounterfactualUpdate{Policy: policy("before"), Own: new(policy("own")),
+					Config: ref("recipe")},
+				Trajectories: []api.ShardRef{{Ref: ref("assembled")}}}
+			c.change(&in, prepared.Update)
+			f.counterfactual(t, prepared)
+			out := f.run(t, in)
+			require.Equal(t, policy("after").Digest, out.Update.Policy.Digest)
+			require.Equal(t, prepared.Update.Own, out.Update.Own)
+			require.Equal(t, c.contrasted, out.Update.KL != nil)
+			require.Equal(t, c.factual, f.calls[api.EvaluateFactual])
+			require.Equal(t, c.counter, f.calls[api.Evaluate])
+			require.Equal(t, c.counter > 0, out.Update.Success != nil)
+			require.Equal(t, "update", f.compared.Stages[2].Stage)
+			require.NotEmpty(t, out.Update.Lines())
+		})
+	}
+}
+
+// counterfactual fakes a replay that trains.
+func (f *replayFakes) counterfactual(t *testing.T, prepared api.ReplayPrepared) {
+	scope := api.Scope{Run: "r", Step: 7, Gen: 3, Config: prepared.Manifest}
+	handle(f.fakes, api.PrepareReplay, func(api.ReplayInput) (api.ReplayPrepared, error) { return prepared, nil })
+	handle(f.fakes, api.ComputeTokenOutputs, func(in api.TokenOutputsInput) (api.TokenOutputs, error) {
+		require.Equal(t, api.TokenOutputsInput{Scope: scope, Assembled: ref("assembled"), Selection: ref("selection"),
+			Policy: prepared.Update.Policy}, in)
+		return api.TokenOutputs{Done: api.Done{Manifest: ref("outputs")}}, nil
+	})
+	handle(f.fakes, api.CommitStages, func(api.CommitInput) (api.Committed, error) {
+		return api.Committed{Stages: []api.StageRef{{Stage: schema.StageLogprobs, Ref: ref("outputs again")}}}, nil
+	})
+	handle(f.fakes, api.UpdatePolicy, func(in api.UpdateInput) (api.Updated, error) {
+		require.Equal(t, api.UpdateInput{Scope: scope, Batch: ref("batch again"), Policy: prepared.Update.Policy}, in)
+		return api.Updated{Done: api.Done{Manifest: ref("update")}, Policy: api.PolicyRef{Digest: "after"}}, nil
+	})
+	handle(f.fakes, api.ContrastPolicies, func(in api.ContrastInput) (api.Contrasted, error) {
+		require.Equal(t, *prepared.Update.Own, in.Own)
+		require.Equal(t, prepared.Trajectories, in.Trajectories)
+		return api.Contrasted{KL: new(0.25), Tokens: 8}, nil
+	})
+	for _, name := range []string{api.Evaluate, api.EvaluateFactual} {
+		handle(f.fakes, name, func(in api.EvaluateInput) (api.Evaluated, error) {
+			require.Equal(t, ref("recipe"), in.Config, "policies are measured as the run measures them")
+			return api.Evaluated{}, nil
+		})
+	}
+}
+
 func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ json, want string }{
 		"unknown field": {`{"run_id":"r","stage":"reward"}`, `unknown field "stage"`},
@@ -155,8 +224,10 @@ func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {
 		"the engine": {`{"run_id":"r","step":1,"from":"rollout"}`,
 			"from: rollout cannot be replayed: it needs the engine and the environment; run the recipe again with " +
 				"the same seed: ropewalk run"},
-		"through an update": {`{"run_id":"r","step":1,"from":"reward","through":"update"}`,
-			"through: update cannot be replayed"},
+		"through a publication": {`{"run_id":"r","step":1,"from":"reward","through":"publish"}`,
+			"through: publish cannot be replayed"},
+		"no update": {`{"run_id":"r","step":1,"from":"reward","no_evaluation":true}`,
+			"no_evaluation: only a replay through update evaluates"},
 		"backwards": {`{"run_id":"r","step":1,"from":"advantage","through":"reward"}`,
 			"through: reward comes before advantage"},
 		"check and more": {`{"run_id":"r","check":true,"step":1}`, "must be left out"},

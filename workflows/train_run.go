@@ -187,7 +187,7 @@ func (r *trainRun) resume(ctx workflow.Context) error {
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 		// The run may have ended before this evaluation did; if not, the evaluation is adopted.
 		if last := r.next - 1; r.evaluatesAfter(last) {
-			return r.measure(ctx, last, tagStep, r.preparedFor(last))
+			return r.measure(ctx, last, api.TagStep, r.preparedFor(last))
 		}
 	}
 	return nil
@@ -297,7 +297,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 				return err
 			}
 		}
-		return r.measure(ctx, step, tagStep, r.prepared)
+		return r.measure(ctx, step, api.TagStep, r.prepared)
 	}
 	if step < r.prepared.Plan.Steps {
 		r.compactAlongside(ctx, step)

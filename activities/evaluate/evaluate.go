@@ -147,6 +147,15 @@ func (a EvaluateInitial) Execute(ctx context.Context, e *stage.Env, in api.Evalu
 	return Evaluate(a).evaluate(ctx, e, in, schema.StageInitial)
 }
 
+// EvaluateFactual is Evaluate for a run's own policy next to the policy of a replay: another stage, because a
+// generation has one evaluation.
+type EvaluateFactual struct{ *stage.Worker }
+
+// Execute commits one row for each episode, and the episodes' turns, and returns the summary.
+func (a EvaluateFactual) Execute(ctx context.Context, e *stage.Env, in api.EvaluateInput) (api.Evaluated, error) {
+	return Evaluate(a).evaluate(ctx, e, in, schema.StageFactual)
+}
+
 // EvaluateShard runs the episodes of some held-out problems of a large evaluation. A killed worker loses at most the
 // shards that it was running.
 type EvaluateShard struct{ *stage.Worker }

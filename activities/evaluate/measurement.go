@@ -169,6 +169,9 @@ func (m *measurement) identity(label string, g, sample int) rollout.Identity {
 func (m *measurement) tools(pass int) rollout.Tools {
 	scope := resource.CallScope(m.in.Scope)
 	scope.Pass = fmt.Sprintf("%s-%d-%d", m.in.Tag, m.in.Step, pass)
+	if m.w.Place.Stage == schema.StageFactual { // the generation has another evaluation of the same step
+		scope.Pass = schema.StageFactual + "-" + scope.Pass
+	}
 	return rollout.NewTools(m.box, scope)
 }
 

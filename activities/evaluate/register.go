@@ -11,6 +11,7 @@ func Stages(w *stage.Worker) map[string]stage.Activity {
 	return map[string]stage.Activity{
 		api.Evaluate:        stage.Of(Evaluate{w}.Execute),
 		api.EvaluateInitial: stage.Of(EvaluateInitial{w}.Execute),
+		api.EvaluateFactual: stage.Of(EvaluateFactual{w}.Execute),
 		api.EvaluateShard:   stage.Of(EvaluateShard{w}.Execute),
 	}
 }

@@ -1,5 +1,5 @@
 // Package learn holds the stages from a step's rewards to its policy: commit, resample, logprobs, advantage, buffer,
-// update and publish.
+// update and publish. The stage contrast compares the policies of a step and of its replay.
 //
 // Glossary. The replay *buffer* (SPEAR, Algorithm 1) holds trajectories with a positive advantage, with their tokens. A
 // *baseline* is the mean reward of a group; the queue holds the latest ones. A full buffer is *consumed*: its
@@ -21,6 +21,7 @@ func Stages(w *stage.Worker) map[string]stage.Activity {
 		api.ComputeAdvantages:   stage.Of(ComputeAdvantages{w}.Execute),
 		api.UpdateReplayBuffer:  stage.Of(UpdateReplayBuffer{w}.Execute),
 		api.UpdatePolicy:        stage.Of(UpdatePolicy{w}.Execute),
+		api.ContrastPolicies:    stage.Of(ContrastPolicies{w}.Execute),
 		api.PublishPolicy:       stage.Of(PublishPolicy{w}.Execute),
 		api.MakeBatch:           stage.Of(MakeBatch{w}.Execute),
 		api.UpdateAndPublish:    stage.Of(UpdateAndPublish{w}.Execute),

@@ -23,21 +23,34 @@ type Read struct {
 	Table schema.Table
 }
 
-// NewPlan plans a replay of stages. With follow it adds the optional pure stages that come directly after the last
-// stage, as far as the step has them.
+// NewPlan plans a replay of stages. With follow it adds the optional stages that come directly after the last stage, as
+// far as the step has them.
 func NewPlan(made *Made, replayed []string, follow bool) *Plan {
 	p := &Plan{Made: made, Stages: slices.Clone(replayed)}
 	if !follow {
 		return p
 	}
-	pure := stages.Pure()
-	for _, stage := range pure[slices.Index(pure, replayed[len(replayed)-1])+1:] {
+	all := stages.Replayable()
+	for _, stage := range all[slices.Index(all, replayed[len(replayed)-1])+1:] {
 		if declared, _ := stages.Of(stage); !declared.Optional() || len(made.Refs[stage]) == 0 {
 			break
 		}
 		p.Stages = append(p.Stages, stage)
 	}
 	return p
+}
+
+// Fit fits a replay through the update to the needs of its recipe: it leaves out stages that only other recipes have,
+// and adds logprobs before advantage, since the engine that trains is there and can be asked again.
+func (p *Plan) Fit(needs stages.Needs) {
+	if !p.Has(schema.StageUpdate) {
+		return
+	}
+	runs := func(stage string) bool { declared, _ := stages.Of(stage); return declared.Runs(needs) }
+	p.Stages = slices.DeleteFunc(p.Stages, func(stage string) bool { return !runs(stage) })
+	if i := slices.Index(p.Stages, schema.StageAdvantage); i >= 0 && runs(schema.StageLogprobs) {
+		p.Stages = slices.Insert(p.Stages, i, schema.StageLogprobs)
+	}
 }
 
 // Has reports whether the replay runs a stage.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/ropewalk/ropewalk/activities/learn"
@@ -76,13 +77,7 @@ func (a PrepareReplay) prepare(ctx context.Context, in api.ReplayInput, out *api
 func (a PrepareReplay) planned(ctx context.Context, made *Made, in api.ReplayInput,
 	out *api.ReplayPrepared) (*Plan, *recipes.Recipe, error) {
 	plan := NewPlan(made, in.Stages, in.Follow)
-	if len(plan.Stages) > len(in.Stages) {
-		out.Stages = plan.Stages
-	}
-	if err := a.findInputs(ctx, plan, out); err != nil {
-		return nil, nil, err
-	}
-	base, err := a.madeBefore(ctx, plan, out.Before)
+	base, err := a.madeBefore(ctx, plan)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,14 +85,25 @@ func (a PrepareReplay) planned(ctx context.Context, made *Made, in api.ReplayInp
 	if err != nil {
 		return nil, nil, err
 	}
+	if plan.Fit(recipe.Needs()); !slices.Equal(plan.Stages, in.Stages) {
+		out.Stages = plan.Stages
+	}
+	if err := a.findInputs(ctx, plan, out); err != nil {
+		return nil, nil, err
+	}
 	// a replay asks no judge, so it needs none
 	if err := prepare.Implemented(recipe.Name, recipe.Planned()); err != nil {
 		return nil, nil, err
 	}
+	r := &replayed{in: in, plan: plan, before: &base.Recipe, recipe: recipe, out: out}
+	if plan.Has(schema.StageUpdate) {
+		if err := a.findPolicies(ctx, r); err != nil {
+			return nil, nil, err
+		}
+	}
 	if !plan.Has(schema.StageReward) {
 		return plan, recipe, nil
 	}
-	r := &replayed{in: in, plan: plan, before: &base.Recipe, recipe: recipe, out: out}
 	for _, source := range verdict.All {
 		v := source(a.Worker)
 		if !v.Asked(recipe) {
@@ -145,12 +151,16 @@ func (a PrepareReplay) adoptClaim(ctx context.Context, made *Made, claim string,
 // findInputs finds what the replayed stages read from stages that are not replayed, and what they have committed
 // before. What the reward reads depends on the replay's recipe too, which is not known yet: see planned.
 func (a PrepareReplay) findInputs(ctx context.Context, p *Plan, out *api.ReplayPrepared) error {
+	if p.Has(schema.StageReward) || p.Has(schema.StageUpdate) { // whose policies are compared on them
+		if err := a.findTrajectories(ctx, p, out); err != nil {
+			return err
+		}
+	}
 	for _, stage := range p.Stages {
 		if stage == schema.StageReward {
-			if err := a.findTrajectories(ctx, p, out); err != nil {
-				return err
-			}
-		} else if err := a.findReads(ctx, p, stage, out); err != nil {
+			continue
+		}
+		if err := a.findReads(ctx, p, stage, out); err != nil {
 			return err
 		}
 	}
@@ -212,7 +222,7 @@ func (a PrepareReplay) findExcluded(ctx context.Context, p *Plan, out *api.Repla
 }
 
 func (a PrepareReplay) findTrajectories(ctx context.Context, p *Plan, out *api.ReplayPrepared) error {
-	ref, err := p.Made.One(schema.StageAssemble, schema.StageReward)
+	ref, err := p.Made.One(schema.StageAssemble, p.Stages[0])
 	if err != nil {
 		return err
 	}
@@ -260,11 +270,12 @@ func (a PrepareReplay) shardsOf(ctx context.Context, stage schema.Ref) ([]api.Sh
 
 // madeBefore returns the recipe that the first replayed stage was made under, or the run's recipe if the step has not
 // reached that stage.
-func (a PrepareReplay) madeBefore(ctx context.Context, p *Plan, before []api.StageRef) (*resolver.Config, error) {
-	if len(before) == 0 {
+func (a PrepareReplay) madeBefore(ctx context.Context, p *Plan) (*resolver.Config, error) {
+	first := slices.IndexFunc(p.Stages, func(stage string) bool { return len(p.Made.Refs[stage]) > 0 })
+	if first < 0 {
 		return a.Recipes.Config(ctx, p.Made.Recipe)
 	}
-	m, err := a.Record.Read(ctx, before[0].Ref)
+	m, err := a.Record.Read(ctx, p.Made.Refs[p.Stages[first]][0])
 	if err != nil {
 		return nil, err
 	}

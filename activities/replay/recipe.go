@@ -26,7 +26,8 @@ func Recipe(run string, committed *recipes.Recipe, set, replayed []string) (*rec
 	if err != nil {
 		return nil, err
 	}
-	for _, stage := range replayed {
+	// An optional stage before the update is left out if the recipe does not have it, unless the replay begins there.
+	for _, stage := range []string{replayed[0], replayed[len(replayed)-1]} {
 		if declared, _ := stages.Of(stage); !declared.Runs(recipe.Needs()) {
 			return nil, badinput.Errorf("from, through: %s runs only if %s, and that of run %s does not; replay the "+
 				"stages before it", stage, declared.If, run)

@@ -1,5 +1,6 @@
 // Package replay holds the stages that plan, compare and check replays. A replay runs the pure stages of a step again,
-// from committed rows, into a generation of its own; a check runs them in memory only.
+// from committed rows, into a generation of its own, and its update, if it is asked to; a check runs the pure stages in
+// memory only.
 //
 // Glossary. A *generation* numbers the manifests of a step: 0 is the run's own, and each replay *claims* the first one
 // that is free. *Made* is what a step has committed. A *pure* stage is a function of the record.

@@ -114,9 +114,7 @@ func readManifest(ctx context.Context, v *evidence, key, namedBy string) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	switch m.Stage {
-	case schema.StageEvaluate, schema.StageInitial, schema.StageResample, schema.StagePrepare:
-	default:
+	if !slices.Contains(evaluations, m.Stage) && m.Stage != schema.StageResample && m.Stage != schema.StagePrepare {
 		m.Note, m.Stats = nil, nil
 	}
 	v.manifests[key] = committed{m, schema.Digest(data), m.Warm == "" && m.Run != v.run}

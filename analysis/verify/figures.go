@@ -52,6 +52,9 @@ func checkCatalogue(ctx context.Context, v *evidence) error {
 	return nil
 }
 
+// evaluations are the stages that measure a policy on held-out problems.
+var evaluations = []string{schema.StageEvaluate, schema.StageInitial, schema.StageFactual}
+
 // checkFigures recomputes the figures that manifests state about their rows: the results of evaluations and the numbers
 // of excluded trajectories.
 func checkFigures(v *evidence) {
@@ -59,7 +62,7 @@ func checkFigures(v *evidence) {
 		m := v.manifests[key]
 		switch {
 		case m.Warm != "":
-		case (m.Stage == schema.StageEvaluate || m.Stage == schema.StageInitial) && m.Shard < 0:
+		case slices.Contains(evaluations, m.Stage) && m.Shard < 0:
 			checkEvaluation(v, key, m.Manifest)
 		case m.Stage == schema.StageResample:
 			checkExcluded(v, key, m.Manifest)

@@ -9,7 +9,7 @@ import (
 )
 
 // checkReplays checks the replays of a finished step by the same rules: each stage of a generation is made from the
-// stages of that generation, or else from the head's.
+// stages of that generation, or else from the head's. An update of a replay starts where the step's own does.
 func checkReplays(v *evidence, step int, h schema.Head) {
 	replays := v.replays(step, h)
 	for _, gen := range slices.Sorted(maps.Keys(replays)) {
@@ -23,6 +23,12 @@ func checkReplays(v *evidence, step int, h schema.Head) {
 		}
 		checkStages(v, overlay, func(stage string) bool { return replays[gen][stage] == nil })
 		checkRowCounts(v, overlay)
+		if replays[gen][schema.StageLogprobs] != nil {
+			checkOutputs(v, step, overlay)
+		}
+		if replays[gen][schema.StageUpdate] != nil {
+			checkPolicy(v, step, overlay)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -21,24 +23,32 @@ type replayOptions struct {
 	from, through string
 	set           []string
 	check         bool
+	noEvaluation  bool
 }
 
 func replayCommand(con *console) *cobra.Command {
 	o := replayOptions{}
 	cmd := &cobra.Command{
 		Use:   "replay RUN",
-		Short: "repeat reward, resample, advantage and buffer of a step, or check that they are reproducible",
+		Short: "repeat stages of a step with other settings, its update too, or check that they are reproducible",
 		Long: "replay starts the workflow ReplayStage: it repeats stages of a step from what the step has\n" +
 			"committed, with the settings that --set changes, and commits the results as a new generation of the\n" +
 			"step. It needs only the record; Temporal may have forgotten the run. A Python reward that is new\n" +
-			"or has changed is called with the recorded trajectories. With --check it repeats these stages of all\n" +
-			"finished steps in memory and compares the digests. It then starts no server, writes nothing, and\n" +
-			"exits with 1 if a digest differs.",
+			"or has changed is called with the recorded trajectories.\n\n" +
+			"With --through update it also trains the policy that the step began with on the repeated batch, which\n" +
+			"needs the run's engine. It commits the counterfactual policy in the new generation, where no step\n" +
+			"goes on with it. Then it compares it with the run's own policy after the step: the estimated\n" +
+			"KL(counterfactual ‖ own) over the tokens of the step's rollout, and the success of both on held-out\n" +
+			"problems.\n\n" +
+			"With --check it repeats reward, resample, advantage and buffer of all finished steps in memory and\n" +
+			"compares the digests. It then starts no server, writes nothing, and exits with 1 if a digest differs.",
 		Example: "  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from reward\n" +
 			"  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from resample --set " +
 			"resample.roc.select=lowest\n" +
 			"  ropewalk replay quickstart-s1-20260102-030405 --steps 1-85 --from advantage --set " +
 			"advantage.std=false\n" +
+			"  ropewalk replay quickstart-s1-20260102-030405 --step 3 --from reward --through update --set " +
+			"loss.clip_high=0.2\n" +
 			"  ropewalk replay --check quickstart-s1-20260102-030405",
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,11 +64,12 @@ func replayCommand(con *console) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.step, "step", 0, "the `STEP` whose stages are repeated")
 	cmd.Flags().StringVar(&o.steps, "steps", "", "the steps `A-B`, both included, one after the other")
-	cmd.Flags().StringVar(&o.from, "from", "", "the first `STAGE`: reward, resample, advantage or buffer")
-	cmd.Flags().StringVar(&o.through, "through", "", "the last `STAGE` (default: advantage, or buffer if the step "+
-		"has a replay buffer)")
+	cmd.Flags().StringVar(&o.from, "from", "", "the first `STAGE`: reward, resample, advantage, buffer or update")
+	cmd.Flags().StringVar(&o.through, "through", "", "the last `STAGE`; update trains a counterfactual policy "+
+		"(default: advantage, or buffer if the step has a replay buffer)")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe that the stages read: `path=value` "+
 		"(repeatable)")
+	cmd.Flags().BoolVar(&o.noEvaluation, "no-evaluation", false, "leave out the held-out problems after an update")
 	cmd.Flags().BoolVar(&o.check, "check", false, "repeat all pure stages of the run in memory and compare the results")
 	con.jsonFlag(cmd, oneObject+" at the end")
 	return cmd
@@ -67,9 +78,9 @@ func replayCommand(con *console) *cobra.Command {
 // validate refuses bad options before the servers are needed. It returns the first and the last step.
 func (o replayOptions) validate(stepGiven bool) (first, last int, err error) {
 	if o.check {
-		if stepGiven || o.steps != "" || o.from != "" || o.through != "" || len(o.set) > 0 {
+		if stepGiven || o.steps != "" || o.from != "" || o.through != "" || len(o.set) > 0 || o.noEvaluation {
 			return 0, 0, badInput("--check: repeats all steps as they were; leave out --step, --steps, --from, " +
-				"--through and --set")
+				"--through, --set and --no-evaluation")
 		}
 		return 0, 0, nil
 	}
@@ -84,8 +95,12 @@ func (o replayOptions) validate(stepGiven bool) (first, last int, err error) {
 	case o.step < 1:
 		return 0, 0, badInput("--step: name a step, 1 or later")
 	}
-	if _, err := api.Replayed(o.from, o.through); err != nil {
+	stages, err := api.Replayed(o.from, o.through)
+	if err != nil {
 		return 0, 0, badInput("--%w", err)
+	}
+	if o.noEvaluation && !slices.Contains(stages, schema.StageUpdate) {
+		return 0, 0, badInput("--no-evaluation: only a replay through update evaluates")
 	}
 	return first, last, nil
 }
@@ -126,7 +141,8 @@ func replaySteps(ctx context.Context, con *console, run string, first, last int,
 
 func replayStep(ctx context.Context, con *console, s *runs.Session, run string, step int,
 	o replayOptions) (workflows.ReplayStageResult, error) {
-	input := workflows.ReplayStageInput{Run: run, Step: step, From: o.from, Through: o.through, Set: o.set}
+	input := workflows.ReplayStageInput{Run: run, Step: step, From: o.from, Through: o.through, Set: o.set,
+		NoEvaluation: o.noEvaluation}
 	stages, _ := api.Replayed(o.from, o.through) // checked before
 	summary := fmt.Sprintf("replay %s of step %d of %s", strings.Join(stages, ", "), step, run)
 	if len(o.set) > 0 {
@@ -189,6 +205,9 @@ func printReplay(con *console, r workflows.ReplayStageResult) {
 	}
 	if r.Impure != "" {
 		fmt.Fprintf(con.out, "  not pure: %s\n", r.Impure)
+	}
+	if r.Update != nil {
+		fmt.Fprintf(con.out, "  %s\n", strings.Join(r.Update.Lines(), "\n  "))
 	}
 }
 

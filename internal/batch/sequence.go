@@ -72,6 +72,18 @@ func Unmasked(selection []schema.SelectionRow, turns []schema.TurnRow) []schema.
 	return out
 }
 
+// Sampled joins the turns of all trajectories that are given, kept or not, in canonical order.
+func Sampled(turns []schema.TurnRow) []schema.BatchRow {
+	joined := JoinTurns(turns)
+	out := make([]schema.BatchRow, 0, len(joined))
+	for id, row := range joined {
+		row.TrajectoryID = id
+		out = append(out, row)
+	}
+	slices.SortFunc(out, func(x, y schema.BatchRow) int { return cmp.Compare(x.TrajectoryID, y.TrajectoryID) })
+	return out
+}
+
 // JoinTurns concatenates each trajectory's turns in order. If the log-probabilities of one turn are null, the whole
 // trajectory has none.
 func JoinTurns(turns []schema.TurnRow) map[string]schema.BatchRow {

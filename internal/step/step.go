@@ -96,6 +96,26 @@ func evaluate(r Runner, in *In, out *Out) (wait func() error) {
 	})
 }
 
+// Measure measures the counterfactual policy and the run's own on held-out problems, under the run's own recipe. What
+// the run has measured itself is not measured again.
+func Measure(r Runner, scope api.Scope, in *api.CounterfactualUpdate, out *Replayed) error {
+	scope.Config = in.Config
+	measure := func(stage, what string, policy api.PolicyRef) (*api.EvaluationSummary, error) {
+		var done api.Evaluated
+		err := run(r, Whole(stage), "held-out problems, "+what, api.EvaluateInput{Scope: scope, Policy: policy,
+			Tag: api.TagStep}, &done)
+		return &done.Summary, err
+	}
+	var err error
+	if out.Factual = in.Measured; out.Factual == nil && in.Own != nil {
+		if out.Factual, err = measure(schema.StageFactual, "the run's own policy", *in.Own); err != nil {
+			return err
+		}
+	}
+	out.Counterfactual, err = measure(schema.StageEvaluate, "the counterfactual policy", out.Updated.Policy)
+	return err
+}
+
 // selectNext begins to select the next step's prompts, if they are asked for. The returned function waits for them. If
 // they cannot be selected, the next step says why.
 func selectNext(r Runner, in *In, out *Out) (wait func()) {

@@ -138,5 +138,12 @@ func TestOrder(t *testing.T) {
 	for _, m := range made.Made {
 		s.write("made %s", m.Stage)
 	}
+	s.write("# a replay through the update, whose policy is compared with the run's own")
+	in := api.ReplayPrepared{Trajectories: []api.ShardRef{{Shard: 4}},
+		Update: &api.CounterfactualUpdate{Own: &api.PolicyRef{}}}
+	made = Replayed{}
+	require.NoError(t, Replay(s, api.Scope{}, in, []string{schema.StageResample, schema.StageLogprobs,
+		schema.StageAdvantage, schema.StageUpdate}, &made))
+	require.NoError(t, Measure(s, api.Scope{}, in.Update, &made))
 	golden.Check(t, "order.txt", strings.Join(lines, "\n")+"\n", *rewrite)
 }

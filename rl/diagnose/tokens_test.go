@@ -52,6 +52,29 @@ func TestKL(t *testing.T) {
 	near(t, "k1", got.K1, 0.1)
 	near(t, "k3", got.K3, (math.Exp(-0.2)-1+0.2)/2)
 	near(t, "off-policy", got.OffPolicy, (0.1-0.3-1)/3)
+	if got.WeightedTokens != 2 {
+		t.Errorf("%d weighted tokens, want 2", got.WeightedTokens)
+	}
+	near(t, "weighted k3", got.Weighted, math.Exp(-0.1)*(math.Exp(-0.2)-1+0.2)/2)
+}
+
+// Over the tokens that an old policy draws, each as often as it draws it, the weighted k3 is the divergence itself.
+func TestTheWeightedKLIsUnbiased(t *testing.T) {
+	logs := func(p ...float64) []float64 {
+		for i := range p {
+			p[i] = math.Log(p[i])
+		}
+		return p
+	}
+	var k KL
+	err := k.Add(Row{ // three tokens, of which the old policy draws the first half of the time
+		Mask: []int32{1, 1, 1, 1}, Old: logs(0.5, 0.5, 0.25, 0.25), LogProbs: logs(0.25, 0.25, 0.5, 0.25),
+		Reference: logs(0.25, 0.25, 0.25, 0.5),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "weighted k3", k.Report().Weighted, 0.5*math.Log(2)+0.25*math.Log(0.5))
 }
 
 func TestEightGroups(t *testing.T) {

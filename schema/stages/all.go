@@ -31,7 +31,7 @@ var measured = []schema.Table{schema.Evaluations, schema.EvaluationPrompts, sche
 	schema.EvaluationToolCalls, schema.EvaluationTransitions, schema.EvaluationTrajectories,
 	schema.EvaluationJudgements, schema.EvaluationDebates}
 
-// Why stages that are not pure cannot be replayed, where several say the same.
+// Why stages cannot be replayed, where several say the same.
 const (
 	needsEngine = "needs the engine; run the recipe again with the same seed: ropewalk run RECIPE --seed N"
 	sameSeed    = "run the recipe again with the same seed: ropewalk run RECIPE --seed N"
@@ -288,8 +288,7 @@ var all = []Stage{
 		Reads:  []Read{from(schema.StageAdvantage, schema.Batch), from(schema.StageBuffer, schema.ReplayBatch)},
 		Also:   "the checkpoint before the step",
 		Writes: []schema.Table{schema.Updates}, Commits: "a checkpoint, its critic's where there is one",
-		Instead: "needs the engine and would make another policy; train with the other settings: " +
-			"ropewalk run RECIPE --set path=value",
+		Recipe: []string{"optimizer", "loss", "replay", "schedule.gamma_horizon"},
 	},
 	{
 		Name: schema.StagePublish, Phase: Step,
@@ -344,6 +343,22 @@ var all = []Stage{
 		Also:    "what the replayed stages read",
 		Writes:  []schema.Table{schema.Documents},
 		Commits: "the claim of a generation, with the recipe that it is made under",
+	},
+	{
+		Name: schema.StageContrast, Phase: Again,
+		Doc:        "estimates how far the policy of a replay is from the run's own after the same step",
+		Activities: []Activity{on(GPU, "ContrastPolicies", time.Hour)},
+		Reads:      []Read{from(schema.StageUpdate)},
+		Also:       "both checkpoints; the step's turns",
+		Commits:    "the divergence of the policies, as a statistic",
+	},
+	{
+		Name: schema.StageFactual, Phase: Again,
+		Doc:        "measures the run's own policy after the step on held-out problems, if the run has not",
+		Activities: []Activity{on(Rollout, "EvaluateFactual", time.Hour)},
+		Also:       "the run's own checkpoint after the step",
+		Writes:     measured,
+		Commits:    "the rows of an evaluation, with which a replay compares its policy",
 	},
 	{
 		Name: Compare, Phase: Again, Unread: true,

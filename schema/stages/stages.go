@@ -61,10 +61,12 @@ type Stage struct {
 	// When reports whether a recipe with such needs has the stage; nil = every recipe has it. If says so in words.
 	When func(Needs) bool
 	If   string
-	// Pure stages can be made again from committed inputs. Recipe lists the parts of the recipe that they read.
-	Pure   bool
+	// Pure stages can be made again from committed inputs.
+	Pure bool
+	// Recipe lists the parts of the recipe that a stage reads which a replay can run: a pure one, or the update, which
+	// needs the engine.
 	Recipe []string
-	// Instead says why a stage that is not pure cannot be replayed, and what to do instead.
+	// Instead says why another stage cannot be replayed, and what to do instead.
 	Instead string
 	// Column is the column of a step's printed times that counts the stage; "" = other.
 	Column string
@@ -199,8 +201,11 @@ func Segments(n Needs) (out [][]Stage) {
 	return out
 }
 
-// Pure returns the names of the stages that can be replayed, in their order.
+// Pure returns the names of the stages that the record alone makes again, in their order.
 func Pure() []string { return Named(func(s Stage) bool { return s.Pure }) }
+
+// Replayable returns the names of the stages that a replay can run: the pure ones and the update, in their order.
+func Replayable() []string { return Named(func(s Stage) bool { return len(s.Recipe) > 0 }) }
 
 // Activities returns every activity that a worker registers.
 func Activities() []Activity {

@@ -33,12 +33,13 @@ func TestDeclarations(t *testing.T) {
 				require.NoError(t, table.Valid())
 			}
 			require.Equal(t, s.When == nil, s.If == "", "a condition, in code and in words")
-			require.Equal(t, s.Pure, len(s.Recipe) > 0, "pure stages alone say what they read of the recipe")
-			if s.Pure {
+			replayed := len(s.Recipe) > 0
+			require.Equal(t, s.Pure || s.Name == schema.StageUpdate, replayed, "what a replay can run says what it "+
+				"reads of the recipe")
+			if replayed {
 				require.Empty(t, s.Instead)
 				require.Equal(t, Step, s.Phase)
-			}
-			if s.Phase == Step && !s.Unread && !s.Pure {
+			} else if s.Phase == Step && !s.Unread {
 				require.NotEmpty(t, s.Instead, "why it cannot be replayed")
 			}
 			require.Contains(t, []string{"", "rollout", "sandbox", "reward", "update"}, s.Column)
@@ -67,6 +68,7 @@ func TestEveryTableIsWritten(t *testing.T) {
 
 func TestOrders(t *testing.T) {
 	require.Equal(t, []string{"reward", "resample", "advantage", "buffer"}, Pure())
+	require.Equal(t, append(Pure(), "update"), Replayable())
 	require.Equal(t, []string{"rollout", "sandbox", "assemble", "grade", "judge", "function", "reward"}, Sharded())
 	grade, ok := Of(schema.StageGrade)
 	require.True(t, ok)

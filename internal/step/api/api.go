@@ -46,6 +46,8 @@ const (
 	Evaluate             = "Evaluate"
 	EvaluateInitial      = "EvaluateInitial"
 	EvaluateShard        = "EvaluateShard"
+	EvaluateFactual      = "EvaluateFactual"
+	ContrastPolicies     = "ContrastPolicies"
 	RecordTimings        = "RecordTimings"
 	ImportTrajectories   = "ImportTrajectories"
 	PrepareReplay        = "PrepareReplay"

@@ -33,8 +33,11 @@ type EvaluatedShard struct {
 	Sampled  int `json:"sampled"`
 }
 
-// TagFinal is the tag of the last evaluation of a run.
-const TagFinal = "final"
+// Tags of the rows of evaluations after training steps.
+const (
+	TagStep  = "step"  // between the first and the last one
+	TagFinal = "final" // the last evaluation of a run
+)
 
 // Rate is a success rate with its bootstrap 95% interval over problems.
 type Rate struct {

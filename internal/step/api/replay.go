@@ -9,29 +9,29 @@ import (
 	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
-// Pure returns the stages that can be replayed, in order.
+// Pure returns the stages that the record alone makes again, in order.
 func Pure() []string { return stages.Pure() }
 
 // Replayed returns the stages that a replay runs, from from to through. If through is empty, the replay ends with the
-// last stage that every recipe has, or with from if from comes later. An error names the wrong field, says why the
+// last pure stage that every recipe has, or with from if from comes later. An error names the wrong field, says why the
 // stage cannot be replayed, and says what to do instead.
 func Replayed(from, through string) ([]string, error) {
 	first, err := replayable("from", from)
 	if err != nil {
 		return nil, err
 	}
-	pure := Pure()
+	all := stages.Replayable()
 	if through == "" {
-		through = pure[max(first, lastOfAll(pure))]
+		through = all[max(first, lastOfAll(Pure()))]
 	}
 	last, err := replayable("through", through)
 	if err != nil {
 		return nil, err
 	}
 	if first > last {
-		return nil, fmt.Errorf("through: %s comes before %s; the order is %s", through, from, strings.Join(pure, ", "))
+		return nil, fmt.Errorf("through: %s comes before %s; the order is %s", through, from, strings.Join(all, ", "))
 	}
-	return slices.Clone(pure[first : last+1]), nil
+	return slices.Clone(all[first : last+1]), nil
 }
 
 // lastOfAll is the index of the last stage that every recipe has.
@@ -46,17 +46,17 @@ func lastOfAll(pure []string) int {
 }
 
 func replayable(field, stage string) (int, error) {
-	pure := Pure()
-	if i := slices.Index(pure, stage); i >= 0 {
+	all := stages.Replayable()
+	if i := slices.Index(all, stage); i >= 0 {
 		return i, nil
 	}
 	if declared, _ := stages.Of(stage); declared.Instead != "" {
 		return 0, fmt.Errorf("%s: %s cannot be replayed: it %s", field, stage, declared.Instead)
 	}
 	if stage == "" {
-		return 0, fmt.Errorf("%s: name a stage: %s", field, strings.Join(pure, ", "))
+		return 0, fmt.Errorf("%s: name a stage: %s", field, strings.Join(all, ", "))
 	}
-	return 0, fmt.Errorf("%s: no stage %q; those that can be replayed are %s", field, stage, strings.Join(pure, ", "))
+	return 0, fmt.Errorf("%s: no stage %q; those that can be replayed are %s", field, stage, strings.Join(all, ", "))
 }
 
 // ReplayInput asks to claim a generation for a replay of a step's stages.
@@ -96,6 +96,38 @@ type ReplayPrepared struct {
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
 	// Chain describes for people what the stage resample runs under the replay's recipe, in order.
 	Chain string `json:"chain,omitempty"`
+	// Update is for a replay that trains; nil for others.
+	Update *CounterfactualUpdate `json:"update,omitempty"`
+}
+
+// CounterfactualUpdate is what a replay trains from, and the run's own policy that it is compared with.
+type CounterfactualUpdate struct {
+	Policy   PolicyRef  `json:"policy"`             // the policy that the step began with
+	Sampling *PolicyRef `json:"sampling,omitempty"` // the policy that sampled the step, if the trainer is asked about it
+	// Own is the run's own policy after the step; nil if it is pruned. Then nothing is compared.
+	Own *PolicyRef `json:"own,omitempty"`
+	// Measured is the run's evaluation of Own; nil if the run has made none. A replay measures under the same recipe:
+	// that of Config.
+	Measured *EvaluationSummary `json:"measured,omitempty"`
+	Config   schema.Ref         `json:"config"`
+	Hosts    int                `json:"hosts,omitempty"` // that share the run's models, if there are several
+}
+
+// ContrastInput asks how far the policy of a replay is from the run's own after the same step.
+type ContrastInput struct {
+	Scope
+	Policy       PolicyRef  `json:"policy"`       // of the replay
+	Own          PolicyRef  `json:"own"`          // of the run
+	Trajectories []ShardRef `json:"trajectories"` // of the step
+}
+
+// Contrasted is the estimate over the step's tokens that a policy has drawn.
+type Contrasted struct {
+	Done
+	// KL estimates the divergence of the replay's policy from the run's own, in nats for each token; nil without tokens
+	// whose log-probability the rollout has recorded.
+	KL     *float64 `json:"kl"`
+	Tokens int      `json:"tokens"`
 }
 
 // CompareInput asks how replayed stages compare with the earlier ones.
