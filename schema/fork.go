@@ -16,6 +16,10 @@ type ForkPoint struct {
 // NoteFork is the note of the manifest that prepares a fork: the other run and the step, as RUN@STEP.
 const NoteFork = "fork"
 
+// NoteForkFrom is the note of the manifest that prepares a fork at a stage: the stage. The fork then has copies of what
+// the other run has committed of the next step before it.
+const NoteForkFrom = "fork_from"
+
 // String is what NoteFork holds.
 func (f ForkPoint) String() string { return fmt.Sprintf("%s@%d", f.Run, f.Step) }
 

@@ -14,6 +14,9 @@ type ForkInput struct {
 	// Of names the other run, and Step the last step that the runs share.
 	Of   string `json:"of"`
 	Step int    `json:"step"`
+	// From is a stage of the step after that: reward, resample or advantage. The new run then shares what the other
+	// one has committed of that step before the stage, such as its rollout.
+	From string `json:"from,omitempty"`
 	// Set changes fields of the recipe that the step was taken under: path=value.
 	Set []string `json:"set,omitempty"`
 
@@ -29,7 +32,7 @@ func (in *ForkInput) UnmarshalJSON(data []byte) error {
 // ForkRun continues as the TrainRun of the fork, so that everything that follows runs follows forks.
 func ForkRun(ctx workflow.Context, in ForkInput) (TrainRunResult, error) {
 	train := TrainRunInput{Run: in.Run, Set: in.Set, Fork: &schema.ForkPoint{Run: in.Of, Step: in.Step},
-		invalid: in.invalid}
+		ForkFrom: in.From, invalid: in.invalid}
 	if err := train.validate(); err != nil {
 		return TrainRunResult{}, refuse(ctx, err)
 	}

@@ -12,14 +12,16 @@ import (
 // ForkRun continues as a TrainRun, which goes on after the shared steps.
 func TestForkRunContinuesAsTheFork(t *testing.T) {
 	f := newFakes(t, api.Plan{})
-	f.env.ExecuteWorkflow(ForkRun, ForkInput{Run: "fork", Of: "run-1", Step: 3, Set: []string{"steps=5"}})
+	f.env.ExecuteWorkflow(ForkRun, ForkInput{Run: "fork", Of: "run-1", Step: 3, From: "reward",
+		Set: []string{"steps=5"}})
 	next := continued(t, f, TrainRunName)
 	require.Equal(t, TrainRunInput{Run: "fork", Set: []string{"steps=5"},
-		Fork: &schema.ForkPoint{Run: "run-1", Step: 3}}, next)
+		Fork: &schema.ForkPoint{Run: "run-1", Step: 3}, ForkFrom: "reward"}, next)
 
 	f = newFakes(t, api.Plan{Recipe: "r", Steps: 5, Shards: 1, MaxTurns: 1, EvaluateEvery: 1})
 	handle(f, api.PrepareRun, func(in api.PrepareInput) (api.Prepared, error) {
 		require.Equal(t, "run-1@3", in.ForkNote())
+		require.Equal(t, "reward", in.ForkFrom)
 		return api.Prepared{Plan: f.plan, NextStep: 4, Policy: &api.PolicyRef{Digest: "warm+1+2+3", Step: 3}},
 			nil
 	})

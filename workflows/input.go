@@ -32,6 +32,9 @@ type TrainRunInput struct {
 	Resume bool `json:"resume,omitempty"`
 	// Fork is the step of another run after which the run goes on, with that run's recipe and the changes of Set.
 	Fork *schema.ForkPoint `json:"fork,omitempty"`
+	// ForkFrom is a stage of the next step: reward, resample or advantage. The run then goes on from there, with what
+	// the other run has committed of that step before the stage.
+	ForkFrom string `json:"fork_from,omitempty"`
 	// Until ends the workflow after this step, and leaves the run as it is: an experiment asks its stop rule then. The
 	// same input with another Until goes on. 0: the run goes to its end.
 	Until int `json:"until,omitempty"`
@@ -192,6 +195,8 @@ func (in TrainRunInput) validate() error {
 	case in.Fork != nil && (in.Resume || in.Recipe != "" || in.RecipeYAML != "" || in.Seed != nil || in.Steps != nil):
 		return badInput("fork: goes on with the recipe of the other run; recipe, resume, seed and steps must be left " +
 			"out, and set changes the recipe")
+	case in.ForkFrom != "" && in.Fork == nil:
+		return badInput("fork_from: only a fork begins at a stage")
 	case in.Fork != nil:
 		if err := in.Fork.Validate(); err != nil {
 			return badInput("fork: %v", err)

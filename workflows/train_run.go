@@ -219,6 +219,7 @@ func (r *trainRun) prepare(ctx workflow.Context) error {
 		r.prepared, err = call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
 			Run: r.run, Kind: "train", Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
 			Overrides: r.in.Set, Seed: r.in.Seed, Steps: r.in.Steps, Resume: r.in.Resume, Fork: r.in.Fork,
+			ForkFrom: r.in.ForkFrom,
 		})
 		return err
 	})

@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/forks"
@@ -27,6 +28,11 @@ func (a PrepareRun) resolve(ctx context.Context, in api.PrepareInput) (*recipes.
 	if err != nil {
 		return nil, err
 	}
+	if in.ForkFrom != "" {
+		if _, err := at.Part(ctx, in.ForkFrom, in.Overrides); err != nil {
+			return nil, err
+		}
+	}
 	return resolved, samePolicy(ctx, &a.Recipes, &at.Recipe, &resolved.Recipe)
 }
 
@@ -40,5 +46,28 @@ func (a PrepareRun) share(ctx context.Context, in api.PrepareInput, recipe *reci
 		return err
 	}
 	m.Note[schema.NoteFork], m.Inputs = in.ForkNote(), append(m.Inputs, at.Config, at.Update)
+	if in.ForkFrom != "" {
+		m.Note[schema.NoteForkFrom] = in.ForkFrom
+	}
 	return at.Share(ctx, in.Run, recipe.Staleness())
+}
+
+// sharePart copies to a fork at a stage what it shares of its first own step, until that step is done.
+func (a PrepareRun) sharePart(ctx context.Context, m schema.Manifest, ref schema.Ref, fork schema.ForkPoint) error {
+	from := m.Note[schema.NoteForkFrom]
+	if from == "" {
+		return nil
+	}
+	if _, _, done, err := a.Record.Head(ctx, m.Run, strconv.Itoa(fork.Step+1)); done || err != nil {
+		return err
+	}
+	at, err := forks.At(ctx, a.Record, fork)
+	if err != nil {
+		return err
+	}
+	part, err := at.Part(ctx, from, nil)
+	if err != nil {
+		return err
+	}
+	return part.Copy(ctx, m.Run, ref, m.Config)
 }

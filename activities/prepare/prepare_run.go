@@ -90,7 +90,8 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := Storable(a.Worker, &resolved.Recipe); err != nil {
 			return err
 		}
-		if found && (committed.Config != resolved.Digest || committed.Note[schema.NoteFork] != in.ForkNote()) {
+		if found && (committed.Config != resolved.Digest || committed.Note[schema.NoteFork] != in.ForkNote() ||
+			committed.Note[schema.NoteForkFrom] != in.ForkFrom) {
 			return badinput.Errorf("run_id: run %s was made by another recipe, or as another fork; choose another run "+
 				"id, or resume it without a recipe", in.Run)
 		}
@@ -156,6 +157,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		out.Machine.Sandbox = string(a.Execution.Tier)
 	}
 	fork, err := committed.Fork()
+	if err == nil {
+		err = a.sharePart(ctx, committed, ref, fork)
+	}
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ type PrepareInput struct {
 	Resume     bool     `json:"resume,omitempty"`
 	// Fork is the step of another run after which the run goes on, with that run's recipe. Overrides change the recipe.
 	Fork *schema.ForkPoint `json:"fork,omitempty"`
+	// ForkFrom is the stage of the next step at which the run forks off; "" if it takes that step whole.
+	ForkFrom string `json:"fork_from,omitempty"`
 	// Evaluates is the policy that an evaluation of its own measures; nil in other runs, and if it is resumed.
 	Evaluates *PolicyRef `json:"evaluates,omitempty"`
 	// LatestOf names the run whose latest policy an evaluation measures, in the place of Evaluates.
