@@ -56,7 +56,7 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 		{[]string{"replay"}, "missing argument RUN"},
 		{[]string{"replay", "r", "--from", "reward"}, "--step: name a step"},
 		{[]string{"replay", "r", "--step", "1"}, "--from: name a stage: reward, resample, advantage"},
-		{[]string{"replay", "r", "--step", "1", "--from", "update"}, "--from: update cannot be replayed: it needs " +
+		{[]string{"replay", "r", "--step", "1", "--from", "rollout"}, "--from: rollout cannot be replayed: it needs " +
 			"the engine"},
 		{[]string{"replay", "r", "--step", "1", "--from", "resample", "--through", "reward"},
 			"--through: reward comes before resample"},
