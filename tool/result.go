@@ -46,7 +46,7 @@ const (
 // RuntimeError is a verdict on programs, as package sandbox defines it.
 const RuntimeError Status = "runtime_error"
 
-// verdicts lists the statuses: those of all tools, then the further ones of programs.
+// verdicts lists the statuses of all tools, then the further ones of programs.
 var verdicts = []Status{OK, Failed, BadArguments, OutputLimit, "timeout", RuntimeError, "syntax_error", "timeout_wall",
 	"timeout_cpu", "out_of_memory", "file_limit", "process_limit", "killed"}
 

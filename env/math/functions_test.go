@@ -22,7 +22,7 @@ func write(t *testing.T, folder, name, text string) string {
 
 const asked1 = `"question": [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Area?"}]]`
 
-// BFCL's answers are in another file, and its types are not those of JSON schemas.
+// BFCL's answers are in another file, and its types have other names than in JSON schemas.
 func TestBFCL(t *testing.T) {
 	folder := t.TempDir()
 	path := write(t, folder, "BFCL_v4_simple.json", `{"id": "simple_1", `+asked1+`, "function": [{"name": "geo.area", `+

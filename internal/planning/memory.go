@@ -147,7 +147,7 @@ const (
 	workspaceBytes = 3 << 30
 )
 
-// serverMemory estimates a server on so many devices of so much memory each, with the weights split evenly among them:
+// serverMemory estimates a server on several devices of equal memory, with the weights split evenly among them:
 //
 //	cache = 0.9 · memory − workspace − weights / devices,  tokens = devices · cache / CacheBytes
 //

@@ -28,7 +28,7 @@ func SafeRollouts(capacity, length int) int {
 	return capacity / length
 }
 
-// apart orders rollouts so that those of one group are far apart: first one of each group, in the order in which the
+// apart orders rollouts so that a group has its rollouts far apart: first one of each group, in the order in which the
 // groups come, then the second of each, and so on. It returns indexes into groups, which names the group of each
 // rollout. Together they would wait for the same slow tools at once, and be long or short at once.
 func apart[G comparable](groups []G) []int {

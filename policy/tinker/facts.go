@@ -29,7 +29,7 @@ func (f Facts) String() string {
 	return out
 }
 
-// capabilities are those of every server: log-probabilities are the model's own, whatever was sampled from, so that
+// capabilities are what every server can do: log-probabilities are the model's own, whatever was sampled from, so that
 // only the temperatures 1 and 0 are offered.
 func capabilities() policy.Capabilities {
 	return policy.Capabilities{TokenIDs: true, LogProbs: true, Greedy: true, Weights: policy.WeightsLoad}

@@ -103,7 +103,7 @@ type ReplayPrepared struct {
 // CounterfactualUpdate is what a replay trains from, and the run's own policy that it is compared with.
 type CounterfactualUpdate struct {
 	Policy   PolicyRef  `json:"policy"`             // the policy that the step began with
-	Sampling *PolicyRef `json:"sampling,omitempty"` // the policy that sampled the step, if the trainer is asked about it
+	Sampling *PolicyRef `json:"sampling,omitempty"` // the policy that sampled, if the trainer is asked about it
 	// Own is the run's own policy after the step; nil if it is pruned. Then nothing is compared.
 	Own *PolicyRef `json:"own,omitempty"`
 	// Measured is the run's evaluation of Own; nil if the run has made none. A replay measures under the same recipe:
