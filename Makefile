@@ -18,7 +18,8 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool fuzz sbom \
 	gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-engine test-traces test-fetch test-rollout-workers test-limits test-large test-worlds \
+	test-alerts test-engine test-kills test-environments test-upgrades test-python test-traces test-fetch \
+	test-rollout-workers test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-worlds-babyai test-worlds-miniwob test-worlds-scienceworld test-worlds-textarena \
@@ -84,6 +85,22 @@ STORM ?= 1
 chaos: tools ## disturb STORMS runs at random, and compare each with an undisturbed one (about a minute each)
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_STORMS=$(STORMS) ROPEWALK_STORM_SEED=$(STORM) \
 		go test -count 1 -timeout 60m -run TestStorms -v ./test/e2e
+
+test-kills: build tools ## kill workers in the middle of each way to run a step, and compare the weights
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_KILLS=1 go test -count 1 -timeout 60m -v \
+		-run 'TestKilled|TestForwardPasses|TestAnInterruptedRunGoesOnElsewhere' ./test/e2e
+
+test-environments: build tools ## train in the interactive environments, in a mix, and with a judge
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_ENVIRONMENTS=1 go test -count 1 -timeout 60m -v \
+		-run 'TestInteractiveEnvironment|TestRunsOverALFWorldsGames|TestAJudgeDecides|TestAMixTrains' ./test/e2e
+
+test-upgrades: build tools ## have runs change builds between two steps
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_UPGRADES=1 go test -count 1 -timeout 60m -v \
+		-run 'TestARunChangesBuilds|TestARunFollows' ./test/e2e
+
+test-python: build tools ## test the Python package over a real run, its types, and the notebook
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_NOTEBOOK=1 ROPEWALK_TEST_PYTHON_PACKAGE=1 \
+		go test -count 1 -timeout 60m -v -run 'TestPythonPackage|TestNotebook' ./test/e2e
 
 # Debian: apt-get install prometheus prometheus-alertmanager. This takes about five minutes.
 test-alerts: tools ## have a real Prometheus and Alertmanager watch a real run, and inject faults

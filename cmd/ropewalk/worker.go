@@ -116,6 +116,7 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 		return err
 	}
 	code := program.Code
+	worker.SetBinaryChecksum(code) // or else the SDK would read the program once more
 	if err := o.deployment.settle(code); err != nil {
 		return err
 	}

@@ -9,12 +9,12 @@ import (
 
 const (
 	lookPeriod   = 100 * time.Millisecond // between looks at what the supervisors tell
-	samplePeriod = 500 * time.Millisecond // between samples of memory
+	samplePeriod = 2 * time.Second        // between samples of memory
 )
 
 // keep watches the servers that the lease uses, each by itself, until the context ends: the worker comes back only when
 // its servers have. Measuring the memory of a large process takes milliseconds: the pause grows with the cost, so that
-// it stays below 2% of a core.
+// it stays below half a percent of a core.
 func (l *Lease) keep(ctx context.Context) {
 	defer close(l.kept)
 	var watched sync.WaitGroup
@@ -25,7 +25,7 @@ func (l *Lease) keep(ctx context.Context) {
 	for pause := samplePeriod; sleep(ctx, pause); {
 		began := time.Now()
 		l.sample()
-		pause = max(samplePeriod, 50*time.Since(began))
+		pause = max(samplePeriod, 200*time.Since(began))
 	}
 }
 

@@ -60,7 +60,7 @@ func (l *Lease) Err() error {
 }
 
 // PeakMB returns the highest memory, in MiB, of this command and the servers that it uses since the lease began:
-// proportional set sizes, sampled twice a second.
+// proportional set sizes, sampled every two seconds.
 func (l *Lease) PeakMB() float64 {
 	l.sample()
 	l.mu.Lock()

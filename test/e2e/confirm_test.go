@@ -15,8 +15,8 @@ import (
 // A run that was started in Temporal's UI starts no program of its user before the user has confirmed it. Runs that
 // commands and schedules start need no one's word.
 func TestProgramsOfRunsThatNoCommandHasStarted(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, t.TempDir(), "ROPEWALK_PYTHON="+pythontest.Need(t, "PYTHON"))
+	h, _ := needs(t, ownNamespace)
+	h = h.with("ROPEWALK_PYTHON=" + pythontest.Need(t, "PYTHON"))
 	h.ensureUp(t)
 	defer h.ensureDown(t)
 	folder := t.TempDir()

@@ -17,7 +17,7 @@ import (
 const experimentFile = `name: tiny
 question: does a higher rate help in two steps?
 recipe: tiny.yaml
-set: {steps: 2, evaluation.every: 1}
+set: {steps: 2, evaluation.every: 1, warm_start.steps: 20}
 arms:
   low: {set: {optimizer.lr: 0.0005}}
   high:
@@ -151,7 +151,7 @@ func TestATrialParks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), recipe, 0o600))
 	file := func(seed string) string {
-		text := "name: own\nrecipe: tiny.yaml\nseeds: [" + seed + "]\nset:\n  steps: 1\n  reward: {name: python, " +
+		text := "name: own\nrecipe: tiny.yaml\nseeds: [" + seed + "]\nset:\n  steps: 1\n  warm_start.steps: 20\n  reward: {name: python, " +
 			"module: 'mine:score', path: '" + folder + "', kwargs: '{}'}\n"
 		require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "own.yaml"), []byte(text), 0o600))
 		return text

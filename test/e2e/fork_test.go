@@ -13,16 +13,15 @@ import (
 // A fork ends in the other run's policy, whether or not its worker is killed on the way, and whether the command or
 // Temporal's UI starts it.
 func TestForksOfTheCommandAndOfTheUI(t *testing.T) {
-	h, _ := needs(t, emptyNamespace)
+	h, want := needs(t, ownNamespace)
 	h.ensureUp(t)
-	const of, step = "forked", "3"
-	want := h.train(t, of)
+	const of, step = "base", "3"
 	run := h.start(t, "fork", of, "--step", step, "--json", "--run-id", "fork")
 	require.NoError(t, syscall.Kill(h.freezeInMidStep(t, "fork"), syscall.SIGKILL))
 	got := run.wait(t).ok(t)
 	require.Equal(t, want.Digest, got.report(t).Digest)
 	require.Regexp(t, `success +\d`, got.err)
-	require.Contains(t, h.run(t, "show", "fork").ok(t).out, "a fork of run forked: steps 1 to 3 are its")
+	require.Contains(t, h.run(t, "show", "fork").ok(t).out, "a fork of run base: steps 1 to 3 are its")
 	h.run(t, "verify", "fork").ok(t)
 	require.Contains(t, h.run(t, "diff", of, "fork").ok(t).out,
 		"A and B are equal in all that both recorded: 4 steps")
@@ -36,8 +35,8 @@ func TestForksOfTheCommandAndOfTheUI(t *testing.T) {
 	require.NotEqual(t, want.Digest, out.Policy.Digest)
 	refused := h.run(t, "delete", of)
 	require.Equal(t, 2, refused.code)
-	require.Contains(t, refused.err, "run forked shares its steps with its forks: delete fork and from-the-ui first")
+	require.Contains(t, refused.err, "run base shares its steps with its forks: delete fork and from-the-ui first")
 	refused = h.run(t, "fork", of, "--step", "1")
 	require.Equal(t, 2, refused.code)
-	require.Contains(t, refused.err, "the policy after step 1 of run forked is pruned")
+	require.Contains(t, refused.err, "the policy after step 1 of run base is pruned")
 }

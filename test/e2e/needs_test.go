@@ -160,6 +160,14 @@ func copyBase(t *testing.T, dir, bucket string) {
 	}
 }
 
+// The variables of long forms that several tests share.
+const (
+	killsVariable        = "ROPEWALK_TEST_KILLS"
+	environmentsVariable = "ROPEWALK_TEST_ENVIRONMENTS"
+	upgradesVariable     = "ROPEWALK_TEST_UPGRADES"
+	pythonVariable       = "ROPEWALK_TEST_PYTHON_PACKAGE"
+)
+
 // long skips a test unless its long form is asked for: by its variable, which a make target sets, or for all of them by
 // ROPEWALK_LONG_FORMS.
 func long(t *testing.T, variable, target string) {

@@ -28,6 +28,7 @@ func reportOf(t *testing.T, r result) (out report) {
 }
 
 func TestKilledWorkerInALaterRound(t *testing.T) {
+	long(t, killsVariable, "test-kills")
 	h, _ := needs(t, ownNamespace)
 	h.ensureUp(t)
 	whole := h.run(t, sampledInRounds("rounds")...).ok(t)

@@ -15,6 +15,7 @@ import (
 // engines. The log and the measured times name the spans, and the record is that of a run that is not traced. A real
 // collector passes the spans on where there is one.
 func TestTracesFromWorkflowToCalls(t *testing.T) {
+	long(t, collectorVariable, "test-traces")
 	h, want := needs(t, ownNamespace)
 	h = h.with("ROPEWALK_NO_WORKER=1")
 	c := tracetest.New(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +42,12 @@ type Wrap struct {
 	Bucket  func(name string) (store.Store, error)
 }
 
+// interpreters is the sandbox of a whole test binary, with which its processes end: to start one takes half a second of a
+// processor, which most tests would spend on nothing else.
+var interpreters = sync.OnceValues(func() (*zygote.Executor, error) {
+	return zygote.Open(zygote.Options{Workers: 2, MinTier: sandbox.TierLandlock})
+})
+
 // Deps makes the shared state of a worker's activities and closes it when the test ends.
 func Deps(t *testing.T, objects store.Store, wrap Wrap) *stage.Worker {
 	t.Helper()
@@ -50,9 +57,8 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *stage.Worker {
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		return e
 	}
-	python, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir(), MinTier: sandbox.TierLandlock})
+	python, err := interpreters()
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, python.Close()) })
 	trainer, rollout, executor := engine(), engine(), sandbox.Executor(python)
 	if wrap.Trainer != nil {
 		trainer = wrap.Trainer(trainer)
