@@ -18,8 +18,8 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool fuzz sbom \
 	gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-engine test-kills test-environments test-upgrades test-python test-traces test-fetch \
-	test-rollout-workers test-limits test-large test-worlds \
+	test-alerts test-engine test-kills test-environments test-upgrades test-python-package test-traces \
+	test-sandbox test-models test-fetch test-rollout-workers test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-worlds-babyai test-worlds-miniwob test-worlds-scienceworld test-worlds-textarena \
@@ -98,9 +98,16 @@ test-upgrades: build tools ## have runs change builds between two steps
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_UPGRADES=1 go test -count 1 -timeout 60m -v \
 		-run 'TestARunChangesBuilds|TestARunFollows' ./test/e2e
 
-test-python: build tools ## test the Python package over a real run, its types, and the notebook
-	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_NOTEBOOK=1 ROPEWALK_TEST_PYTHON_PACKAGE=1 \
-		go test -count 1 -timeout 60m -v -run 'TestPythonPackage|TestNotebook' ./test/e2e
+test-python-package: build tools ## test the Python package over a real run, its types, the notebook and the trackers
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_NOTEBOOK=1 ROPEWALK_REQUIRE_TRACKERS=1 \
+	ROPEWALK_TEST_PYTHON_PACKAGE=1 go test -count 1 -timeout 60m -v \
+		-run 'TestPythonPackage|TestNotebook|TestTrackers' ./test/e2e ./analysis/metrics
+
+test-sandbox: ## try every attack in every tier, with signals from outside, and sympy's grading
+	ROPEWALK_TEST_SANDBOX=1 go test -count 1 -timeout 60m ./sandbox ./sandbox/zygote ./sandbox/symbolic
+
+test-models: ## compare models and their files with transformers and llama.cpp
+	ROPEWALK_TEST_MODELS=1 go test -count 1 -timeout 60m ./policy/cpu ./policy/gguf
 
 # Debian: apt-get install prometheus prometheus-alertmanager. This takes about five minutes.
 test-alerts: tools ## have a real Prometheus and Alertmanager watch a real run, and inject faults
@@ -155,8 +162,9 @@ test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of
 
 test-worlds-textworld:
 	ROPEWALK_REQUIRE_TEXTWORLD=1 \
-	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
-		go test -count 1 -timeout 60m -run 'TestTextWorldAgrees|TestRealWorldsTrain/(text|alf)world' -v \
+	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} ROPEWALK_TASKS=10000 \
+		go test -count 1 -timeout 60m -v \
+		-run 'TestTextWorldAgrees|TestTheExpertSolvesEveryTask|TestRealWorldsTrain/(text|alf)world' \
 		./env/household ./activities
 
 test-worlds-thefuzz:

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis/metrics"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 )
@@ -47,6 +48,7 @@ func track(t *testing.T) (got tracked, want []metrics.Step) {
 // The Python package writes the values that this package computes: `wandb sync` sends them from the offline run, and
 // MLflow's client reads them from the database. Nothing is dialled.
 func TestTrackers(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_PYTHON_PACKAGE", "test-python-package")
 	got, want := track(t)
 	require.Len(t, got.WandB, len(want))
 	for i, s := range want {

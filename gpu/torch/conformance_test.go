@@ -21,6 +21,7 @@ var ofRanks = []string{
 
 // TestRealConformance runs the suite of every engine with one rank, and with two what ranks could make a difference to.
 func TestRealConformance(t *testing.T) {
+	pythontest.NeedLong(t)
 	for _, c := range []struct {
 		name  string
 		ranks int
@@ -28,9 +29,6 @@ func TestRealConformance(t *testing.T) {
 	}{{"one rank", 1, nil}, {"two ranks", 2, ofRanks}} {
 		t.Run(c.name, func(t *testing.T) {
 			torchPython(t)
-			if c.ranks > 1 {
-				pythontest.NeedLong(t)
-			}
 			policytest.Run(t, policytest.Fixture{
 				Open: func(t testing.TB) policy.Engine {
 					e := fromPool(t, c.ranks)

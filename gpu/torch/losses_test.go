@@ -24,6 +24,7 @@ const lossTemperature = 0.8
 // TestRealLossesThroughTheEngine: each loss of rl/loss, turned into cotangents here and sent back through the engine,
 // has the gradient that autograd finds for the same loss written in PyTorch.
 func TestRealLossesThroughTheEngine(t *testing.T) {
+	pythontest.NeedLong(t)
 	engine := fromPool(t, 1)
 	defer engine.Close()
 	peer := startOracle(t)

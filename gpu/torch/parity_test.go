@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
@@ -247,6 +248,7 @@ func TestRealParityWithTheCPUEngine(t *testing.T) {
 }
 
 func TestRealParityOfTwoRanksWithOne(t *testing.T) {
+	pythontest.NeedLong(t)
 	one, two := fromPool(t, 1), fromPool(t, 2)
 	defer one.Close()
 	defer two.Close()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -63,6 +64,7 @@ func (p *transformers) ask(t *testing.T, job parityJob) (a parityAnswer) {
 
 // TestTransformers compares with Hugging Face's model.
 func TestTransformers(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_MODELS", "test-models")
 	peer := startTransformers(t)
 	t.Run("loads ours", func(t *testing.T) { transformersLoadsOurs(t, peer) })
 	t.Run("is loaded", func(t *testing.T) { weLoadTransformers(t, peer) })

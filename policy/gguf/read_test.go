@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -76,6 +77,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestOtherArchitecturesInLlama: llama.cpp continues texts as transformers does.
 func TestOtherArchitecturesInLlama(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_MODELS", "test-models")
 	models := []Model{of(t, checkpoint.Qwen2), of(t, checkpoint.Llama), of(t, checkpoint.Mistral)}
 	for k, got := range read(t, prompts, models...) {
 		for i, want := range got.Transformers {

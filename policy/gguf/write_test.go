@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -88,6 +89,7 @@ func read(t *testing.T, prompts []string, models ...Model) (out []reading) {
 
 // The package gguf reads every tensor and entry, and llama.cpp splits texts and continues them as transformers does.
 func TestOtherProgramsReadTheFile(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_MODELS", "test-models")
 	tied, untied := sample(t, false), sample(t, true)
 	for k, got := range read(t, prompts, tied, untied) {
 		require.Len(t, got.Tensors, len([]Model{tied, untied}[k].Checkpoint.Weights))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/zygotetest"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
@@ -18,6 +19,7 @@ import (
 
 // The tests that need sympy share an executor.
 func TestSympy(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	e := zygotetest.WithSympy(t, sandbox.TierFull)
 	t.Run("grades", func(t *testing.T) { testGrades(t, e) })
 	t.Run("the cost of numbers is bounded", func(t *testing.T) { testTheCostOfNumbers(t, e) })

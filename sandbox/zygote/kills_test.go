@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
@@ -107,6 +108,7 @@ func TestSuicidesAreVerdicts(t *testing.T) {
 // If the parent has already decided on a verdict, it does not matter whether the zygote reports the call's end in time.
 // A call could delay that report by leaving many processes to be killed.
 func TestACallBeyondItsLimitsHasItsVerdictWithoutItsZygote(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	e := open(t, Options{Workers: 1, MinTier: sandbox.TierRlimits})
 	for _, c := range []struct {
 		code   string
@@ -192,6 +194,7 @@ func TestForeignKills(t *testing.T) {
 
 // The same for cells: the next cell finds that the session has ended itself.
 func TestSuicidesOfSessionsAreVerdicts(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	everySession(t, func(t *testing.T, s *Sessions) {
 		for _, suicidal := range suicides {
 			t.Run(suicidal.name, func(t *testing.T) {

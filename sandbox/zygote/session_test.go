@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -189,6 +190,7 @@ var endings = []struct {
 }
 
 func TestCellsThatEndTheirSession(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	everySession(t, func(t *testing.T, s *Sessions) {
 		if s.Isolation() == string(sandbox.TierRlimits) {
 			return // takes the same ways as landlock

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
@@ -24,6 +25,7 @@ var faults = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, 
 
 // A call that gets any signal from outside once is run again and has its normal verdict.
 func TestACallSignalledFromOutsideIsRunAgain(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	everyTier(t, func(t *testing.T, e *Executor) {
 		for _, number := range append(append([]unix.Signal{}, foreignSignals...), faults...) {
 			t.Run(number.String(), func(t *testing.T) {
@@ -50,6 +52,7 @@ func signalOnce(t *testing.T, e *Executor, number unix.Signal, code string, want
 }
 
 func TestACallAlwaysSignalledFromOutsideIsBreakage(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	everyTier(t, func(t *testing.T, e *Executor) {
 		for _, number := range foreignSignals {
 			t.Run(number.String(), func(t *testing.T) {
@@ -88,6 +91,7 @@ func TestOwnSignalsAreVerdicts(t *testing.T) {
 
 // What the kernel does to a call is a verdict: at once if nothing else can have done it, otherwise after a second run.
 func TestEndsThatTheKernelCauses(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	everyTier(t, func(t *testing.T, e *Executor) {
 		for _, c := range []struct {
 			name, code, signal string

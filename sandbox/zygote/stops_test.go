@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
@@ -24,6 +25,7 @@ func stopFor(pid int) {
 
 // Time in which a call's process was stopped from outside does not count.
 func TestAStopFromOutsideIsNoTimeOut(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	everyTier(t, func(t *testing.T, e *Executor) {
 		onCall(t, func(_, call int) { stopFor(call) })
 		got := runAll(t, e, sandbox.Call{Code: held + "'whole'", Limits: shortWall})[0]
@@ -89,6 +91,7 @@ func TestAStandstillIsNoTimeOut(t *testing.T) {
 }
 
 func TestAStopOfASessionIsNoTimeOut(t *testing.T) {
+	longform.Need(t, "ROPEWALK_TEST_SANDBOX", "test-sandbox")
 	everySession(t, func(t *testing.T, s *Sessions) {
 		one := newSessionOf(t, s, shortWall)
 		onCell(t, one, func() { stopFor(interpreterOf(one)) })

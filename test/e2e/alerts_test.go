@@ -33,6 +33,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/testing/dashboards"
 	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/client"
 	"github.com/ropewalk/ropewalk/schema"
@@ -45,7 +46,7 @@ const alertsVariable = "ROPEWALK_TEST_ALERTS"
 // and every metric a panel. Each fault raises its alert and no other, which ends after the fault. The devices and their
 // driver are simulated.
 func TestAlerts(t *testing.T) {
-	long(t, alertsVariable, "test-alerts")
+	longform.Need(t, alertsVariable, "test-alerts")
 	h, _ := needs(t, ownServers("Prometheus watches all of them, and it changes how long Temporal keeps workflows"))
 	began := time.Now()
 	phase := func(what string) { t.Logf("after %s: %s", time.Since(began).Round(time.Second), what) }

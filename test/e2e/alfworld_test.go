@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/realdata"
 )
 
 // A run over ALFWorld's own games ends in the same policy whether or not its worker is killed on the way, and says
 // which world it trains.
 func TestRunsOverALFWorldsGames(t *testing.T) {
-	long(t, environmentsVariable, "test-environments")
+	longform.Need(t, environmentsVariable, "test-environments")
 	files, err := zip.OpenReader(realdata.Path(t, "alfworld", "games.zip"))
 	require.NoError(t, err)
 	defer files.Close()

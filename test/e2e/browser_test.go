@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -23,7 +24,7 @@ const tableSteps = 12
 
 // TestRunsInTheBrowser does in Temporal's UI what a person does with runs.
 func TestRunsInTheBrowser(t *testing.T) {
-	long(t, "ROPEWALK_TEST_BROWSER", "test-browser")
+	longform.Need(t, "ROPEWALK_TEST_BROWSER", "test-browser")
 	h, _ := needs(t, ownNamespace)
 	h.ensureUp(t)
 	p := openBrowser(t, h)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/tracetest"
 	"github.com/ropewalk/ropewalk/internal/testing/transcript"
 	"github.com/ropewalk/ropewalk/internal/trace"
@@ -38,7 +39,7 @@ service:
 // and returns false; with ROPEWALK_REQUIRE_COLLECTOR it fails the test.
 func through(t *testing.T, c *tracetest.Collector) bool {
 	t.Helper()
-	if !asked(collectorVariable) {
+	if !longform.Asked(collectorVariable) {
 		return false
 	}
 	program, err := stack.FindTool("otelcol")
@@ -76,7 +77,7 @@ func through(t *testing.T, c *tracetest.Collector) bool {
 
 // The OpenTelemetry project's collector understands the spans: it sends on the same ones, with all that they hold.
 func TestARealCollector(t *testing.T) {
-	long(t, collectorVariable, "test-traces")
+	longform.Need(t, collectorVariable, "test-traces")
 	send := func(c *tracetest.Collector) []tracetest.Span {
 		tracer := c.Tracer(t)
 		ctx, stage := trace.Start(tracer.Step(t.Context(), "r", 3, 0), "rollout", slog.Int("shard", 2),

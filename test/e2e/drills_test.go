@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/storetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -116,7 +117,7 @@ func copyRun(t *testing.T, run string, from record, to store.Store, chosen func(
 // does not know it. What the step in progress had committed was lost on the way: the run makes it again. Nothing else
 // is made again, and the weights are those of an undisturbed run.
 func TestAnInterruptedRunGoesOnElsewhere(t *testing.T) {
-	long(t, killsVariable, "test-kills")
+	longform.Need(t, killsVariable, "test-kills")
 	h, want := needs(t, ownNamespace)
 	const name = "moved"
 	run := h.start(t, recipe(name)...)

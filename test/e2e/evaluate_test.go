@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/openaitest"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 )
@@ -121,7 +122,7 @@ func TestDifficultyIsMeasured(t *testing.T) {
 // A judge at an address decides on answers. Its replies are committed before rewards are computed, so that a replay
 // needs no judge, and its key is in no file.
 func TestAJudgeDecides(t *testing.T) {
-	long(t, environmentsVariable, "test-environments")
+	longform.Need(t, environmentsVariable, "test-environments")
 	h, _ := needs(t, emptyNamespace)
 	const key = "sk-of-the-judge-e2e"
 	judge := openaitest.New(t, func(w http.ResponseWriter, r openaitest.Request, n int) {
@@ -150,7 +151,7 @@ func TestAJudgeDecides(t *testing.T) {
 
 // Two environments train in one run, and prompts and evaluations say which part they are of.
 func TestAMixTrains(t *testing.T) {
-	long(t, environmentsVariable, "test-environments")
+	longform.Need(t, environmentsVariable, "test-environments")
 	h, _ := needs(t, sharedStack)
 	args := []string{"run", "household", "--json", "--run-id", "mixed"}
 	for _, s := range []string{"environment={name: mix, parts: [{name: sokoban, settings: {size: 5, max_moves: 4}}, " +

@@ -17,7 +17,7 @@ import (
 const experimentFile = `name: tiny
 question: does a higher rate help in two steps?
 recipe: tiny.yaml
-set: {steps: 2, evaluation.every: 1, warm_start.steps: 20}
+set: {steps: 2, evaluation.every: 1}
 arms:
   low: {set: {optimizer.lr: 0.0005}}
   high:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -27,7 +28,7 @@ var imitating = []string{
 
 // A run with a forward pass and a replay buffer ends in the same policy whether or not its worker is killed on the way.
 func TestForwardPassesAndABuffer(t *testing.T) {
-	long(t, killsVariable, "test-kills")
+	longform.Need(t, killsVariable, "test-kills")
 	h, _ := needs(t, ownNamespace)
 	h.ensureUp(t)
 	settings := slices.Concat(forwarding, imitating)

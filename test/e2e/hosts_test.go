@@ -18,6 +18,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/testing/authority"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -42,7 +43,7 @@ const lostHosts = "ROPEWALK_TEST_LOST_HOSTS"
 // with lostHosts, with the second host's ranks killed in the middle of an update, and with the first host's worker
 // killed in the middle of an update and never restarted. It also cancels a run.
 func TestOneModelOnTwoHosts(t *testing.T) {
-	long(t, lostHosts, "test-hosts")
+	longform.Need(t, lostHosts, "test-hosts")
 	h, _ := needs(t, emptyNamespace)
 	python, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
 	require.NoError(t, err)

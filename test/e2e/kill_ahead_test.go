@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -15,7 +16,7 @@ import (
 // ends with the rows and weights of an undisturbed one. What was committed before the kill, the groups that were
 // sampled ahead included, is still there and was not made again.
 func TestKilledWorkerLosesNoGroupAhead(t *testing.T) {
-	long(t, killsVariable, "test-kills")
+	longform.Need(t, killsVariable, "test-kills")
 	h, _ := needs(t, ownNamespace)
 	h.ensureUp(t)
 	ahead := []string{"--set", "pipeline.max_staleness=1", "--set", "loss.old_log_probs=recompute", "--set",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/bench/idle"
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -43,7 +44,7 @@ type grid struct {
 // step from them. A third small step checks the extrapolation. In each of these steps the shards record their own
 // measured times, as in the large one.
 func TestALargeStepStaysWithinTemporalsLimits(t *testing.T) {
-	long(t, "ROPEWALK_TEST_LIMITS", "test-limits")
+	longform.Need(t, "ROPEWALK_TEST_LIMITS", "test-limits")
 	c := idleWorkers(t)
 	if os.Getenv("ROPEWALK_TEST_LIMITS") != "" {
 		g := measure(t, c, largeShards, largeTurns)

@@ -165,18 +165,5 @@ const (
 	killsVariable        = "ROPEWALK_TEST_KILLS"
 	environmentsVariable = "ROPEWALK_TEST_ENVIRONMENTS"
 	upgradesVariable     = "ROPEWALK_TEST_UPGRADES"
-	pythonVariable       = "ROPEWALK_TEST_PYTHON_PACKAGE"
+	packageVariable      = "ROPEWALK_TEST_PYTHON_PACKAGE"
 )
-
-// long skips a test unless its long form is asked for: by its variable, which a make target sets, or for all of them by
-// ROPEWALK_LONG_FORMS.
-func long(t *testing.T, variable, target string) {
-	t.Helper()
-	if !asked(variable) {
-		t.Skip("takes long: make " + target)
-	}
-}
-
-func asked(variable string) bool {
-	return os.Getenv(variable) != "" || os.Getenv("ROPEWALK_LONG_FORMS") != ""
-}

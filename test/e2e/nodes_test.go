@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 )
 
 // TestKilledSandboxNodesLoseNothing runs tool calls on several nodes and kills one while it runs calls. Another one
 // drains. The policy and the record are those of the undisturbed run.
 func TestKilledSandboxNodesLoseNothing(t *testing.T) {
-	long(t, "ROPEWALK_FAR_WORKERS", "test-rollout-workers")
+	longform.Need(t, "ROPEWALK_FAR_WORKERS", "test-rollout-workers")
 	h, want := needs(t, ownNamespace)
 	killed, drained, left := h.serveSandbox(t), h.serveSandbox(t), h.serveSandbox(t)
 	addresses := strings.Join([]string{killed.address, drained.address, left.address}, ",")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -124,7 +125,7 @@ func (h *home) facts(t *testing.T, run report) string {
 }
 
 func TestPythonPackageReadsTheRecord(t *testing.T) {
-	long(t, pythonVariable, "test-python")
+	longform.Need(t, packageVariable, "test-python-package")
 	interpreter := pythontest.Need(t, "NOTEBOOK", "pytest", "pyarrow", "polars", "pandas", "duckdb", "flit_core", "pip")
 	h, plain := needs(t, sharedStack)
 	// every table has rows
@@ -140,7 +141,7 @@ func TestPythonPackageReadsTheRecord(t *testing.T) {
 }
 
 func TestPythonPackageIsTyped(t *testing.T) {
-	long(t, pythonVariable, "test-python")
+	longform.Need(t, packageVariable, "test-python-package")
 	interpreter := pythontest.Need(t, "NOTEBOOK", "mypy", "pytest", "pyarrow", "polars", "pandas", "duckdb")
 	// mypy compares its cache there with the files' digests; without the cache it reads all of pandas again
 	cache, err := os.UserCacheDir()
@@ -155,7 +156,7 @@ func TestPythonPackageIsTyped(t *testing.T) {
 const figures = 4
 
 func TestNotebookShowsTheRun(t *testing.T) {
-	long(t, pythonVariable, "test-python")
+	longform.Need(t, packageVariable, "test-python-package")
 	interpreter := pythontest.Need(t, "NOTEBOOK", "nbclient", "ipykernel", "matplotlib", "pyarrow", "polars", "pandas",
 		"duckdb")
 	h, run := needs(t, sharedStack)

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -71,7 +72,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 // number of workers, and ROPEWALK_FAR_MINUTES for how many minutes runs follow each other while two workers a minute
 // are killed (make test-rollout-workers).
 func TestRolloutWorkersVanish(t *testing.T) {
-	long(t, "ROPEWALK_FAR_WORKERS", "test-rollout-workers")
+	longform.Need(t, "ROPEWALK_FAR_WORKERS", "test-rollout-workers")
 	h, want := needs(t, ownNamespace)
 	h = h.with("ROPEWALK_NO_WORKER=1")
 	rng := rand.New(rand.NewPCG(19, 5))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -28,7 +29,7 @@ func reportOf(t *testing.T, r result) (out report) {
 }
 
 func TestKilledWorkerInALaterRound(t *testing.T) {
-	long(t, killsVariable, "test-kills")
+	longform.Need(t, killsVariable, "test-kills")
 	h, _ := needs(t, ownNamespace)
 	h.ensureUp(t)
 	whole := h.run(t, sampledInRounds("rounds")...).ok(t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -25,7 +26,7 @@ func pushing(run string, more ...string) []string {
 // Runs in an interactive environment end in the same policy whether or not their worker is killed on the way. `verify`
 // accepts their record, and the record's pure stages can be made again.
 func TestInteractiveEnvironment(t *testing.T) {
-	long(t, environmentsVariable, "test-environments")
+	longform.Need(t, environmentsVariable, "test-environments")
 	h, _ := needs(t, emptyNamespace)
 	h.ensureUp(t)
 	const name = "gigpo"

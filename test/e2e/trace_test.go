@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/tracetest"
 )
 
@@ -15,7 +16,7 @@ import (
 // engines. The log and the measured times name the spans, and the record is that of a run that is not traced. A real
 // collector passes the spans on where there is one.
 func TestTracesFromWorkflowToCalls(t *testing.T) {
-	long(t, collectorVariable, "test-traces")
+	longform.Need(t, collectorVariable, "test-traces")
 	h, want := needs(t, ownNamespace)
 	h = h.with("ROPEWALK_NO_WORKER=1")
 	c := tracetest.New(t)

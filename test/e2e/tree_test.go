@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // A worker that is killed while trees grow, between two of their turns, changes nothing: the same leaves, branches and
 // weights as those of an undisturbed run, which has all turns of a shard in one activity.
 func TestKilledInTheMiddleOfATree(t *testing.T) {
-	long(t, killsVariable, "test-kills")
+	longform.Need(t, killsVariable, "test-kills")
 	h, _ := needs(t, ownNamespace)
 	h.ensureUp(t)
 	tree := []string{"--set", "rollout.tree={rule: arpo, roots: 2, threshold: 0.3}", "--set", "steps=2"}

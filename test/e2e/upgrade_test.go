@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -76,7 +77,7 @@ func startSuperseded(t *testing.T, deployment, name string) superseded {
 // is told to go on with that. Then nothing of the first build is needed, and the weights are those of a run without
 // builds.
 func TestARunChangesBuildsBetweenSteps(t *testing.T) {
-	long(t, upgradesVariable, "test-upgrades")
+	longform.Need(t, upgradesVariable, "test-upgrades")
 	s := startSuperseded(t, "rl", "upgraded")
 	h, c, old, run := s.home, s.c, s.old, s.training
 	require.Contains(t, h.run(t, "upgrade", "rl").ok(t).out, "upgraded")
@@ -136,7 +137,7 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 // A run goes on with the build that Temporal's UI, command line or worker controller has made current: no one tells it
 // to.
 func TestARunFollowsTheCurrentBuild(t *testing.T) {
-	long(t, upgradesVariable, "test-upgrades")
+	longform.Need(t, upgradesVariable, "test-upgrades")
 	s := startSuperseded(t, "followed", "follows")
 	h, c, old, run := s.home, s.c, s.old, s.training
 	old.signal(t, syscall.SIGCONT)

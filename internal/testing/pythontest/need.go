@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/python"
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 )
 
 // Need returns an interpreter that has all modules. If there is none, the test is skipped, or fails if
@@ -29,17 +30,17 @@ func Need(t testing.TB, what string, modules ...string) string {
 	return name
 }
 
+const engineVariable = "ROPEWALK_TEST_ENGINE"
+
 // NeedLong skips a test that starts PyTorch several times or on several ranks, unless the long form is asked for.
 func NeedLong(t testing.TB) {
 	t.Helper()
-	if !Long() {
-		t.Skip("takes long: make test-engine")
-	}
+	longform.Need(t, engineVariable, "test-engine")
 }
 
 // Long reports whether the long form of the tests with PyTorch is asked for.
 func Long() bool {
-	return os.Getenv("ROPEWALK_TEST_ENGINE") != "" || os.Getenv("ROPEWALK_LONG_FORMS") != ""
+	return longform.Asked(engineVariable)
 }
 
 // Start runs a script that answers its standard input. The input ends with the test, and the script must then exit
