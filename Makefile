@@ -18,7 +18,7 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool fuzz sbom \
 	gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-engine test-kills test-environments test-upgrades test-python-package test-traces \
+	test-alerts test-engine test-kills test-environments test-experiments test-upgrades test-python-package test-traces \
 	test-sandbox test-models test-fetch test-rollout-workers test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
@@ -93,6 +93,10 @@ test-kills: build tools ## kill workers in the middle of each way to run a step,
 test-environments: build tools ## train in the interactive environments, in a mix, and with a judge
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_ENVIRONMENTS=1 go test -count 1 -timeout 60m -v \
 		-run 'TestInteractiveEnvironment|TestRunsOverALFWorldsGames|TestAJudgeDecides|TestAMixTrains' ./test/e2e
+
+test-experiments: build tools ## kill an experiment's command, and have a trial wait for a decision
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_EXPERIMENTS=1 go test -count 1 -timeout 60m -v \
+		-run 'TestAnExperiment|TestATrialParks' ./test/e2e
 
 test-upgrades: build tools ## have runs change builds between two steps
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_UPGRADES=1 go test -count 1 -timeout 60m -v \

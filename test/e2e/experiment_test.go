@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -51,6 +52,7 @@ func (h *home) shown(t *testing.T, file string) (out reported) {
 // An experiment whose command is killed goes on where it was; what is done is not trained again, and its results can be
 // read from small files elsewhere.
 func TestAnExperimentIsKilledAndGoesOn(t *testing.T) {
+	longform.Need(t, experimentsVariable, "test-experiments")
 	h, _ := needs(t, ownServers("they end with the command that is killed"))
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(h.cwd, name), []byte(text), 0o600))
@@ -141,6 +143,7 @@ func TestAnExperimentFromTheUIStopsAnArm(t *testing.T) {
 // A trial whose recipe runs the user's own code parks if it is started from the UI, and the command then says what
 // waits. What the command starts is confirmed.
 func TestATrialParks(t *testing.T) {
+	longform.Need(t, experimentsVariable, "test-experiments")
 	h, _ := needs(t, ownNamespace)
 	h.ensureUp(t)
 	defer h.ensureDown(t)

@@ -165,5 +165,6 @@ const (
 	killsVariable        = "ROPEWALK_TEST_KILLS"
 	environmentsVariable = "ROPEWALK_TEST_ENVIRONMENTS"
 	upgradesVariable     = "ROPEWALK_TEST_UPGRADES"
+	experimentsVariable  = "ROPEWALK_TEST_EXPERIMENTS"
 	packageVariable      = "ROPEWALK_TEST_PYTHON_PACKAGE"
 )
