@@ -46,7 +46,7 @@ type Form struct {
 	// and not cut by a limit.
 	read func(text string, tools []Tool, ended bool) reading
 	// whole reads a whole response, of a form that has its own way to mark content and reasoning; nil: read does.
-	whole func(text string, tools []Tool, ended bool) Response
+	whole func(text string, ended bool) Response
 	// write writes a call.
 	write func(name, arguments string) string
 }
@@ -63,8 +63,7 @@ type reading struct {
 var All = []*Form{
 	&hermes, &seedOSS, &qwenCoder, &glm, &llamaJSON, &mistral, &mistralArgs, &deepSeekV3, &deepSeekV31, &dsml, &kimi,
 	&kimiK3, &harmony, &miniMax, &gemma, &functionGemma, &lfm, &olmo, &cohere, &granite, &graniteCode, &apertus,
-	&toolCalls, &nemotron, &miniCPM, &gigaChat, &internLM, &functionary, &functionary32, &solar, &hunyuan3, &miniMaxM3,
-	&muse, &pythonic, &phi,
+	&toolCalls, &nemotron, &miniCPM, &gigaChat, &internLM, &solar, &hunyuan3, &pythonic, &phi,
 }
 
 // Names lists the names of the forms.

@@ -21,7 +21,7 @@ var harmony = Form{
 var harmonyTo = regexp.MustCompile(`to=(?:functions\.)?([\pL\pN_.-]+)`)
 
 // readHarmony reads a response behind <|start|>assistant.
-func readHarmony(text string, _ []Tool, ended bool) (out Response) {
+func readHarmony(text string, ended bool) (out Response) {
 	if !strings.Contains(text, "<|message|>") && !strings.Contains(text, "<|channel|>") &&
 		!strings.Contains(text, "to=functions.") {
 		out.Content = text
@@ -57,6 +57,15 @@ func readHarmony(text string, _ []Tool, ended bool) (out Response) {
 		}
 	}
 	return out
+}
+
+// say adds content.
+func (r *Response) say(text string) {
+	if r.Content += text; len(r.Calls) == 0 {
+		r.Before += text
+	} else {
+		r.After += text
+	}
 }
 
 // addHarmony adds a call, or notes that it is open.
