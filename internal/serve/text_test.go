@@ -71,10 +71,11 @@ func TestBadBytes(t *testing.T) {
 func TestCallsDoNotDependOnPieces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, form := range toolcall.All {
-		parts := append([]string{form.Example, `{"name": "f"}`, " ", "text", "<", "[", "]", "{", "\n"}, form.Marks...)
-		for range len(form.Example) {
-			at := 1 + rng.IntN(len(form.Example))
-			for _, piece := range []string{form.Example[:at], form.Example[at:]} {
+		example := form.Write("f", `{"k": "v"}`)
+		parts := append([]string{example, `{"name": "f"}`, " ", "text", "<", "[", "]", "{", "\n"}, form.Marks...)
+		for range len(example) {
+			at := 1 + rng.IntN(len(example))
+			for _, piece := range []string{example[:at], example[at:]} {
 				parts = append(parts, strings.ToValidUTF8(piece, ""))
 			}
 		}

@@ -102,7 +102,7 @@ func TestProtocolsPage(t *testing.T) {
 	for _, form := range toolcall.All {
 		cell := func(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 		names := "`" + strings.Join(append([]string{form.Name}, form.Also...), "`, `") + "`"
-		example := cell(strings.ReplaceAll(form.Example, "\n", "⏎"))
+		example := cell(strings.ReplaceAll(form.Write("f", `{"k": "v"}`), "\n", "⏎"))
 		fmt.Fprintf(&page, "| %s | %s | `` %s `` |\n", names, form.Families, example)
 	}
 	page.WriteString(refusedTemplates)

@@ -2,7 +2,7 @@ package toolcall
 
 // apertus is the form of Apertus: an object's only key is the tool's name.
 var apertus = Form{
-	Name: "apertus", Families: "Apertus", Example: `<|tools_prefix|>[{"f": {"k": "v"}}]<|tools_suffix|>`,
+	Name: "apertus", Families: "Apertus",
 	Marks: []string{apertusObjects.open}, read: apertusObjects.read, write: apertusObjects.write,
 	Stops: []string{"<|tools_suffix|>"},
 	Think: [2]string{"<|inner_prefix|>", "<|inner_suffix|>"},

@@ -9,8 +9,6 @@ import (
 // dsml is the form of DeepSeek V3.2 and V4: elements whose attribute says whether the value is a text or JSON.
 var dsml = Form{
 	Name: "deepseek_v32", Also: []string{"deepseekv32", "deepseek_v4", "deepseekv4"}, Families: "DeepSeek V3.2 and V4",
-	Example: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"k\" string=\"true\">v" +
-		"</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
 	Marks: []string{"<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜invoke"},
 	read: func(text string, tools []Tool, ended bool) reading {
 		e := dsmlElements

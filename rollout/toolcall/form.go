@@ -26,7 +26,6 @@ type Form struct {
 	Name     string
 	Also     []string // further names, those of other programs' parsers
 	Families string   // the models that write it
-	Example  string   // a call of f with the argument k and the value v
 	// Marks are the texts that a call begins with.
 	Marks []string
 	// Bare are the texts that a call without a mark begins with, at the beginning of a response.
@@ -117,6 +116,6 @@ func (f *Form) Whole() bool { return f.whole != nil }
 // Marked reports whether a token belongs to the text of calls and reasoning.
 func (f *Form) Marked(token string) bool {
 	in := func(text string) bool { return strings.Contains(text, token) }
-	return token != "" && (in(f.Example) || slices.ContainsFunc(f.Marks, in) || slices.ContainsFunc(f.Tokens, in) ||
-		slices.ContainsFunc(f.Think[:], in))
+	return token != "" && (in(f.write("f", `{"k": "v"}`)) || slices.ContainsFunc(f.Marks, in) ||
+		slices.ContainsFunc(f.Tokens, in) || slices.ContainsFunc(f.Think[:], in))
 }

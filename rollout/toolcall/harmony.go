@@ -9,9 +9,8 @@ import (
 // is reasoning, one in the channel final is the content. The template writes one call for each message.
 var harmony = Form{
 	Name: "openai", Also: []string{"gpt-oss", "gpt_oss", "harmony"}, Families: "gpt-oss",
-	Example: "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"k\": \"v\"}<|call|>",
-	Marks:   []string{"<|channel|>", " to=functions.", "to=functions."}, Stops: []string{"<|call|>", "<|return|>"},
-	Tokens: []string{"<|start|>", "<|end|>"},
+	Marks: []string{"<|channel|>", " to=functions.", "to=functions."}, Stops: []string{"<|call|>", "<|return|>"},
+	Tokens: []string{"<|start|>", "<|end|>", "<|call|>"},
 	whole:  readHarmony,
 	write: func(name, arguments string) string {
 		return "<|channel|>commentary to=functions." + name + " <|constrain|>json<|message|>" + arguments

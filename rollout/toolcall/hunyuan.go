@@ -6,7 +6,6 @@ import "regexp"
 var toolCalls = Form{
 	Name: "tool_calls", Also: []string{"hunyuan_a13b", "jamba", "minimax_m1", "minimax", "apriel"},
 	Families: "Hunyuan A13B, Jamba, MiniMax M1, Apriel",
-	Example:  `<tool_calls>[{"name": "f", "arguments": {"k": "v"}}]</tool_calls>`,
 	Marks:    []string{toolCallsObjects.open}, read: toolCallsObjects.read, write: toolCallsObjects.write,
 }
 
@@ -16,9 +15,6 @@ var toolCallsObjects = objects{open: "<tool_calls>", close: "</tool_calls>", nam
 // hunyuan3 is the form of Hunyuan 3: GLM's with other tags, and an element around all calls.
 var hunyuan3 = Form{
 	Name: "hunyuan_v3", Also: []string{"hy_v3"}, Families: "Hunyuan 3",
-	Example: "<tool_calls:opensource>\n<tool_call:opensource>f<tool_sep:opensource>\n<arg_key:opensource>k" +
-		"</arg_key:opensource>\n<arg_value:opensource>v</arg_value:opensource>\n</tool_call:opensource>\n" +
-		"</tool_calls:opensource>",
 	Marks: []string{hunyuanElements.open}, Think: [2]string{"<think:opensource>", "</think:opensource>"},
 	read: hunyuanElements.read, write: hunyuanElements.write,
 }

@@ -9,8 +9,6 @@ import (
 // kimiK3 is the form of Kimi K3. Each argument is in an element that says its type.
 var kimiK3 = Form{
 	Name: "kimi_k3", Families: "Kimi K3",
-	Example: `<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="k" type="string"<|sep|>` +
-		`v<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`,
 	Marks:  []string{kimiK3Elements.open, kimiK3Elements.call[0]},
 	Think:  [2]string{"<|open|>think<|sep|>", "<|close|>think<|sep|>"},
 	Around: []string{"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"},

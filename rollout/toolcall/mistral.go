@@ -9,8 +9,7 @@ import (
 // letters and digits.
 var mistral = Form{
 	Name: "mistral", Families: "Mistral 7B v0.3, Mistral Nemo, Mistral Small 3.1",
-	Example: `[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}, "id": "call00000"}]`,
-	Marks:   []string{"[TOOL_CALLS]"}, Think: mistralThink, Tokens: []string{"[ARGS]", "[CALL_ID]"},
+	Marks: []string{"[TOOL_CALLS]"}, Think: mistralThink, Tokens: []string{"[ARGS]", "[CALL_ID]"},
 	read: func(text string, tools []Tool, ended bool) reading {
 		if got := mistralObjects.read(text, tools, ended); got.n > 0 || got.open {
 			return got
@@ -32,11 +31,9 @@ var (
 var mistralArgs = Form{
 	Name: "mistral_args", Also: []string{"ministral", "devstral"},
 	Families: "Mistral Small 3.2, Magistral, Devstral, Ministral 3",
-	Example:  `[TOOL_CALLS]f[ARGS]{"k": "v"}`,
 	Marks:    []string{"[TOOL_CALLS]"}, Think: mistralThink, Tokens: []string{"[ARGS]", "[CALL_ID]"},
-	read:  mistral.read,
-	write: func(name, arguments string) string { return "[TOOL_CALLS]" + name + "[ARGS]" + arguments },
+	read: mistral.read, write: mistralHeads.write,
 }
 
-var mistralHeads = headed{begin: "[TOOL_CALLS]", head: regexp.MustCompile(
+var mistralHeads = headed{begin: "[TOOL_CALLS]", text: "[TOOL_CALLS]%s[ARGS]%s", head: regexp.MustCompile(
 	`^\[TOOL_CALLS\]\s*(?P<name>[\pL\pN_.:/-]+)(?:\[CALL_ID\](?P<id>[^\[\s]*))?\s*(?:\[ARGS\])?`)}
