@@ -5,8 +5,8 @@ import "regexp"
 // deepSeekV3 is the form of DeepSeek V3 and R1: JSON in a fence behind the name.
 var deepSeekV3 = Form{
 	Name: "deepseek_v3", Also: []string{"deepseekv3", "deepseek_r1"}, Families: "DeepSeek V3 and R1",
-	Marks: []string{"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"},
-	read:  deepSeekFences.read, write: deepSeekFences.write,
+	Marks:   []string{"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"},
+	grammar: deepSeekFences,
 }
 
 var deepSeekFences = headed{open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", begin: "<｜tool▁call▁begin｜>",
@@ -19,9 +19,7 @@ var deepSeekFences = headed{open: "<｜tool▁calls▁begin｜>", close: "<｜to
 var deepSeekV31 = Form{
 	Name: "deepseek_v31", Also: []string{"deepseekv31", "deepseek_v3_1"}, Families: "DeepSeek V3.1",
 	Marks: deepSeekV3.Marks,
-	read:  deepSeekPlain.read, write: deepSeekPlain.write,
+	grammar: headed{open: deepSeekFences.open, close: deepSeekFences.close, begin: deepSeekFences.begin,
+		head: regexp.MustCompile("^<｜tool▁call▁begin｜>(?P<name>[^\n<]*)<｜tool▁sep｜>"), end: deepSeekFences.end,
+		text: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>%s<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
 }
-
-var deepSeekPlain = headed{open: deepSeekFences.open, close: deepSeekFences.close, begin: deepSeekFences.begin,
-	head: regexp.MustCompile("^<｜tool▁call▁begin｜>(?P<name>[^\n<]*)<｜tool▁sep｜>"), end: deepSeekFences.end,
-	text: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>%s<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>"}

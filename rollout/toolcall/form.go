@@ -41,13 +41,18 @@ type Form struct {
 	// ID returns the id that the form's templates want for the i-th call of an episode; nil: nine letters and digits.
 	ID func(name string, i int) string
 
-	// read reads the calls that a text begins with, at a mark or at a bare beginning. ended says that the text is whole
-	// and not cut by a limit.
-	read func(text string, tools []Tool, ended bool) reading
+	grammar
 	// whole reads a whole response, of a form that has its own way to mark content and reasoning; nil: read does.
 	whole func(text string, ended bool) Response
+}
+
+// grammar reads and writes the calls of a form.
+type grammar interface {
+	// read reads the calls that a text begins with, at a mark or at a bare beginning. ended says that the text is whole
+	// and not cut by a limit.
+	read(text string, tools []Tool, ended bool) reading
 	// write writes a call.
-	write func(name, arguments string) string
+	write(name, arguments string) string
 }
 
 // reading is what a form finds where calls may begin.

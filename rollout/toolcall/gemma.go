@@ -10,15 +10,15 @@ import (
 var gemma = Form{
 	Name: "gemma4", Families: "Gemma 4",
 	Marks: []string{gemmaMarks.open}, Think: [2]string{"<|channel>thought\n", "<channel|>"},
-	Stops: []string{"<|tool_response>"},
-	read:  gemmaMarks.read, write: gemmaMarks.write,
+	Stops:   []string{"<|tool_response>"},
+	grammar: gemmaMarks,
 }
 
 // functionGemma is the form of FunctionGemma: the same with other marks. Its templates write all values as texts.
 var functionGemma = Form{
 	Name: "functiongemma", Families: "FunctionGemma",
 	Marks: []string{functionGemmaMarks.open}, Stops: []string{"<start_function_response>"},
-	read: functionGemmaMarks.read, write: functionGemmaMarks.write,
+	grammar: functionGemmaMarks,
 }
 
 // keyed are forms that write arguments as a mapping whose keys are bare words.

@@ -10,11 +10,9 @@ import (
 var harmony = Form{
 	Name: "openai", Also: []string{"gpt-oss", "gpt_oss", "harmony"}, Families: "gpt-oss",
 	Marks: []string{"<|channel|>", " to=functions.", "to=functions."}, Stops: []string{"<|call|>", "<|return|>"},
-	Tokens: []string{"<|start|>", "<|end|>", "<|call|>"},
-	whole:  readHarmony,
-	write: func(name, arguments string) string {
-		return "<|channel|>commentary to=functions." + name + " <|constrain|>json<|message|>" + arguments
-	},
+	Tokens:  []string{"<|start|>", "<|end|>", "<|call|>"},
+	whole:   readHarmony,
+	grammar: headed{text: "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s"},
 }
 
 var harmonyTo = regexp.MustCompile(`to=(?:functions\.)?([\pL\pN_.-]+)`)

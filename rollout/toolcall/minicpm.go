@@ -4,8 +4,6 @@ package toolcall
 var miniCPM = Form{
 	Name: "minicpm5", Families: "MiniCPM 5",
 	Marks: []string{`<function name="`},
-	read:  miniCPMElements.read, write: miniCPMElements.write,
+	grammar: elements{call: [3]string{`<function name="`, `">`, "</function>"},
+		arg: [3]string{`<param name="`, `">`, "</param>"}},
 }
-
-var miniCPMElements = elements{call: [3]string{`<function name="`, `">`, "</function>"},
-	arg: [3]string{`<param name="`, `">`, "</param>"}}

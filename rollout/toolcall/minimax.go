@@ -4,8 +4,6 @@ package toolcall
 var miniMax = Form{
 	Name: "minimax_m2", Also: []string{"minimax-m2"}, Families: "MiniMax M2",
 	Marks: []string{"<minimax:tool_call>"},
-	read:  miniMaxElements.read, write: miniMaxElements.write,
+	grammar: elements{open: "<minimax:tool_call>", close: "</minimax:tool_call>",
+		call: [3]string{`<invoke name="`, `">`, "</invoke>"}, arg: [3]string{`<parameter name="`, `">`, "</parameter>"}},
 }
-
-var miniMaxElements = elements{open: "<minimax:tool_call>", close: "</minimax:tool_call>",
-	call: [3]string{`<invoke name="`, `">`, "</invoke>"}, arg: [3]string{`<parameter name="`, `">`, "</parameter>"}}

@@ -5,7 +5,5 @@ package toolcall
 var pythonic = Form{
 	Name: "pythonic", Also: []string{"llama4_pythonic", "llama4", "toolace"}, Families: "Llama 4, ToolACE, Gemma 3",
 	Marks: []string{"<|python_start|>"}, Tokens: []string{"<|python_end|>"}, Bare: []string{"["},
-	read: pythonCalls.read, write: functions{list: true}.write,
+	grammar: functions{open: "<|python_start|>", close: "<|python_end|>", list: true, bare: true},
 }
-
-var pythonCalls = functions{open: "<|python_start|>", close: "<|python_end|>", list: true}

@@ -4,8 +4,6 @@ package toolcall
 var seedOSS = Form{
 	Name: "seed_oss", Families: "Seed-OSS",
 	Marks: []string{"<seed:tool_call>"}, Think: [2]string{"<seed:think>", "</seed:think>"},
-	read: seedElements.read, write: seedElements.write,
+	grammar: elements{open: "<seed:tool_call>", close: "</seed:tool_call>", call: qwenElements.call,
+		arg: qwenElements.arg},
 }
-
-var seedElements = elements{open: "<seed:tool_call>", close: "</seed:tool_call>", call: qwenElements.call,
-	arg: qwenElements.arg}
