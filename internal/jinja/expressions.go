@@ -230,9 +230,7 @@ func (g given) values(r *renderer, s *scope) ([]any, *Dict) {
 		if !ok {
 			panic(r.failure("named arguments are %s and no mapping", typeName(more[i])))
 		}
-		for _, k := range mapping.keys {
-			d.Set(k, mapping.values[k])
-		}
+		d.Add(mapping)
 	}
 	return values, d
 }

@@ -240,13 +240,9 @@ var globals = map[string]function{
 		ns := &namespace{}
 		if d, ok := argument(a, 0).(*Dict); ok {
 			r.visit(len(d.keys))
-			for _, k := range d.keys {
-				ns.Set(k, d.values[k])
-			}
+			ns.Add(d)
 		}
-		for _, k := range named.keys {
-			ns.Set(k, named.values[k])
-		}
+		ns.Add(named)
 		return ns
 	},
 	"dict": func(_ *renderer, _ []any, named *Dict) any { return named },

@@ -37,6 +37,13 @@ func (d *Dict) Set(key, value any) {
 	d.values[key] = value
 }
 
+// Add sets all values of another mapping.
+func (d *Dict) Add(other *Dict) {
+	for _, k := range other.keys {
+		d.Set(k, other.values[k])
+	}
+}
+
 // Get returns a key's value. No list and no mapping is a key.
 func (d *Dict) Get(key any) (any, bool) {
 	if !hashable(key) {
