@@ -119,7 +119,8 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 	b.marks = append(b.marks, nonEmpty(form.Think[0], form.Think[1])...)
 	b.marks = append(append(b.marks, form.Marks...), boxOpen)
 	b.marks = slices.DeleteFunc(b.marks, func(mark string) bool { return strings.ContainsAny(mark, " \n") })
-	b.marks = distinctTexts(b.marks)
+	slices.Sort(b.marks)
+	b.marks = slices.Compact(b.marks)
 	// A template that refuses this conversation refuses the run's prompts too, with its reason.
 	if prompt, err := c.render([]any{message("user", probe)}, nil, true); err == nil {
 		_, begun, _ := strings.Cut(prompt, probe)
@@ -167,11 +168,6 @@ func ForgeableMarks(added []string) (out []string) {
 		}
 	}
 	return out
-}
-
-func distinctTexts(all []string) []string {
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // parts returns the template that the protocol has.
