@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -171,12 +172,7 @@ func ForgeableMarks(added []string) (out []string) {
 }
 
 // parts returns the template that the protocol has.
-func (c Chat) parts() *chatTemplate {
-	if c.bound != nil {
-		return c.bound
-	}
-	return ownChat
-}
+func (c Chat) parts() *chatTemplate { return cmp.Or(c.bound, ownChat) }
 
 // ownChat is the template of models that are made here.
 var ownChat = func() *chatTemplate {

@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -90,10 +91,8 @@ func Named(name string) (*Form, error) {
 
 // ThinkTags returns the tags of reasoning.
 func (f *Form) ThinkTags() (open, close string) {
-	if f.Think[0] != "" {
-		return f.Think[0], f.Think[1]
-	}
-	return "<think>", "</think>"
+	tags := cmp.Or(f.Think, [2]string{"<think>", "</think>"})
+	return tags[0], tags[1]
 }
 
 // Write writes a call whose arguments are a JSON object.
