@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -142,13 +143,11 @@ func (r *renderer) formatField(w *writer, field string, args []any, named *Dict,
 		}
 		v, rest = r.path(v, m[1]+m[2]), rest[len(m[0]):]
 	}
-	if conversion == "r" || conversion == "s" {
-		s := writer{r: r}
-		if s.represent(v); conversion == "s" {
-			s = writer{r: r}
-			s.write(r.text(v))
-		}
-		v = s.String()
+	switch conversion {
+	case "r":
+		v = r.representation(v)
+	case "s":
+		v = r.text(v)
 	}
 	m := fieldSpec.FindStringSubmatch(spec)
 	if m == nil {
@@ -171,9 +170,7 @@ func (s layoutSpec) write(w *writer, v any) {
 			s.align = "<"
 		}
 	}
-	if s.fill == "" {
-		s.fill = " "
-	}
+	s.fill = cmp.Or(s.fill, " ")
 	missing := s.width - utf8.RuneCountInString(sign+text)
 	padding := w.r.repeat(s.fill, missing)
 	switch s.align {
@@ -198,9 +195,7 @@ func (s layoutSpec) body(w *writer, v any) (sign, text string) {
 	switch {
 	case s.kind == "s" || s.kind == "r" || s.kind == "" && (!isNumber || isTruth):
 		if text = w.r.text(v); s.kind == "r" {
-			quoted := writer{r: w.r}
-			quoted.represent(v)
-			text = quoted.String()
+			text = w.r.representation(v)
 		}
 		if letters := w.r.runes(text); s.precision >= 0 && s.precision < len(letters) {
 			text = string(letters[:s.precision])

@@ -206,6 +206,11 @@ func (r *renderer) text(v any) string {
 	if _, ok := v.(undefined); ok {
 		return ""
 	}
+	return r.representation(v)
+}
+
+// representation writes a value as Python's repr does.
+func (r *renderer) representation(v any) string {
 	w := writer{r: r}
 	w.represent(v)
 	return w.String()
