@@ -89,8 +89,9 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // withDefaults fills in what a recipe's defaults would be, for callers without a recipe.
 func (s Server) withDefaults() Server {
-	s.Seconds, s.LoadSeconds, s.Tolerance = cmp.Or(s.Seconds, 600), cmp.Or(s.LoadSeconds, 600), cmp.Or(s.Tolerance, 0.02)
-	s.Parallel, s.Attempts, s.Dtype = cmp.Or(s.Parallel, 8), cmp.Or(s.Attempts, 5), cmp.Or(s.Dtype, "float32")
+	s.Seconds, s.LoadSeconds = cmp.Or(s.Seconds, 600), cmp.Or(s.LoadSeconds, 600)
+	s.Parallel, s.Attempts = cmp.Or(s.Parallel, 8), cmp.Or(s.Attempts, 5)
+	s.Tolerance, s.Dtype = cmp.Or(s.Tolerance, 0.02), cmp.Or(s.Dtype, "float32")
 	s.StreamFrom = cmp.Or(s.StreamFrom, streamFrom) // also in recipes: the zero value is left out of them
 	return s
 }

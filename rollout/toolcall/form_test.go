@@ -217,10 +217,7 @@ func TestFormsReadWhatTheyWrite(t *testing.T) {
 			if len(f.Bare) > 0 || f.Whole() {
 				continue // nothing is before such calls
 			}
-			open, end := "<think>", "</think>"
-			if f.Think[0] != "" {
-				open, end = f.Think[0], f.Think[1]
-			}
+			open, end := f.ThinkTags()
 			got = f.Read(open+"I draft "+text+end+"I look.\n"+text, tools, false, true)
 			require.Len(t, got.Calls, 1, f.Name)
 			require.Equal(t, "I look.", got.Content, f.Name)

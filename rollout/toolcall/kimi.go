@@ -11,8 +11,9 @@ var kimi = Form{
 	Marks: []string{"<|tool_calls_section_begin|>", "<|tool_call_begin|>"},
 	ID:    func(name string, i int) string { return fmt.Sprintf("functions.%s:%d", name, i) },
 	grammar: headed{open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>",
-		begin: "<|tool_call_begin|>", end: "<|tool_call_end|>", head: regexp.MustCompile(
-			`^<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[\pL\pN_.-]+?)(?::\d+)?)\s*<\|tool_call_argument_begin\|>`),
-		text: "<|tool_calls_section_begin|><|tool_call_begin|>functions.%s:0<|tool_call_argument_begin|>%s<|tool_call_end|>" +
-			"<|tool_calls_section_end|>"},
+		begin: "<|tool_call_begin|>", end: "<|tool_call_end|>",
+		head: regexp.MustCompile(`^<\|tool_call_begin\|>\s*` +
+			`(?P<id>(?:functions\.)?(?P<name>[\pL\pN_.-]+?)(?::\d+)?)\s*<\|tool_call_argument_begin\|>`),
+		text: "<|tool_calls_section_begin|><|tool_call_begin|>functions.%s:0<|tool_call_argument_begin|>%s" +
+			"<|tool_call_end|><|tool_calls_section_end|>"},
 }

@@ -7,7 +7,7 @@ var solar = Form{
 	Name: "solar_open", Families: "Solar Open",
 	Marks: []string{"<|tool_calls|>", "<|tool_call:begin|>"}, Stops: []string{"<|calls|>"},
 	grammar: headed{open: "<|tool_calls|>", begin: "<|tool_call:begin|>", end: "<|tool_call:end|>",
-		head: regexp.MustCompile(`^<\|tool_call:begin\|>(?P<id>[\pL\pN_.:-]*)<\|tool_call:name\|>(?P<name>[\pL\pN_.:-]+)` +
-			`<\|tool_call:args\|>`),
+		head: regexp.MustCompile(`^<\|tool_call:begin\|>(?P<id>[\pL\pN_.:-]*)<\|tool_call:name\|>` +
+			`(?P<name>[\pL\pN_.:-]+)<\|tool_call:args\|>`),
 		text: "<|tool_calls|><|tool_call:begin|>call00000<|tool_call:name|>%s<|tool_call:args|>%s<|tool_call:end|>"},
 }
