@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,9 +259,5 @@ func shown(t Turn) env.Shown {
 		return env.Shown{}
 	}
 	r := t.Results[0]
-	text := strings.TrimSpace(r.Stdout)
-	if text == "" {
-		text = r.Value
-	}
-	return env.Shown{OK: !r.Failed(), Text: text}
+	return env.Shown{OK: !r.Failed(), Text: cmp.Or(strings.TrimSpace(r.Stdout), r.Value)}
 }

@@ -21,9 +21,9 @@ func CallRows(t schema.TrajectoryRow) ([]schema.ToolCallRow, error) {
 	if t.Messages == nil {
 		return nil, fmt.Errorf("read calls of trajectory %s: %w", t.TrajectoryID, errors.New("messages: is null"))
 	}
-	messages, err := readMessages(json.RawMessage(*t.Messages))
+	messages, err := messagesOf(json.RawMessage(*t.Messages))
 	if err != nil {
-		return nil, fmt.Errorf("read calls of trajectory %s: %w", t.TrajectoryID, within("messages", err))
+		return nil, fmt.Errorf("read calls of trajectory %s: %w", t.TrajectoryID, err)
 	}
 	turns, _ := Turns(messages)
 	var rows []schema.ToolCallRow
@@ -41,6 +41,11 @@ func CallRows(t schema.TrajectoryRow) ([]schema.ToolCallRow, error) {
 		}
 	}
 	return rows, nil
+}
+
+func messagesOf(list json.RawMessage) (messages []Message, err error) {
+	defer catch(&err)
+	return readMessages("messages", list), nil
 }
 
 func status(answer string) string {

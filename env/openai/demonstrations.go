@@ -44,20 +44,13 @@ func ReadDemonstrations(data []byte) ([]Demonstration, error) {
 }
 
 func readDemonstration(text []byte) (d Demonstration, err error) {
-	o, err := readObject(text)
-	if err != nil {
-		return d, err
-	}
-	if !o.has("messages") {
-		return d, fault("messages", "is missing")
-	}
-	messages, err := readMessages(o["messages"])
-	if err != nil {
-		return d, within("messages", err)
-	}
+	defer catch(&err)
+	messages := readMessages("messages", readObject("", text).need("messages"))
 	for i, m := range messages {
-		if err := d.take(messages, i, m); err != nil {
-			return d, within("messages", within(fmt.Sprintf("[%d]", i), err))
+		if m.Role == Assistant {
+			d.respond(fmt.Sprintf("messages[%d]", i), messages, m)
+		} else {
+			d.ask(fmt.Sprintf("messages[%d]", i), m)
 		}
 	}
 	if last := d.Steps[len(d.Steps)-1]; last.Call != nil {
@@ -66,49 +59,42 @@ func readDemonstration(text []byte) (d Demonstration, err error) {
 	return d, nil
 }
 
-// take adds message i.
-func (d *Demonstration) take(messages []Message, i int, m Message) error {
-	switch m.Role {
-	case System, Developer:
-		if len(d.Steps) > 0 {
-			return fault("role", "is %s after a response", m.Role)
-		}
-	case User:
-		if d.Question != "" {
-			return fault("role", "is a second message of the user; a demonstration has one question")
-		}
-		if d.Question = m.Text; strings.TrimSpace(m.Text) == "" {
-			return fault("content", "is blank")
-		}
-	case Assistant:
-		return d.respond(messages, m)
+// ask adds the question, and checks the place of other messages that are no response.
+func (d *Demonstration) ask(path string, m Message) {
+	switch {
+	case (m.Role == System || m.Role == Developer) && len(d.Steps) > 0:
+		panic(fault(path+".role", "is %s after a response", m.Role))
+	case m.Role == User && d.Question != "":
+		panic(fault(path+".role", "is a second message of the user; a demonstration has one question"))
+	case m.Role == User && strings.TrimSpace(m.Text) == "":
+		panic(fault(path+".content", "is blank"))
+	case m.Role == User:
+		d.Question = m.Text
 	}
-	return nil
 }
 
 // respond adds a response.
-func (d *Demonstration) respond(messages []Message, m Message) error {
+func (d *Demonstration) respond(path string, messages []Message, m Message) {
 	switch {
 	case d.Question == "":
-		return fault("role", "is assistant before any question")
+		panic(fault(path+".role", "is assistant before any question"))
 	case len(d.Steps) > 0 && d.Steps[len(d.Steps)-1].Call == nil:
-		return fault("role", "is assistant after the final answer")
+		panic(fault(path+".role", "is assistant after the final answer"))
 	case len(m.Calls) > 1:
-		return fault("tool_calls", "holds %d calls; a demonstration has one call in a response", len(m.Calls))
+		panic(fault(path+".tool_calls", "holds %d calls; a demonstration has one call in a response", len(m.Calls)))
 	case len(m.Calls) == 0 && strings.TrimSpace(m.Text) == "":
-		return fault("content", "is blank, and there is no call")
+		panic(fault(path+".content", "is blank, and there is no call"))
 	case len(m.Calls) == 0:
 		d.Steps = append(d.Steps, Step{Text: m.Text})
-		return nil
+		return
 	}
 	c := m.Calls[0]
 	if c.Answer < 0 {
-		return fault("tool_calls[0]", "has no answer")
+		panic(fault(path+".tool_calls[0]", "has no answer"))
 	}
-	var fields object
+	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(c.Arguments), &fields); err != nil || fields == nil {
-		return fault("tool_calls[0].function.arguments", "must be a JSON object, got %.40q", c.Arguments)
+		panic(fault(path+".tool_calls[0].function.arguments", "must be a JSON object, got %.40q", c.Arguments))
 	}
 	d.Steps = append(d.Steps, Step{Text: m.Text, Call: &c, Tool: messages[c.Answer].Text})
-	return nil
 }

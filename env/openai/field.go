@@ -3,12 +3,15 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
-// object is a JSON object whose keys match exactly.
-type object map[string]json.RawMessage
+// object is a JSON object whose keys match exactly, at a path of an item: messages[4].tool_calls[0]. Its methods panic
+// with a faultError where the object is not what they read.
+type object struct {
+	path   string
+	fields map[string]json.RawMessage
+}
 
 // faultError is a fault at a path of an item: messages[4].tool_calls[0].id.
 type faultError struct{ path, text string }
@@ -24,64 +27,72 @@ func fault(path, format string, args ...any) error {
 	return &faultError{path, fmt.Sprintf(format, args...)}
 }
 
-// within prefixes the path of a fault with the path of the enclosing value.
-func within(path string, err error) error {
-	var inner *faultError
-	if !errors.As(err, &inner) {
-		return err
+// catch turns the panic of an object's method into an error.
+func catch(err *error) {
+	switch fault := recover().(type) {
+	case nil:
+	case *faultError:
+		*err = fault
+	default:
+		panic(fault)
 	}
-	switch {
-	case inner.path == "":
-		return &faultError{path, inner.text}
-	case inner.path[0] == '[':
-		return &faultError{path + inner.path, inner.text}
-	}
-	return &faultError{path + "." + inner.path, inner.text}
 }
 
 // readObject reads a value that must be an object.
-func readObject(value json.RawMessage) (object, error) {
-	var o object
-	if err := json.Unmarshal(value, &o); err != nil || o == nil {
-		return nil, fault("", "must be an object, got %s", shown(value))
+func readObject(path string, value json.RawMessage) object {
+	o := object{path: path}
+	if err := json.Unmarshal(value, &o.fields); err != nil || o.fields == nil {
+		panic(fault(path, "must be an object, got %s", shown(value)))
 	}
-	return o, nil
+	return o
 }
 
 // readList reads a value that must be a list.
-func readList(value json.RawMessage) ([]json.RawMessage, error) {
-	var l []json.RawMessage
+func readList(path string, value json.RawMessage) (l []json.RawMessage) {
 	if err := json.Unmarshal(value, &l); err != nil || l == nil {
-		return nil, fault("", "must be a list, got %s", shown(value))
+		panic(fault(path, "must be a list, got %s", shown(value)))
 	}
-	return l, nil
+	return l
+}
+
+// at returns the path of a field.
+func (o object) at(name string) string {
+	if o.path == "" {
+		return name
+	}
+	return o.path + "." + name
 }
 
 // has reports whether a field is present and not null.
 func (o object) has(name string) bool {
-	value, ok := o[name]
+	value, ok := o.fields[name]
 	return ok && string(value) != "null"
 }
 
-// text reads a field that must be a string.
-func (o object) text(name string) (string, error) {
-	var s string
+// need returns a field that must be present.
+func (o object) need(name string) json.RawMessage {
 	if !o.has(name) {
-		return "", fault(name, "is missing")
+		panic(fault(o.at(name), "is missing"))
 	}
-	if err := json.Unmarshal(o[name], &s); err != nil {
-		return "", fault(name, "must be text, got %s", shown(o[name]))
+	return o.fields[name]
+}
+
+// text reads a field that must be a string.
+func (o object) text(name string) (s string) {
+	value := o.need(name)
+	if err := json.Unmarshal(value, &s); err != nil {
+		panic(fault(o.at(name), "must be text, got %s", shown(value)))
 	}
-	return s, nil
+	return s
 }
 
 // name reads a text that must not be empty.
-func (o object) name(field string) (string, error) {
-	s, err := o.text(field)
-	if err == nil && s == "" {
-		err = fault(field, "must not be empty")
+func (o object) name(field string) string {
+	s := o.text(field)
+	if s == "" {
+		panic(fault(o.at(field), "must not be empty"))
 	}
-	return s, err
+	return s
 }
 
 // shown returns the beginning of a value, for messages.

@@ -32,76 +32,60 @@ type Item struct {
 // Success is tau-bench's rule: a reward of 1, apart from rounding.
 func (i Item) Success() bool { return math.Abs(i.Reward-1) <= 1e-6 }
 
-func readItem(text []byte) (Item, error) {
-	o, err := readObject(text)
-	if err != nil {
-		return Item{}, err
-	}
-	item := Item{Source: SourcePlain}
+func readItem(text []byte) (item Item, err error) {
+	defer catch(&err)
+	o := readObject("", text)
+	item.Source = SourcePlain
 	field := "messages"
 	if !o.has("messages") && o.has("traj") {
 		field, item.Source = "traj", SourceTauBench
 	}
-	if !o.has(field) {
-		return Item{}, fault(field, "is missing")
-	}
-	item.List = compact(o[field])
-	if item.Messages, err = readMessages(item.List); err != nil {
-		return Item{}, within(field, err)
-	}
-	if item.Reward, err = o.number("reward"); err != nil {
-		return Item{}, err
-	}
-	if item.TaskID, err = o.taskID(); err != nil {
-		return Item{}, err
-	}
-	if item.Trial, err = o.trial(); err != nil {
-		return Item{}, err
-	}
-	item.Title = o.title()
-	delete(o, field)
-	item.Rest, err = json.Marshal(o)
+	item.List = compact(o.need(field))
+	item.Messages = readMessages(field, item.List)
+	item.Reward, item.TaskID, item.Trial, item.Title = o.reward(), o.taskID(), o.trial(), o.title()
+	delete(o.fields, field)
+	item.Rest, err = json.Marshal(o.fields)
 	return item, err
 }
 
-// number reads the reward. A missing reward is an error, because 0 would be a verdict.
-func (o object) number(name string) (float64, error) {
-	if !o.has(name) {
-		return 0, fault(name, "is missing; each conversation needs the number that its source gave it")
+// reward reads the reward. A missing one is an error, because 0 would be a verdict.
+func (o object) reward() (x float64) {
+	if !o.has("reward") {
+		panic(fault("reward", "is missing; each conversation needs the number that its source gave it"))
 	}
-	var x float64
-	if err := json.Unmarshal(o[name], &x); err != nil {
-		return 0, fault(name, "must be a number, got %s", shown(o[name]))
+	if err := json.Unmarshal(o.fields["reward"], &x); err != nil {
+		panic(fault("reward", "must be a number, got %s", shown(o.fields["reward"])))
 	}
-	return x, nil
+	return x
 }
 
 // taskID reads a name or a whole number.
-func (o object) taskID() (string, error) {
+func (o object) taskID() string {
 	if !o.has("task_id") {
-		return "", nil
+		return ""
+	}
+	value := o.fields["task_id"]
+	if value[0] == '"' {
+		return o.name("task_id")
 	}
 	var number json.Number
-	if json.Unmarshal(o["task_id"], &number) == nil && o["task_id"][0] != '"' {
+	if json.Unmarshal(value, &number) == nil {
 		if _, err := strconv.ParseInt(number.String(), 10, 64); err == nil {
-			return number.String(), nil
+			return number.String()
 		}
 	}
-	if o["task_id"][0] != '"' {
-		return "", fault("task_id", "must be text or a whole number, got %s", shown(o["task_id"]))
-	}
-	return o.name("task_id")
+	panic(fault("task_id", "must be text or a whole number, got %s", shown(value)))
 }
 
-func (o object) trial() (*int, error) {
+func (o object) trial() *int {
 	if !o.has("trial") {
-		return nil, nil
+		return nil
 	}
 	var n int
-	if err := json.Unmarshal(o["trial"], &n); err != nil || n < 0 {
-		return nil, fault("trial", "must be a whole number ≥ 0, got %s", shown(o["trial"]))
+	if err := json.Unmarshal(o.fields["trial"], &n); err != nil || n < 0 {
+		panic(fault("trial", "must be a whole number ≥ 0, got %s", shown(o.fields["trial"])))
 	}
-	return &n, nil
+	return &n
 }
 
 // title is tau-bench's instruction to the simulated user: info.task.instruction.
@@ -111,7 +95,7 @@ func (o object) title() string {
 			Instruction string `json:"instruction"`
 		} `json:"task"`
 	}
-	if json.Unmarshal(o["info"], &info) != nil {
+	if json.Unmarshal(o.fields["info"], &info) != nil {
 		return ""
 	}
 	return info.Task.Instruction

@@ -39,184 +39,117 @@ type Call struct {
 }
 
 // readMessages reads a list of messages and finds the answer of each call.
-func readMessages(value json.RawMessage) ([]Message, error) {
-	list, err := readList(value)
-	if err != nil {
-		return nil, err
-	}
+func readMessages(path string, value json.RawMessage) []Message {
+	list := readList(path, value)
 	out := make([]Message, len(list))
-	answered := false
 	for i, text := range list {
-		at := fmt.Sprintf("[%d]", i)
-		o, err := readObject(text)
-		if err != nil {
-			return nil, within(at, err)
-		}
-		if out[i], err = o.message(); err != nil {
-			return nil, within(at, err)
-		}
+		o := readObject(fmt.Sprintf("%s[%d]", path, i), text)
+		out[i] = o.message()
 		out[i].raw = compact(text)
-		if err := answer(out[:i], o, i); err != nil {
-			return nil, within(at, err)
-		}
-		answered = answered || out[i].Role == Assistant
+		answer(out[:i], o, i)
 	}
-	if !answered {
-		return nil, fault("", "holds no message of the assistant")
+	if !slices.ContainsFunc(out, func(m Message) bool { return m.Role == Assistant }) {
+		panic(fault(path, "holds no message of the assistant"))
 	}
-	return out, nil
+	return out
 }
 
-func (o object) message() (Message, error) {
-	m := Message{}
-	var err error
-	if m.Role, err = o.text("role"); err != nil {
-		return m, err
-	}
+func (o object) message() Message {
+	m := Message{Role: o.text("role")}
 	if !slices.Contains(roles, m.Role) {
-		return m, fault("role", "must be one of %s, got %q", strings.Join(roles, ", "), m.Role)
+		panic(fault(o.at("role"), "must be one of %s, got %q", strings.Join(roles, ", "), m.Role))
 	}
-	if m.Text, err = o.content(); err != nil {
-		return m, err
-	}
-	if m.Role != Assistant {
-		return m, nil
+	if m.Text = o.content(); m.Role != Assistant {
+		return m
 	}
 	if m.Text == "" && o.has("refusal") {
-		if m.Text, err = o.text("refusal"); err != nil {
-			return m, err
-		}
+		m.Text = o.text("refusal")
 	}
-	m.Calls, err = o.calls()
-	return m, err
+	m.Calls = o.calls()
+	return m
 }
 
 // content reads a text, a list of parts, or nothing.
-func (o object) content() (string, error) {
+func (o object) content() string {
 	if !o.has("content") {
-		return "", nil
+		return ""
 	}
-	if o["content"][0] != '[' {
+	if o.fields["content"][0] != '[' {
 		return o.text("content")
 	}
-	parts, err := readList(o["content"])
-	if err != nil {
-		return "", within("content", err)
-	}
 	var text strings.Builder
-	for i, p := range parts {
-		s, err := part(p)
-		if err != nil {
-			return "", within(fmt.Sprintf("content[%d]", i), err)
-		}
-		text.WriteString(s)
+	for i, p := range readList(o.at("content"), o.fields["content"]) {
+		text.WriteString(readObject(fmt.Sprintf("%s[%d]", o.at("content"), i), p).part())
 	}
-	return text.String(), nil
+	return text.String()
 }
 
-func part(value json.RawMessage) (string, error) {
-	o, err := readObject(value)
-	if err != nil {
-		return "", err
-	}
-	kind, err := o.name("type")
-	if err != nil {
-		return "", err
-	}
+func (o object) part() string {
+	kind := o.name("type")
 	if kind == "text" || kind == "refusal" {
 		return o.text(kind)
 	}
-	return "[" + kind + "]", nil
+	return "[" + kind + "]"
 }
 
 // calls reads tool_calls and the older function_call.
-func (o object) calls() ([]Call, error) {
-	var out []Call
+func (o object) calls() (out []Call) {
 	if o.has("tool_calls") {
-		list, err := readList(o["tool_calls"])
-		if err != nil {
-			return nil, within("tool_calls", err)
-		}
-		for i, value := range list {
-			c, err := readCall(value)
-			if err != nil {
-				return nil, within(fmt.Sprintf("tool_calls[%d]", i), err)
-			}
-			out = append(out, c)
+		for i, value := range readList(o.at("tool_calls"), o.fields["tool_calls"]) {
+			out = append(out, readObject(fmt.Sprintf("%s[%d]", o.at("tool_calls"), i), value).call())
 		}
 	}
 	if o.has("function_call") {
-		c, err := readFunction(o["function_call"])
-		if err != nil {
-			return nil, within("function_call", err)
-		}
-		out = append(out, c)
+		out = append(out, o.function("function_call"))
 	}
-	return out, nil
+	return out
 }
 
-func readCall(value json.RawMessage) (Call, error) {
-	o, err := readObject(value)
-	if err != nil {
-		return Call{}, err
+func (o object) call() Call {
+	id := o.name("id")
+	var kind string
+	if o.has("type") && (json.Unmarshal(o.fields["type"], &kind) != nil || kind != "function") {
+		panic(fault(o.at("type"), "must be function, got %s", shown(o.fields["type"])))
 	}
-	id, err := o.name("id")
-	if err != nil {
-		return Call{}, err
-	}
-	if kind, err := o.text("type"); o.has("type") && (err != nil || kind != "function") {
-		return Call{}, fault("type", "must be function, got %s", shown(o["type"]))
-	}
-	if !o.has("function") {
-		return Call{}, fault("function", "is missing")
-	}
-	c, err := readFunction(o["function"])
+	c := o.function("function")
 	c.ID = id
-	return c, within("function", err)
+	return c
 }
 
-func readFunction(value json.RawMessage) (Call, error) {
-	o, err := readObject(value)
-	if err != nil {
-		return Call{}, err
-	}
-	c := Call{Answer: -1}
-	if c.Name, err = o.name("name"); err != nil {
-		return c, err
-	}
-	if raw := o["arguments"]; bytes.HasPrefix(raw, []byte("{")) { // as templates and other programs want them
+// function reads a field that names a function and its arguments.
+func (o object) function(field string) Call {
+	o = readObject(o.at(field), o.need(field))
+	c := Call{Name: o.name("name"), Answer: -1}
+	if raw := o.fields["arguments"]; bytes.HasPrefix(raw, []byte("{")) { // as templates and other programs want them
 		c.Arguments = string(raw)
-		return c, nil
+	} else {
+		c.Arguments = o.text("arguments")
 	}
-	c.Arguments, err = o.text("arguments")
-	return c, err
+	return c
 }
 
 // answer assigns message i, with the fields o, to the earlier call that it answers. Ids may repeat in a conversation;
 // the latest call without an answer is then the one meant.
-func answer(earlier []Message, o object, i int) error {
+func answer(earlier []Message, o object, i int) {
 	var field string
-	role, _ := o.text("role")
+	role := o.text("role")
 	switch role {
 	case Tool:
 		field = "tool_call_id"
 	case Function:
 		field = "name"
 	default:
-		return nil
+		return
 	}
-	key, err := o.name(field)
-	if err != nil {
-		return err
-	}
+	key := o.name(field)
 	for _, m := range slices.Backward(earlier) {
 		for k := range m.Calls {
 			c := &m.Calls[k]
 			if c.Answer < 0 && (role == Tool && c.ID == key || role == Function && c.ID == "" && c.Name == key) {
 				c.Answer = i
-				return nil
+				return
 			}
 		}
 	}
-	return fault(field, "%q answers no earlier call that is still open", key)
+	panic(fault(o.at(field), "%q answers no earlier call that is still open", key))
 }

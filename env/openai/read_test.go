@@ -151,7 +151,7 @@ func TestCallsAndAnswers(t *testing.T) {
 	{"role":"assistant","tool_calls":[` + call("1", "h") + `]},{"role":"tool","tool_call_id":"1","content":"ids may repeat"},
 	{"role":"assistant","function_call":{"name":"old","arguments":"not JSON"}},{"role":"function","name":"old","content":"legacy"},
 	{"role":"assistant","content":null,"refusal":"No.","tool_calls":[` + call("9", "never") + `]}]`
-	messages, err := readMessages(json.RawMessage(list))
+	messages, err := messagesOf(json.RawMessage(list))
 	require.NoError(t, err)
 	answers := map[string]int{}
 	for _, m := range messages {

@@ -2,11 +2,12 @@ package jinja
 
 // A template is a list of statements; an expression gives a value. Each knows its line.
 type (
+	// A statement returns errBreak or errContinue if it leaves the body of a loop.
 	statement interface {
-		run(r *renderer, s *scope) error
+		run(r *renderer, s *scope) (leaves error)
 	}
 	expression interface {
-		value(r *renderer, s *scope) (any, error)
+		value(r *renderer, s *scope) any
 	}
 
 	textNode   struct{ text string }
@@ -62,18 +63,19 @@ type (
 		from, to, step expression // nil if left out
 	}
 	callExpr struct {
-		line  int
-		of    expression
-		args  []expression
-		names []string // of the named arguments, in order
-		named []expression
+		line int
+		of   expression
+		given
 	}
 	filterExpr struct {
-		line  int
-		name  string
-		of    expression
+		line int
+		name string
+		of   expression
+		given
+	}
+	given struct { // what a call is given
 		args  []expression
-		names []string
+		names []string // of the named arguments, in order; "" is a mapping of further ones
 		named []expression
 	}
 	testExpr struct {
@@ -82,8 +84,7 @@ type (
 		of   expression
 		args []expression
 	}
-	spreadExpr struct{ of expression }    // further arguments of a call
-	bodyExpr   struct{ body []statement } // the text of a block
+	spreadExpr struct{ of expression } // further arguments of a call
 	unaryExpr  struct {
 		line int
 		op   string

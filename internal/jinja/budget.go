@@ -18,11 +18,11 @@ const (
 	iterationCost = 4 // visits, for the names of an iteration
 )
 
-// budget is what a rendering has used. Its methods panic with an exceeded where there is too little left: bounds can be
-// reached in the middle of a comparison or a sort, which have no way to return an error.
+// budget is what a rendering has used. Its methods panic with a failure where there is too little left.
 type budget struct {
 	bytes, visits, depth int
-	line                 int // of the last statement that has one
+	line                 int    // of the expression that is evaluated, or of the last statement that has one
+	filter               string // that is applied; "" if none is
 }
 
 // ErrExceeded is the cause of the error of a rendering that has reached a bound.
@@ -31,8 +31,27 @@ var ErrExceeded = errors.New("a rendering has reached a bound")
 // exceeded is the error of such a rendering.
 type exceeded struct{ error }
 
-// Unwrap returns the error and its cause.
-func (e exceeded) Unwrap() []error { return []error{e.error, ErrExceeded} }
+// Unwrap returns the cause of the error.
+func (exceeded) Unwrap() error { return ErrExceeded }
+
+// failure is what parsing and rendering panic with. An error can come from deep inside of an expression, or from the
+// middle of a comparison or a sort, and always ends all of it.
+type failure struct{ error }
+
+// failure is the failure of a rendering, with its line and the filter in which it happened.
+func (b *budget) failure(format string, args ...any) failure {
+	err := fmt.Errorf(format, args...)
+	if b.filter != "" {
+		err = fmt.Errorf("filter %s: %w", b.filter, err)
+	}
+	if b.line > 0 {
+		err = fmt.Errorf("line %d: %w", b.line, err)
+	}
+	return failure{err}
+}
+
+// undefined is the failure of what needs a value and gets none.
+func (b *budget) undefined(u undefined) failure { return b.failure("%q is undefined", u.name) }
 
 // visit counts n values.
 func (b *budget) visit(n int) {
@@ -59,15 +78,15 @@ func (b *budget) deeper(what string) func() {
 }
 
 func (b *budget) exceed(format string, bound int) {
-	panic(exceeded{lined{b.line, fmt.Errorf(format, bound)}})
+	panic(failure{exceeded{fmt.Errorf("line %d: "+format, b.line, bound)}})
 }
 
 // explain turns a panic into an error: of a bound, or of a fault in this package that a template has found.
 func explain(err *error) {
 	switch fault := recover().(type) {
 	case nil:
-	case exceeded:
-		*err = fmt.Errorf("chat template: %w", fault)
+	case failure:
+		*err = fmt.Errorf("chat template: %w", fault.error)
 	default:
 		*err = fmt.Errorf("chat template: it cannot be rendered: %v", fault)
 	}

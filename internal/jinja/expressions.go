@@ -1,37 +1,32 @@
 package jinja
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
 	"strings"
 )
 
-func (e literal) value(*renderer, *scope) (any, error) { return e.is, nil }
+func (e literal) value(*renderer, *scope) any { return e.is }
 
-func (e nameExpr) value(r *renderer, s *scope) (any, error) {
+func (e nameExpr) value(r *renderer, s *scope) any {
 	if v, ok := s.find(e.name); ok {
-		return v, nil
+		return v
 	}
 	if e.name == "strftime_now" && r.now.IsZero() {
-		return undefined(e), nil
+		return undefined(e)
 	}
 	if f, ok := globals[e.name]; ok {
-		return f, nil
+		return f
 	}
-	return undefined(e), nil
+	return undefined(e)
 }
 
 // each evaluates expressions.
-func each(r *renderer, s *scope, all []expression) ([]any, error) {
+func each(r *renderer, s *scope, all []expression) []any {
 	out := make([]any, 0, len(all))
 	for _, e := range all {
-		v, err := r.value(e, s)
-		if err != nil {
-			return nil, err
-		}
+		v := r.value(e, s)
 		if _, several := e.(spreadExpr); several {
 			out = append(out, v.([]any)...)
 			continue
@@ -39,42 +34,28 @@ func each(r *renderer, s *scope, all []expression) ([]any, error) {
 		out = append(out, v)
 	}
 	r.visit(len(out))
-	return out, nil
+	return out
 }
 
-func (e spreadExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := r.value(e.of, s)
-	if err != nil {
-		return nil, err
-	}
-	all, err := r.elements(of)
-	return all, err
-}
+func (e spreadExpr) value(r *renderer, s *scope) any { return r.elements(r.value(e.of, s)) }
 
-func (e *bodyExpr) value(r *renderer, s *scope) (any, error) { return r.capture(e.body, s.inner()) }
+func (e listExpr) value(r *renderer, s *scope) any { return each(r, s, e.of) }
 
-func (e listExpr) value(r *renderer, s *scope) (any, error) {
-	out, err := each(r, s, e.of)
-	return out, err
-}
-
-func (e dictExpr) value(r *renderer, s *scope) (any, error) {
-	keys, err := each(r, s, e.keys)
-	if err != nil {
-		return nil, err
-	}
-	values, err := each(r, s, e.values)
-	if err != nil {
-		return nil, err
-	}
+func (e dictExpr) value(r *renderer, s *scope) any {
+	keys, values := each(r, s, e.keys), each(r, s, e.values)
 	d := &Dict{}
 	for i, k := range keys {
-		if !hashable(k) {
-			return nil, fmt.Errorf("%s cannot be a key", typeName(k))
-		}
-		d.Set(k, values[i])
+		d.Set(r.key(k), values[i])
 	}
-	return d, nil
+	return d
+}
+
+// key is a value that can be a key.
+func (r *renderer) key(v any) any {
+	if !hashable(v) {
+		panic(r.failure("%s cannot be a key", typeName(v)))
+	}
+	return v
 }
 
 // hashable reports whether a value can be a key.
@@ -86,81 +67,70 @@ func hashable(v any) bool {
 	return false
 }
 
-func (e attribute) value(r *renderer, s *scope) (any, error) {
-	of, err := r.value(e.of, s)
-	if err == nil {
-		of, err = r.get(of, e.name)
-	}
-	return of, at(e.line, err)
+func (e attribute) value(r *renderer, s *scope) any {
+	r.line = e.line
+	return r.get(r.value(e.of, s), e.name)
 }
 
 // get returns an attribute: a method, or a key's value.
-func (r *renderer) get(of any, name string) (any, error) {
+func (r *renderer) get(of any, name string) any {
 	switch of := of.(type) {
 	case undefined:
-		return nil, fmt.Errorf("%q is undefined", of.name)
+		panic(r.undefined(of))
 	case loop:
-		return of.get(name), nil
+		return of.get(name)
 	case *namespace:
 		if v, ok := of.Get(name); ok {
-			return v, nil
+			return v
 		}
 	case *Dict:
 		if m, ok := dictMethods[name]; ok {
-			return bound(m, of), nil
+			return bound(m, of)
 		}
 		if v, ok := of.Get(name); ok {
-			return v, nil
+			return v
 		}
 	case string:
 		if m, ok := textMethods[name]; ok {
-			return bound(m, of), nil
+			return bound(m, of)
 		}
 	case []any:
 		if m, ok := listMethods[name]; ok {
-			return bound(m, of), nil
+			return bound(m, of)
 		}
 	}
-	return undefined{name}, nil
+	return undefined{name}
 }
 
-func (e indexExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := r.value(e.of, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
-	with, err := r.value(e.with, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+func (e indexExpr) value(r *renderer, s *scope) any {
+	r.line = e.line
+	of, with := r.value(e.of, s), r.value(e.with, s)
 	if b, ok := with.(bool); ok {
 		with = map[bool]int{true: 1}[b]
 	}
+	i, number := with.(int)
 	switch of := of.(type) {
 	case undefined:
-		return nil, at(e.line, fmt.Errorf("%q is undefined", of.name))
+		panic(r.undefined(of))
 	case *Dict:
 		if v, ok := of.Get(with); ok {
-			return v, nil
+			return v
 		}
 	case string:
-		if i, ok := with.(int); ok {
+		if number {
 			if c, ok := indexed(r.runes(of), i); ok {
-				return string(c), nil
+				return string(c)
 			}
 		}
 	case []any:
-		if i, ok := with.(int); ok {
-			if v, ok := indexed(of, i); ok {
-				return v, nil
-			}
+		if v, ok := indexed(of, i); ok && number {
+			return v
 		}
 	}
 	if name, ok := with.(string); ok {
-		v, err := r.get(of, name)
-		return v, at(e.line, err)
+		return r.get(of, name)
 	}
-	return undefined{r.text(with)}, nil
+	return undefined{r.text(with)}
 }
 
 // indexed returns an item by Python's index: a negative one counts from the end.
@@ -174,43 +144,35 @@ func indexed[T any](items []T, i int) (item T, ok bool) {
 	return items[i], true
 }
 
-func (e sliceExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := r.value(e.of, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+func (e sliceExpr) value(r *renderer, s *scope) any {
+	r.line = e.line
+	of := r.value(e.of, s)
 	var bounds [3]*int
 	for i, part := range []expression{e.from, e.to, e.step} {
 		if part == nil {
 			continue
 		}
-		v, err := r.value(part, s)
-		if err != nil {
-			return nil, at(e.line, err)
-		}
+		v := r.value(part, s)
 		if n, ok := v.(int); ok {
 			bounds[i] = &n
 		} else if v != nil {
-			return nil, at(e.line, fmt.Errorf("a slice has %s for a bound", typeName(v)))
+			panic(r.failure("a slice has %s for a bound", typeName(v)))
 		}
 	}
 	if bounds[2] != nil && *bounds[2] == 0 {
-		return nil, at(e.line, errors.New("a slice has the step 0"))
+		panic(r.failure("a slice has the step 0"))
 	}
 	switch of := of.(type) {
 	case *generator:
-		return nil, at(e.line, errors.New("a generator has no slices"))
+		panic(r.failure("a generator has no slices"))
 	case undefined:
-		return nil, at(e.line, fmt.Errorf("%q is undefined", of.name))
+		panic(r.undefined(of))
 	case string:
-		return string(sliced(r.runes(of), bounds[0], bounds[1], bounds[2])), nil
+		return string(sliced(r.runes(of), bounds[0], bounds[1], bounds[2]))
 	}
-	items, err := r.elements(of)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+	items := r.elements(of)
 	r.visit(len(items))
-	return sliced(items, bounds[0], bounds[1], bounds[2]), nil
+	return sliced(items, bounds[0], bounds[1], bounds[2])
 }
 
 // sliced is Python's items[from:to:step] for a step that is not 0.
@@ -241,110 +203,77 @@ func sliced[T any](items []T, from, to, step *int) []T {
 	return out
 }
 
-func (e callExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := r.value(e.of, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+func (e callExpr) value(r *renderer, s *scope) any {
+	r.line = e.line
+	of := r.value(e.of, s)
 	f, ok := of.(function)
 	if u, is := of.(undefined); is {
-		return nil, at(e.line, fmt.Errorf("%q is undefined", u.name))
+		panic(r.undefined(u))
 	}
 	if !ok {
-		return nil, at(e.line, fmt.Errorf("%s cannot be called", typeName(of)))
+		panic(r.failure("%s cannot be called", typeName(of)))
 	}
-	args, named, err := given(r, s, e.args, e.names, e.named)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
-	v, err := f(r, args, named)
-	return v, at(e.line, err)
+	args, named := e.given.values(r, s)
+	return f(r, args, named)
 }
 
-// given evaluates arguments.
-func given(r *renderer, s *scope, args []expression, names []string, named []expression) ([]any, *Dict, error) {
-	values, err := each(r, s, args)
-	if err != nil {
-		return nil, nil, err
-	}
-	more, err := each(r, s, named)
-	if err != nil {
-		return nil, nil, err
-	}
+// values evaluates arguments.
+func (g given) values(r *renderer, s *scope) ([]any, *Dict) {
+	values, more := each(r, s, g.args), each(r, s, g.named)
 	d := &Dict{}
-	for i, name := range names {
+	for i, name := range g.names {
 		if name != "" {
 			d.Set(name, more[i])
 			continue
 		}
 		mapping, ok := more[i].(*Dict)
 		if !ok {
-			return nil, nil, fmt.Errorf("named arguments are %s and no mapping", typeName(more[i]))
+			panic(r.failure("named arguments are %s and no mapping", typeName(more[i])))
 		}
-		for _, k := range mapping.keys {
-			d.Set(k, mapping.values[k])
-		}
+		d.Add(mapping)
 	}
-	return values, d, nil
+	return values, d
 }
 
-func (e filterExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := r.value(e.of, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
-	args, named, err := given(r, s, e.args, e.names, e.named)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+func (e filterExpr) value(r *renderer, s *scope) any {
+	r.line = e.line
+	of := r.value(e.of, s)
+	args, named := e.given.values(r, s)
 	f, known := filters[e.name]
 	if !known {
-		return nil, at(e.line, fmt.Errorf("the filter %q is not supported", e.name))
+		panic(r.failure("the filter %q is not supported", e.name))
 	}
-	v, err := f(r, of, arguments{args, named})
-	if err != nil {
-		err = fmt.Errorf("filter %s: %w", e.name, err)
-	}
-	return v, at(e.line, err)
+	r.filter = e.name
+	v := f(r, of, arguments{args, named})
+	r.filter = ""
+	return v
 }
 
-func (e testExpr) value(r *renderer, s *scope) (any, error) {
-	of, err := r.value(e.of, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
-	args, err := each(r, s, e.args)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+func (e testExpr) value(r *renderer, s *scope) any {
+	r.line = e.line
+	of, args := r.value(e.of, s), each(r, s, e.args)
 	test, known := tests[e.name]
 	if !known {
-		return nil, at(e.line, fmt.Errorf("the test %q is not supported", e.name))
+		panic(r.failure("the test %q is not supported", e.name))
 	}
-	v, err := test(r, of, args)
-	return v, at(e.line, err)
+	return test(r, of, args)
 }
 
-func (e conditionExpr) value(r *renderer, s *scope) (any, error) {
-	v, err := r.value(e.if_, s)
+func (e conditionExpr) value(r *renderer, s *scope) any {
 	switch {
-	case err != nil:
-		return nil, err
-	case truth(v):
+	case truth(r.value(e.if_, s)):
 		return r.marked(e.then, s)
 	case e.otherwise == nil:
-		return undefined{"the inline if-expression without else"}, nil
+		return undefined{"the inline if-expression without else"}
 	}
 	return r.marked(e.otherwise, s)
 }
 
-func (e unaryExpr) value(r *renderer, s *scope) (any, error) {
-	v, err := r.value(e.of, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+func (e unaryExpr) value(r *renderer, s *scope) any {
+	r.line = e.line
+	v := r.value(e.of, s)
 	if e.op == "not" {
-		return !truth(v), nil
+		return !truth(v)
 	}
 	sign := 1
 	if e.op == "-" {
@@ -352,62 +281,58 @@ func (e unaryExpr) value(r *renderer, s *scope) (any, error) {
 	}
 	switch v := v.(type) {
 	case int:
-		n, err := whole("*", sign, v)
-		return n, at(e.line, err)
+		return r.whole("*", sign, v)
 	case float64:
-		return float64(sign) * v, nil
+		return float64(sign) * v
 	}
-	return nil, at(e.line, fmt.Errorf("%s has no sign", typeName(v)))
+	panic(r.failure("%s has no sign", typeName(v)))
 }
 
-func (e binaryExpr) value(r *renderer, s *scope) (any, error) {
-	left, err := r.marked(e.left, s)
-	if err != nil {
-		return nil, at(e.line, err)
-	}
+func (e binaryExpr) value(r *renderer, s *scope) any {
+	r.line = e.line
+	left := r.marked(e.left, s)
 	if e.op == "+" {
-		right, err := r.marked(e.right, s)
-		if err != nil {
-			return nil, at(e.line, err)
-		}
+		right := r.marked(e.right, s)
 		if joined, ok := r.joinMarked(left, right); ok {
-			return joined, nil
+			return joined
 		}
-		v, err := r.operate(e.op, unmarked(left), unmarked(right))
-		return v, at(e.line, err)
+		return r.operate(e.op, unmarked(left), unmarked(right))
 	}
 	left = unmarked(left)
 	if e.op == "and" && !truth(left) || e.op == "or" && truth(left) {
-		return left, nil
+		return left
 	}
-	right, err := r.value(e.right, s)
-	if err != nil || e.op == "and" || e.op == "or" {
-		return right, at(e.line, err)
+	right := r.value(e.right, s)
+	if e.op == "and" || e.op == "or" {
+		return right
 	}
-	v, err := r.operate(e.op, left, right)
-	return v, at(e.line, err)
+	return r.operate(e.op, left, right)
 }
 
-func (r *renderer) operate(op string, a, b any) (any, error) {
+func (r *renderer) operate(op string, a, b any) any {
 	switch op {
 	case "==":
-		return r.equal(a, b), nil
+		return r.equal(a, b)
 	case "!=":
-		return !r.equal(a, b), nil
+		return !r.equal(a, b)
 	case "in":
 		return r.contains(b, a)
 	case "not in":
-		v, err := r.contains(b, a)
-		return !v, err
-	case "<", "<=", ">", ">=":
-		c, err := r.compare(a, b)
-		return map[string]bool{"<": c < 0, "<=": c <= 0, ">": c > 0, ">=": c >= 0}[op], err
+		return !r.contains(b, a)
+	case "<":
+		return r.compare(a, b) < 0
+	case "<=":
+		return r.compare(a, b) <= 0
+	case ">":
+		return r.compare(a, b) > 0
+	case ">=":
+		return r.compare(a, b) >= 0
 	case "~":
-		return r.joined(r.text(a), r.text(b)), nil
+		return r.joined(r.text(a), r.text(b))
 	}
 	for _, v := range []any{a, b} {
 		if u, is := v.(undefined); is {
-			return nil, fmt.Errorf("%q is undefined", u.name)
+			panic(r.undefined(u))
 		}
 	}
 	return r.arithmetic(op, a, b)
@@ -419,82 +344,74 @@ func (r *renderer) joined(a, b string) string {
 }
 
 // contains reports whether v is in a text, a list or a mapping's keys.
-func (r *renderer) contains(in, v any) (bool, error) {
+func (r *renderer) contains(in, v any) bool {
 	switch in := in.(type) {
 	case string:
 		s, ok := v.(string)
 		if !ok {
-			return false, fmt.Errorf("%s cannot be in a text", typeName(v))
+			panic(r.failure("%s cannot be in a text", typeName(v)))
 		}
 		r.spend(len(in), 1)
-		return strings.Contains(in, s), nil
-	case []any:
-		return slices.ContainsFunc(in, func(o any) bool { return r.equal(o, v) }), nil
+		return strings.Contains(in, s)
+	case []any, *generator:
+		return slices.ContainsFunc(r.elements(in), func(o any) bool { return r.equal(o, v) })
 	case *Dict:
-		if !hashable(v) {
-			return false, fmt.Errorf("%s cannot be a key", typeName(v))
-		}
-		_, ok := in.Get(v)
-		return ok, nil
-	case *generator:
-		all, err := r.elements(in)
-		return slices.ContainsFunc(all, func(o any) bool { return r.equal(o, v) }), err
+		_, ok := in.Get(r.key(v))
+		return ok
 	case undefined:
-		return false, nil
+		return false
 	}
-	return false, fmt.Errorf("nothing can be in %s", typeName(in))
+	panic(r.failure("nothing can be in %s", typeName(in)))
 }
 
-func (r *renderer) arithmetic(op string, a, b any) (any, error) {
-	bad := fmt.Errorf("%s %s %s is not possible", typeName(a), op, typeName(b))
+func (r *renderer) arithmetic(op string, a, b any) any {
+	bad := func() failure { return r.failure("%s %s %s is not possible", typeName(a), op, typeName(b)) }
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok && op == "+" {
-			return r.joined(x, y), nil
+			return r.joined(x, y)
 		}
 		if n, ok := b.(int); ok && op == "*" {
-			return r.repeat(x, n), nil
+			return r.repeat(x, n)
 		}
-		return nil, bad
+		panic(bad())
 	case []any:
 		if y, ok := b.([]any); ok && op == "+" {
 			r.visit(len(x) + len(y))
-			return slices.Concat(x, y), nil
+			return slices.Concat(x, y)
 		}
-		return nil, bad
+		panic(bad())
 	}
 	x, wholeX, ok := asNumber(a)
 	y, wholeY, also := asNumber(b)
 	if !ok || !also {
-		return nil, bad
+		panic(bad())
 	}
 	_, largeX := a.(large)
 	if _, largeY := b.(large); largeX || largeY {
-		return nil, errLarge
+		panic(r.tooLarge())
 	}
 	if (op == "/" || op == "//" || op == "%") && y == 0 {
-		return nil, errors.New("division by zero")
+		panic(r.failure("division by zero"))
 	}
 	if wholeX && wholeY && op != "/" && (op != "**" || y >= 0) {
-		return whole(op, integer(a), integer(b))
+		return r.whole(op, integer(a), integer(b))
 	}
 	switch op {
 	case "+":
-		return x + y, nil
+		return x + y
 	case "-":
-		return x - y, nil
+		return x - y
 	case "*":
-		return x * y, nil
+		return x * y
 	case "/":
-		return x / y, nil
+		return x / y
 	case "//":
-		return math.Floor(x / y), nil
+		return math.Floor(x / y)
 	case "%":
-		return x - y*math.Floor(x/y), nil
-	case "**":
-		return math.Pow(x, y), nil
+		return x - y*math.Floor(x/y)
 	}
-	return nil, bad
+	return math.Pow(x, y)
 }
 
 // integer returns a whole number or truth value as a number.
@@ -509,7 +426,7 @@ func integer(v any) int {
 }
 
 // whole is an operation of whole numbers. A result that has no place in an int is an error; Python's have no bound.
-func whole(op string, x, y int) (any, error) {
+func (r *renderer) whole(op string, x, y int) int {
 	a, b, out := big.NewInt(int64(x)), big.NewInt(int64(y)), new(big.Int)
 	switch op {
 	case "+":
@@ -529,14 +446,14 @@ func whole(op string, x, y int) (any, error) {
 		}
 	case "**":
 		if math.Abs(math.Pow(float64(x), float64(y))) > math.MaxInt64 {
-			return nil, errLarge
+			panic(r.tooLarge())
 		}
 		out.Exp(a, b, nil)
 	}
 	if !out.IsInt64() {
-		return nil, errLarge
+		panic(r.tooLarge())
 	}
-	return int(out.Int64()), nil
+	return int(out.Int64())
 }
 
-var errLarge = errors.New("the result is too large for a whole number")
+func (r *renderer) tooLarge() failure { return r.failure("the result is too large for a whole number") }

@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -28,18 +27,21 @@ func (a arguments) get(i int, name string, absent any) any {
 	return absent
 }
 
+// filter is a filter of a value.
+type filter func(r *renderer, of any, a arguments) any
+
 // filters are the filters that templates may use. init fills it, for some filters apply others.
-var filters map[string]func(r *renderer, of any, a arguments) (any, error)
+var filters map[string]filter
 
 func init() {
-	marking := func(f func(string) string) func(*renderer, any, arguments) (any, error) {
-		return func(r *renderer, of any, _ arguments) (any, error) { return safeText(r.changed(f, r.text(of))), nil }
+	marking := func(f func(string) string) filter {
+		return func(r *renderer, of any, _ arguments) any { return safeText(r.changed(f, r.text(of))) }
 	}
 	same := func(s string) string { return s }
-	onText := func(f func(string) string) func(*renderer, any, arguments) (any, error) {
-		return func(r *renderer, of any, _ arguments) (any, error) { return r.changed(f, r.text(of)), nil }
+	onText := func(f func(string) string) filter {
+		return func(r *renderer, of any, _ arguments) any { return r.changed(f, r.text(of)) }
 	}
-	filters = map[string]func(*renderer, any, arguments) (any, error){
+	filters = map[string]filter{
 		"tojson": toJSON, "trim": trim, "length": length, "count": length, "default": orDefault, "d": orDefault,
 		"upper": onText(strings.ToUpper), "lower": onText(strings.ToLower), "capitalize": onText(capitalize),
 		"title": onText(title), "string": onText(same), "safe": marking(same),
@@ -52,7 +54,7 @@ func init() {
 	}
 }
 
-func toJSON(r *renderer, of any, a arguments) (any, error) {
+func toJSON(r *renderer, of any, a arguments) any {
 	l := layout{item: ", ", key: ": "}
 	switch n := a.get(0, "indent", nil).(type) {
 	case int:
@@ -66,32 +68,31 @@ func toJSON(r *renderer, of any, a arguments) (any, error) {
 	l.sortsKeys = truth(a.get(-1, "sort_keys", false))
 	l.ascii = truth(a.get(-1, "ensure_ascii", false))
 	w := writer{r: r}
-	err := l.dump(&w, of, 0)
-	return w.String(), err
+	l.dump(&w, of, 0)
+	return w.String()
 }
 
-func trim(r *renderer, of any, a arguments) (any, error) {
+func trim(r *renderer, of any, a arguments) any {
 	return r.strip(r.text(of), a.get(0, "chars", nil), true, true)
 }
 
-func length(r *renderer, of any, _ arguments) (any, error) {
+func length(r *renderer, of any, _ arguments) any {
 	if s, ok := of.(string); ok {
 		r.spend(len(s), 1)
-		return utf8.RuneCountInString(s), nil
+		return utf8.RuneCountInString(s)
 	}
 	if _, ok := of.(*generator); ok {
-		return nil, errors.New("a generator has no length")
+		panic(r.failure("a generator has no length"))
 	}
-	all, err := r.elements(of)
-	return len(all), err
+	return len(r.elements(of))
 }
 
-func orDefault(_ *renderer, of any, a arguments) (any, error) {
+func orDefault(_ *renderer, of any, a arguments) any {
 	_, absent := of.(undefined)
 	if absent || truth(a.get(1, "boolean", false)) && !truth(of) {
-		return a.get(0, "default_value", ""), nil
+		return a.get(0, "default_value", "")
 	}
-	return of, nil
+	return of
 }
 
 // changed is a text with a change that makes it six times as long at most.
@@ -124,11 +125,8 @@ func escapeHTML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;").Replace(s)
 }
 
-func join(r *renderer, of any, a arguments) (any, error) {
-	all, err := r.elements(of)
-	if err != nil {
-		return nil, err
-	}
+func join(r *renderer, of any, a arguments) any {
+	all := r.elements(of)
 	by := a.get(-1, "attribute", nil)
 	if len(a.args) > 1 {
 		by = a.args[1]
@@ -145,7 +143,7 @@ func join(r *renderer, of any, a arguments) (any, error) {
 		}
 		w.write(r.text(v))
 	}
-	return w.String(), nil
+	return w.String()
 }
 
 // path returns the value at an attribute like a.b.0.
@@ -177,43 +175,42 @@ func item(of any, i int) any {
 	return undefined{fmt.Sprint(i)}
 }
 
-func first(r *renderer, of any, _ arguments) (any, error) { return r.end(of, 0) }
-func last(r *renderer, of any, _ arguments) (any, error)  { return r.end(of, -1) }
+func first(r *renderer, of any, _ arguments) any { return r.end(of, 0) }
+func last(r *renderer, of any, _ arguments) any  { return r.end(of, -1) }
 
-func (r *renderer) end(of any, i int) (any, error) {
+func (r *renderer) end(of any, i int) any {
 	if s, ok := of.(string); ok {
 		if c, ok := indexed(r.runes(s), i); ok {
-			return string(c), nil
+			return string(c)
 		}
 	}
 	if g, ok := of.(*generator); ok && i == 0 && len(g.left) > 0 {
 		v := g.left[0]
 		g.left = g.left[1:]
-		return v, nil
+		return v
 	} else if ok && i != 0 {
-		return nil, errors.New("a generator cannot be read from its end")
+		panic(r.failure("a generator cannot be read from its end"))
 	}
-	all, err := r.elements(of)
-	if v, ok := indexed(all, i); ok {
-		return v, err
+	if v, ok := indexed(r.elements(of), i); ok {
+		return v
 	}
-	return undefined{"an item of an empty list"}, err
+	return undefined{"an item of an empty list"}
 }
 
-func list(r *renderer, of any, _ arguments) (any, error) {
-	all, err := r.elements(of)
+func list(r *renderer, of any, _ arguments) any {
+	all := r.elements(of)
 	r.visit(len(all))
-	return slices.Clone(all), err
+	return slices.Clone(all)
 }
 
-func items(r *renderer, of any, _ arguments) (any, error) {
+func items(r *renderer, of any, _ arguments) any {
 	switch d := of.(type) {
 	case *Dict:
-		return &generator{r.pairs(d)}, nil
+		return &generator{r.pairs(d)}
 	case undefined:
-		return &generator{}, nil
+		return &generator{}
 	}
-	return nil, errors.New("want a mapping")
+	panic(r.failure("want a mapping"))
 }
 
 func (r *renderer) pairs(d *Dict) []any {
@@ -225,59 +222,50 @@ func (r *renderer) pairs(d *Dict) []any {
 	return out
 }
 
-func dictsort(r *renderer, of any, _ arguments) (any, error) {
+func dictsort(r *renderer, of any, _ arguments) any {
 	d, ok := of.(*Dict)
 	if !ok {
-		return nil, errors.New("want a mapping")
+		panic(r.failure("want a mapping"))
 	}
 	out := r.pairs(d)
 	slices.SortStableFunc(out, func(a, b any) int {
 		return strings.Compare(r.lower(a.([]any)[0]), r.lower(b.([]any)[0]))
 	})
-	return out, nil
+	return out
 }
 
 func (r *renderer) lower(v any) string { return r.changed(strings.ToLower, r.text(v)) }
 
-func replace(r *renderer, of any, a arguments) (any, error) {
+func replace(r *renderer, of any, a arguments) any {
 	return r.replaced(r.text(of), []any{a.get(0, "old", ""), a.get(1, "new", ""), a.get(2, "count", nil)})
 }
 
-func reverse(r *renderer, of any, _ arguments) (any, error) {
+func reverse(r *renderer, of any, _ arguments) any {
 	if s, ok := of.(string); ok {
 		back := r.runes(s)
 		slices.Reverse(back)
-		return string(back), nil
+		return string(back)
 	}
-	all, err := r.elements(of)
-	if err != nil {
-		return nil, err
-	}
+	all := r.elements(of)
 	r.visit(len(all))
 	back := slices.Clone(all)
 	slices.Reverse(back)
-	return &generator{back}, nil
+	return &generator{back}
 }
 
-func unique(r *renderer, of any, _ arguments) (any, error) {
-	all, err := r.elements(of)
-	if err != nil {
-		return nil, err
-	}
+func unique(r *renderer, of any, _ arguments) any {
+	all := r.elements(of)
 	out := []any{}
 	for _, v := range all {
 		if !slices.ContainsFunc(out, func(o any) bool { return r.equal(o, v) }) {
 			out = append(out, v)
 		}
 	}
-	return &generator{out}, nil
+	return &generator{out}
 }
 
-func sorted(r *renderer, of any, a arguments) (any, error) {
-	all, err := r.elements(of)
-	if err != nil {
-		return nil, err
-	}
+func sorted(r *renderer, of any, a arguments) any {
+	all := r.elements(of)
 	r.visit(len(all))
 	out, by := slices.Clone(all), a.get(2, "attribute", nil)
 	slices.SortStableFunc(out, func(x, y any) int {
@@ -288,19 +276,15 @@ func sorted(r *renderer, of any, a arguments) (any, error) {
 		if _, also := y.(string); text && also && !truth(a.get(1, "case_sensitive", false)) {
 			x, y = r.lower(x), r.lower(y)
 		}
-		c, bad := r.compare(x, y)
-		if bad != nil {
-			err = bad
-		}
-		return c
+		return r.compare(x, y)
 	})
 	if truth(a.get(0, "reverse", false)) {
 		slices.Reverse(out)
 	}
-	return out, err
+	return out
 }
 
-func indent(r *renderer, of any, a arguments) (any, error) {
+func indent(r *renderer, of any, a arguments) any {
 	var by string
 	switch n := a.get(0, "width", 4).(type) {
 	case int:
@@ -320,120 +304,108 @@ func indent(r *renderer, of any, a arguments) (any, error) {
 		lines.write(line)
 		first = false
 	}
-	return lines.String(), nil
+	return lines.String()
 }
 
-func toInt(_ *renderer, of any, a arguments) (any, error) {
+func toInt(_ *renderer, of any, a arguments) any {
 	switch v := of.(type) {
 	case int, large:
-		return v, nil
+		return v
 	case string:
 		if n, err := strconv.Atoi(strings.TrimSpace(v)); err == nil {
-			return n, nil
+			return n
 		}
 		if x, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil && math.Abs(x) < 1<<53 {
-			return int(x), nil
+			return int(x)
 		}
 	default:
 		if x, _, ok := asNumber(of); ok && math.Abs(x) < 1<<53 {
-			return int(x), nil
+			return int(x)
 		}
 	}
-	return a.get(0, "default", 0), nil
+	return a.get(0, "default", 0)
 }
 
-func toFloat(_ *renderer, of any, a arguments) (any, error) {
+func toFloat(_ *renderer, of any, a arguments) any {
 	if s, ok := of.(string); ok {
 		if x, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
-			return x, nil
+			return x
 		}
 	}
 	if x, _, ok := asNumber(of); ok {
-		return x, nil
+		return x
 	}
-	return a.get(0, "default", 0.0), nil
+	return a.get(0, "default", 0.0)
 }
 
-func absolute(_ *renderer, of any, _ arguments) (any, error) {
+func absolute(r *renderer, of any, _ arguments) any {
 	switch v := of.(type) {
 	case int:
 		if v >= 0 {
-			return v, nil
+			return v
 		}
-		return whole("*", -1, v)
+		return r.whole("*", -1, v)
 	case float64:
-		return math.Abs(v), nil
+		return math.Abs(v)
 	}
-	return nil, fmt.Errorf("%s is no number", typeName(of))
+	panic(r.failure("%s is no number", typeName(of)))
 }
 
-func round(r *renderer, of any, a arguments) (any, error) {
+func round(r *renderer, of any, a arguments) any {
 	x, _, ok := asNumber(of)
 	digits, whole := a.get(0, "precision", 0).(int)
 	if !ok || !whole {
-		return nil, errors.New("want a number and whole digits")
+		panic(r.failure("want a number and whole digits"))
 	}
 	scale := math.Pow(10, float64(digits))
 	switch r.text(a.get(1, "method", "common")) {
 	case "ceil":
-		return math.Ceil(x*scale) / scale, nil
+		return math.Ceil(x*scale) / scale
 	case "floor":
-		return math.Floor(x*scale) / scale, nil
+		return math.Floor(x*scale) / scale
 	}
-	return math.RoundToEven(x*scale) / scale, nil
+	return math.RoundToEven(x*scale) / scale
 }
 
-func sum(r *renderer, of any, a arguments) (any, error) {
-	all, err := r.elements(of)
-	if err != nil {
-		return nil, err
-	}
+func sum(r *renderer, of any, a arguments) any {
+	all := r.elements(of)
 	total := a.get(1, "start", 0)
 	for _, v := range all {
 		if by := a.get(0, "attribute", nil); by != nil {
 			v = r.path(v, by)
 		}
 		r.visit(1)
-		if total, err = r.arithmetic("+", total, v); err != nil {
-			return nil, err
-		}
+		total = r.arithmetic("+", total, v)
 	}
-	return total, nil
+	return total
 }
 
-func extreme(sign int) func(*renderer, any, arguments) (any, error) {
-	return func(r *renderer, of any, _ arguments) (any, error) {
-		all, err := r.elements(of)
-		if err != nil || len(all) == 0 {
-			return undefined{"an item of an empty list"}, err
+func extreme(sign int) filter {
+	return func(r *renderer, of any, _ arguments) any {
+		all := r.elements(of)
+		if len(all) == 0 {
+			return undefined{"an item of an empty list"}
 		}
 		best := all[0]
 		for _, v := range all[1:] {
-			c, err := r.compare(v, best)
-			if err != nil {
-				return nil, err
-			}
-			if c*sign > 0 {
+			if r.compare(v, best)*sign > 0 {
 				best = v
 			}
 		}
-		return best, nil
+		return best
 	}
 }
 
 // candidates are what map, select and their like go through: nothing of a value that is false.
-func (r *renderer) candidates(of any) ([]any, error) {
+func (r *renderer) candidates(of any) []any {
 	if !truth(of) {
-		return nil, nil
+		return nil
 	}
 	return r.elements(of)
 }
 
-func mapped(r *renderer, of any, a arguments) (any, error) {
-	all, err := r.candidates(of)
-	if err != nil {
-		return nil, err
-	}
+func mapped(r *renderer, of any, a arguments) any {
+	all := r.candidates(of)
 	defer r.deeper("filters are nested")()
 	out := make([]any, len(all))
 	by := a.get(-1, "attribute", nil)
@@ -446,30 +418,23 @@ func mapped(r *renderer, of any, a arguments) (any, error) {
 				out[i] = a.get(-1, "default", out[i])
 			}
 		case len(a.args) > 0 && filters[r.text(a.args[0])] != nil:
-			out[i], err = filters[r.text(a.args[0])](r, v, arguments{a.args[1:], a.named})
-			out[i] = unmarked(out[i])
+			out[i] = unmarked(filters[r.text(a.args[0])](r, v, arguments{a.args[1:], a.named}))
 		default:
-			err = errors.New("want an attribute or a filter that is supported")
-		}
-		if err != nil {
-			return nil, err
+			panic(r.failure("want an attribute or a filter that is supported"))
 		}
 	}
-	return &generator{out}, nil
+	return &generator{out}
 }
 
 // chosen is the filter that keeps the items which a test accepts, or rejects. by says that the test is of an attribute.
-func chosen(rejects, by bool) func(*renderer, any, arguments) (any, error) {
-	return func(r *renderer, of any, a arguments) (any, error) {
-		all, err := r.candidates(of)
-		if err != nil {
-			return nil, err
-		}
+func chosen(rejects, by bool) filter {
+	return func(r *renderer, of any, a arguments) any {
+		all := r.candidates(of)
 		args := a.args
 		var name any
 		if by {
 			if len(args) == 0 {
-				return nil, errors.New("want an attribute")
+				panic(r.failure("want an attribute"))
 			}
 			name, args = args[0], args[1:]
 		}
@@ -484,20 +449,18 @@ func chosen(rejects, by bool) func(*renderer, any, arguments) (any, error) {
 			if len(args) > 0 {
 				test := tests[r.text(args[0])]
 				if test == nil {
-					return nil, fmt.Errorf("the test %q is not supported", r.text(args[0]))
+					panic(r.failure("the test %q is not supported", r.text(args[0])))
 				}
-				if ok, err = test(r, v, args[1:]); err != nil {
-					return nil, err
-				}
+				ok = test(r, v, args[1:])
 			}
 			if ok != rejects {
 				out = append(out, item)
 			}
 		}
-		return &generator{out}, nil
+		return &generator{out}
 	}
 }
 
-func attr(r *renderer, of any, a arguments) (any, error) {
+func attr(r *renderer, of any, a arguments) any {
 	return r.get(of, r.text(a.get(0, "name", "")))
 }

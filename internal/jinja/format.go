@@ -1,8 +1,7 @@
 package jinja
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,9 +24,9 @@ var (
 )
 
 // formatFilter is Python's value % arguments.
-func formatFilter(r *renderer, of any, a arguments) (any, error) {
+func formatFilter(r *renderer, of any, a arguments) any {
 	if len(a.args) > 0 && len(a.named.keys) > 0 {
-		return nil, errors.New("wants arguments by place or by name, not both")
+		panic(r.failure("wants arguments by place or by name, not both"))
 	}
 	text := r.text(of)
 	r.spend(len(text), 2)
@@ -39,7 +38,7 @@ func formatFilter(r *renderer, of any, a arguments) (any, error) {
 		}
 		m := direction.FindStringSubmatch(text[at:])
 		if m == nil || !strings.HasPrefix(text[at:], m[0]) {
-			return nil, fmt.Errorf("%.20q is no direction", text[at:])
+			panic(r.failure("%.20q is no direction", text[at:]))
 		}
 		w.write(text[:at])
 		text = text[at+len(m[0]):]
@@ -55,7 +54,7 @@ func formatFilter(r *renderer, of any, a arguments) (any, error) {
 			used++
 		}
 		if !ok {
-			return nil, fmt.Errorf("the text has more directions than arguments, such as %s", m[0])
+			panic(r.failure("the text has more directions than arguments, such as %s", m[0]))
 		}
 		s := layoutSpec{fill: " ", align: ">", precision: countOf(m[4], -1), width: countOf(m[3], 0), kind: m[5],
 			alternate: strings.Contains(m[2], "#")}
@@ -73,15 +72,13 @@ func formatFilter(r *renderer, of any, a arguments) (any, error) {
 		if x, float := v.(float64); float && strings.Contains("diu", s.kind) {
 			v = int(x)
 		}
-		if err := s.write(&w, v); err != nil {
-			return nil, err
-		}
+		s.write(&w, v)
 	}
 	if used < len(a.args) {
-		return nil, errors.New("the text has fewer directions than arguments")
+		panic(r.failure("the text has fewer directions than arguments"))
 	}
 	w.write(text)
-	return w.String(), nil
+	return w.String()
 }
 
 // countOf reads digits; absent says what none are.
@@ -97,7 +94,7 @@ func countOf(digits string, absent int) int {
 }
 
 // formatMethod is Python's str.format.
-func formatMethod(r *renderer, text string, args []any, named *Dict) (any, error) {
+func formatMethod(r *renderer, text string, args []any, named *Dict) any {
 	r.spend(len(text), 2)
 	w, next := writer{r: r}, 0
 	for text != "" {
@@ -114,19 +111,17 @@ func formatMethod(r *renderer, text string, args []any, named *Dict) (any, error
 		}
 		field, rest, closed := strings.Cut(text, "}")
 		if brace == "}" || !closed || strings.Contains(field, "{") {
-			return nil, fmt.Errorf("the field %.20q of the format is not closed, or holds another", brace+text)
+			panic(r.failure("the field %.20q of the format is not closed, or holds another", brace+text))
 		}
 		text = rest
-		if err := r.formatField(&w, field, args, named, &next); err != nil {
-			return nil, err
-		}
+		r.formatField(&w, field, args, named, &next)
 	}
 	w.write(text)
-	return w.String(), nil
+	return w.String()
 }
 
 // formatField writes one field; next is the place of the next argument of fields without a name.
-func (r *renderer) formatField(w *writer, field string, args []any, named *Dict, next *int) error {
+func (r *renderer) formatField(w *writer, field string, args []any, named *Dict, next *int) {
 	path, spec, _ := strings.Cut(field, ":")
 	path, conversion, _ := strings.Cut(path, "!")
 	name := fieldName.FindString(path)
@@ -139,50 +134,43 @@ func (r *renderer) formatField(w *writer, field string, args []any, named *Dict,
 		v, found = indexed(args, place)
 	}
 	if !found {
-		return fmt.Errorf("the format has no argument for {%s}", field)
+		panic(r.failure("the format has no argument for {%s}", field))
 	}
 	for rest := path[len(name):]; rest != ""; {
 		m := fieldPart.FindStringSubmatch(rest)
 		if m == nil {
-			return fmt.Errorf("the field {%s} cannot be read", field)
+			panic(r.failure("the field {%s} cannot be read", field))
 		}
 		v, rest = r.path(v, m[1]+m[2]), rest[len(m[0]):]
 	}
-	if conversion == "r" || conversion == "s" {
-		s := writer{r: r}
-		if s.represent(v); conversion == "s" {
-			s = writer{r: r}
-			s.write(r.text(v))
-		}
-		v = s.String()
+	switch conversion {
+	case "r":
+		v = r.representation(v)
+	case "s":
+		v = r.text(v)
 	}
 	m := fieldSpec.FindStringSubmatch(spec)
 	if m == nil {
-		return fmt.Errorf("the field {%s} cannot be read", field)
+		panic(r.failure("the field {%s} cannot be read", field))
 	}
 	s := layoutSpec{fill: m[1], align: m[2], sign: m[3], alternate: m[4] != "", width: countOf(m[6], 0),
 		commas: m[7] != "", precision: countOf(m[8], -1), kind: m[9]}
 	if m[5] == "0" && s.align == "" {
 		s.fill, s.align = "0", "="
 	}
-	return s.write(w, v)
+	s.write(w, v)
 }
 
 // write writes a value.
-func (s layoutSpec) write(w *writer, v any) error {
-	sign, text, err := s.body(w, v)
-	if err != nil {
-		return err
-	}
+func (s layoutSpec) write(w *writer, v any) {
+	sign, text := s.body(w, v)
 	if s.align == "" {
 		s.align = ">"
 		if _, isText := v.(string); isText {
 			s.align = "<"
 		}
 	}
-	if s.fill == "" {
-		s.fill = " "
-	}
+	s.fill = cmp.Or(s.fill, " ")
 	missing := s.width - utf8.RuneCountInString(sign+text)
 	padding := w.r.repeat(s.fill, missing)
 	switch s.align {
@@ -196,11 +184,10 @@ func (s layoutSpec) write(w *writer, v any) error {
 		half := max(missing, 0) / 2 * len(s.fill)
 		w.write(padding[:half] + sign + text + padding[half:])
 	}
-	return nil
 }
 
 // body returns a value's sign and the rest of it.
-func (s layoutSpec) body(w *writer, v any) (sign, text string, err error) {
+func (s layoutSpec) body(w *writer, v any) (sign, text string) {
 	_, isText := v.(string)
 	x, whole, isNumber := asNumber(v)
 	_, isFloat := v.(float64)
@@ -208,20 +195,18 @@ func (s layoutSpec) body(w *writer, v any) (sign, text string, err error) {
 	switch {
 	case s.kind == "s" || s.kind == "r" || s.kind == "" && (!isNumber || isTruth):
 		if text = w.r.text(v); s.kind == "r" {
-			quoted := writer{r: w.r}
-			quoted.represent(v)
-			text = quoted.String()
+			text = w.r.representation(v)
 		}
 		if letters := w.r.runes(text); s.precision >= 0 && s.precision < len(letters) {
 			text = string(letters[:s.precision])
 		}
-		return "", text, nil
+		return "", text
 	case isText || !isNumber:
-		return "", "", fmt.Errorf("the format %q wants a number, got %s", s.kind, typeName(v))
+		panic(w.r.failure("the format %q wants a number, got %s", s.kind, typeName(v)))
 	case s.kind == "" && isFloat && s.precision < 0:
 		text = floatText(x)
 	case strings.Contains("diuxXob", s.kind) && s.kind != "" && isFloat:
-		return "", "", fmt.Errorf("the format %q wants a whole number", s.kind)
+		panic(w.r.failure("the format %q wants a whole number", s.kind))
 	case strings.Contains("xXob", s.kind) && whole && s.kind != "":
 		text = s.inBase(integer(v))
 	case strings.Contains("diu", s.kind) && !isFloat: // "" too
@@ -229,9 +214,7 @@ func (s layoutSpec) body(w *writer, v any) (sign, text string, err error) {
 			text = w.r.text(v)
 		}
 	default:
-		if text, err = s.float(w, x); err != nil {
-			return "", "", err
-		}
+		text = s.float(w, x)
 	}
 	if after, negative := strings.CutPrefix(text, "-"); negative {
 		sign, text = "-", after
@@ -241,7 +224,7 @@ func (s layoutSpec) body(w *writer, v any) (sign, text string, err error) {
 	if s.commas {
 		text = grouped(text)
 	}
-	return sign, text, nil
+	return sign, text
 }
 
 // inBase writes a whole number in another base.
@@ -261,7 +244,7 @@ func (s layoutSpec) inBase(n int) string {
 }
 
 // float writes a number with its digits after the point, or in all.
-func (s layoutSpec) float(w *writer, x float64) (string, error) {
+func (s layoutSpec) float(w *writer, x float64) string {
 	digits, kind := s.precision, strings.ToLower(s.kind)
 	if digits < 0 {
 		digits = 6
@@ -269,13 +252,13 @@ func (s layoutSpec) float(w *writer, x float64) (string, error) {
 	w.r.spend(digits, 2)
 	switch kind {
 	case "f", "e":
-		return strconv.FormatFloat(x, kind[0], digits, 64), nil
+		return strconv.FormatFloat(x, kind[0], digits, 64)
 	case "g", "":
-		return strconv.FormatFloat(x, 'g', max(digits, 1), 64), nil
+		return strconv.FormatFloat(x, 'g', max(digits, 1), 64)
 	case "%":
-		return strconv.FormatFloat(100*x, 'f', digits, 64) + "%", nil
+		return strconv.FormatFloat(100*x, 'f', digits, 64) + "%"
 	}
-	return "", fmt.Errorf("the format %q is not supported", s.kind)
+	panic(w.r.failure("the format %q is not supported", s.kind))
 }
 
 // grouped puts commas between the thousands of a number's whole part.

@@ -17,7 +17,7 @@ type layout struct {
 }
 
 // dump writes a value as json.dumps does.
-func (l layout) dump(w *writer, v any, depth int) error {
+func (l layout) dump(w *writer, v any, depth int) {
 	w.r.visit(1)
 	switch v := v.(type) {
 	case nil:
@@ -33,34 +33,31 @@ func (l layout) dump(w *writer, v any, depth int) error {
 	case string:
 		l.quote(w, v)
 	case []any:
-		return l.group(w, "[", "]", len(v), depth, func(i int) error { return l.dump(w, v[i], depth+1) })
+		l.group(w, "[", "]", len(v), depth, func(i int) { l.dump(w, v[i], depth+1) })
 	case *Dict:
 		keys := v.keys
 		if l.sortsKeys {
 			keys = append([]any{}, keys...)
 			sort.SliceStable(keys, func(i, j int) bool { return w.r.text(keys[i]) < w.r.text(keys[j]) })
 		}
-		return l.group(w, "{", "}", len(keys), depth, func(i int) error {
+		l.group(w, "{", "}", len(keys), depth, func(i int) {
 			key := keys[i]
 			if _, ok := key.(string); !ok {
 				number := writer{r: w.r}
-				if err := l.dump(&number, key, depth+1); err != nil {
-					return err
-				}
+				l.dump(&number, key, depth+1)
 				key = number.String()
 			}
 			l.quote(w, key.(string))
 			w.write(l.key)
-			return l.dump(w, v.values[keys[i]], depth+1)
+			l.dump(w, v.values[keys[i]], depth+1)
 		})
 	default:
-		return fmt.Errorf("tojson: %s is no JSON value", typeName(v))
+		panic(w.r.failure("tojson: %s is no JSON value", typeName(v)))
 	}
-	return nil
 }
 
 // group writes a list or a mapping.
-func (l layout) group(w *writer, opening, closing string, n, depth int, write func(i int) error) error {
+func (l layout) group(w *writer, opening, closing string, n, depth int, write func(i int)) {
 	defer w.r.deeper("a value is nested")()
 	w.write(opening)
 	for i := range n {
@@ -70,15 +67,12 @@ func (l layout) group(w *writer, opening, closing string, n, depth int, write fu
 		if l.lines {
 			w.write("\n" + w.r.repeat(l.indent, depth+1))
 		}
-		if err := write(i); err != nil {
-			return err
-		}
+		write(i)
 	}
 	if l.lines && n > 0 {
 		w.write("\n" + w.r.repeat(l.indent, depth))
 	}
 	w.write(closing)
-	return nil
 }
 
 func jsonNumber(x float64) string {

@@ -41,13 +41,13 @@ type lexer struct {
 	trim   bool // the tag before was a block or a comment, so that a line end after it is removed
 }
 
-// syntaxError is an error with its line.
-func syntaxError(line int, format string, args ...any) error {
-	return fmt.Errorf("line %d: %s", line, fmt.Sprintf(format, args...))
+// syntaxError is the failure of a template that cannot be parsed, with its line.
+func syntaxError(line int, format string, args ...any) failure {
+	return failure{fmt.Errorf("line %d: %s", line, fmt.Sprintf(format, args...))}
 }
 
 // lex cuts a template into tokens. Lines end in \n, and one at the end of the template is removed.
-func lex(text string) ([]token, error) {
+func lex(text string) []token {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	l := &lexer{rest: strings.TrimSuffix(text, "\n"), line: 1}
 	for l.rest != "" {
@@ -71,12 +71,9 @@ func lex(text string) ([]token, error) {
 		}
 		l.text(before, mode)
 		l.skip(at + 2 + len(sign))
-		if err := l.tag(opening); err != nil {
-			return nil, err
-		}
+		l.tag(opening)
 	}
-	l.tokens = append(l.tokens, token{tokEOF, "", l.line})
-	return l.tokens, nil
+	return append(l.tokens, token{tokEOF, "", l.line})
 }
 
 // nextTag returns where the next tag begins, or −1.
@@ -126,15 +123,15 @@ func (l *lexer) text(text, mode string) {
 }
 
 // tag reads the inside of a tag.
-func (l *lexer) tag(opening string) error {
+func (l *lexer) tag(opening string) {
 	line := l.line
 	if opening == "{#" {
 		end := strings.Index(l.rest, "#}")
 		if end < 0 {
-			return syntaxError(line, "a comment is not closed")
+			panic(syntaxError(line, "a comment is not closed"))
 		}
 		l.closing(l.rest[:end], end+2, true)
-		return nil
+		return
 	}
 	closing := "}}"
 	if opening == "{%" {
@@ -145,7 +142,7 @@ func (l *lexer) tag(opening string) error {
 	for {
 		l.skip(len(l.rest) - len(strings.TrimLeftFunc(l.rest, unicode.IsSpace)))
 		if l.rest == "" {
-			return syntaxError(line, "%s is not closed", opening)
+			panic(syntaxError(line, "%s is not closed", opening))
 		}
 		body := strings.TrimLeft(l.rest[:1], "-+")
 		if depth == 0 && strings.HasPrefix(l.rest[1-len(body):], closing) {
@@ -154,14 +151,11 @@ func (l *lexer) tag(opening string) error {
 			l.closing(sign, len(sign)+2, opening == "{%")
 			if opening == "{%" && l.opensRaw() {
 				l.trim = false // a line end after raw is text
-				return l.raw()
+				l.raw()
 			}
-			return nil
+			return
 		}
-		t, n, err := next(l.rest, l.line)
-		if err != nil {
-			return err
-		}
+		t, n := next(l.rest, l.line)
 		if t.kind == tokOp {
 			switch t.text {
 			case "(", "[", "{":
@@ -196,10 +190,10 @@ func (l *lexer) opensRaw() bool {
 var endRaw = regexp.MustCompile(`\{%([-+]*)\s*endraw\s*([-+]*)%\}`)
 
 // raw reads text up to endraw.
-func (l *lexer) raw() error {
+func (l *lexer) raw() {
 	at := endRaw.FindStringSubmatchIndex(l.rest)
 	if at == nil {
-		return syntaxError(l.line, "raw is not closed")
+		panic(syntaxError(l.line, "raw is not closed"))
 	}
 	mode := "block"
 	if at[2] < at[3] {
@@ -207,7 +201,6 @@ func (l *lexer) raw() error {
 	}
 	l.text(l.rest[:at[0]], mode)
 	l.closing(l.rest[at[4]:at[5]], at[1], true)
-	return nil
 }
 
 // operators are the tokens that are no names and values, the longest first.
@@ -215,7 +208,7 @@ var operators = []string{"==", "!=", "<=", ">=", "//", "**", "+", "-", "*", "/",
 	",", ".", ":", "|", "=", "<", ">"}
 
 // next reads the token that a text begins with, and its length.
-func next(text string, line int) (token, int, error) {
+func next(text string, line int) (token, int) {
 	r, _ := utf8.DecodeRuneInString(text)
 	switch {
 	case r == '_' || unicode.IsLetter(r):
@@ -225,7 +218,7 @@ func next(text string, line int) (token, int, error) {
 		if n < 0 {
 			n = len(text)
 		}
-		return token{tokName, text[:n], line}, n, nil
+		return token{tokName, text[:n], line}, n
 	case r >= '0' && r <= '9':
 		return number(text, line)
 	case r == '"' || r == '\'':
@@ -233,13 +226,13 @@ func next(text string, line int) (token, int, error) {
 	}
 	for _, op := range operators {
 		if strings.HasPrefix(text, op) {
-			return token{tokOp, op, line}, len(op), nil
+			return token{tokOp, op, line}, len(op)
 		}
 	}
-	return token{}, 0, syntaxError(line, "unexpected character %q", r)
+	panic(syntaxError(line, "unexpected character %q", r))
 }
 
-func number(text string, line int) (token, int, error) {
+func number(text string, line int) (token, int) {
 	n := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 	if n < 0 {
 		n = len(text)
@@ -250,49 +243,45 @@ func number(text string, line int) (token, int, error) {
 		for n++; n < len(text) && text[n] >= '0' && text[n] <= '9'; n++ {
 		}
 	}
-	return token{k, text[:n], line}, n, nil
+	return token{k, text[:n], line}, n
 }
 
 // quotedString reads a string with Python's escapes.
-func quotedString(text string, line int) (token, int, error) {
+func quotedString(text string, line int) (token, int) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == text[0]:
-			return token{tokString, b.String(), line}, i + 1, nil
+			return token{tokString, b.String(), line}, i + 1
 		case c != '\\' || i+1 >= len(text):
 			b.WriteByte(c)
 		default:
-			n, err := escape(&b, text[i+1:], line)
-			if err != nil {
-				return token{}, 0, err
-			}
-			i += n
+			i += escape(&b, text[i+1:], line)
 		}
 	}
-	return token{}, 0, syntaxError(line, "a string is not closed")
+	panic(syntaxError(line, "a string is not closed"))
 }
 
 // escape writes what follows a backslash, and returns how much of the text it took.
-func escape(b *strings.Builder, text string, line int) (int, error) {
+func escape(b *strings.Builder, text string, line int) int {
 	plain := map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '\\': "\\", '\'': "'", '"': `"`, 'a': "\a", 'b': "\b",
 		'f': "\f", 'v': "\v", '\n': "", '0': "\x00"}
 	if s, ok := plain[text[0]]; ok {
 		b.WriteString(s)
-		return 1, nil
+		return 1
 	}
 	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[text[0]]
 	if digits == 0 { // Python leaves unknown escapes as they are
 		b.WriteString("\\" + text[:1])
-		return 1, nil
+		return 1
 	}
 	if len(text) < 1+digits {
-		return 0, syntaxError(line, "an escape in a string is cut short")
+		panic(syntaxError(line, "an escape in a string is cut short"))
 	}
 	code, err := strconv.ParseUint(text[1:1+digits], 16, 32)
 	if err != nil || code > unicode.MaxRune {
-		return 0, syntaxError(line, "a string has the escape \\%s", text[:1+digits])
+		panic(syntaxError(line, "a string has the escape \\%s", text[:1+digits]))
 	}
 	b.WriteRune(rune(code))
-	return 1 + digits, nil
+	return 1 + digits
 }

@@ -1,8 +1,6 @@
 package jinja
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,10 +8,10 @@ import (
 )
 
 // method is a method of a value.
-type method[T any] func(r *renderer, of T, args []any, named *Dict) (any, error)
+type method[T any] func(r *renderer, of T, args []any, named *Dict) any
 
 func bound[T any](m method[T], of T) function {
-	return func(r *renderer, args []any, named *Dict) (any, error) { return m(r, of, args, named) }
+	return func(r *renderer, args []any, named *Dict) any { return m(r, of, args, named) }
 }
 
 // argument returns an argument by its place, or nil.
@@ -25,7 +23,7 @@ func argument(args []any, i int) any {
 }
 
 // strip removes characters at the ends of a text: white space, or those of chars.
-func (r *renderer) strip(s string, chars any, left, right bool) (any, error) {
+func (r *renderer) strip(s string, chars any, left, right bool) any {
 	r.spend(len(s), 1)
 	drop := unicode.IsSpace
 	switch c := chars.(type) {
@@ -38,7 +36,7 @@ func (r *renderer) strip(s string, chars any, left, right bool) (any, error) {
 		}
 		drop = func(r rune) bool { return set[r] }
 	default:
-		return nil, fmt.Errorf("characters to strip are %s", typeName(chars))
+		panic(r.failure("characters to strip are %s", typeName(chars)))
 	}
 	if left {
 		s = strings.TrimLeftFunc(s, drop)
@@ -46,17 +44,17 @@ func (r *renderer) strip(s string, chars any, left, right bool) (any, error) {
 	if right {
 		s = strings.TrimRightFunc(s, drop)
 	}
-	return s, nil
+	return s
 }
 
 var textMethods map[string]method[string]
 
 func init() {
 	plain := func(f func(string) string) method[string] {
-		return func(r *renderer, s string, _ []any, _ *Dict) (any, error) { return r.changed(f, s), nil }
+		return func(r *renderer, s string, _ []any, _ *Dict) any { return r.changed(f, s) }
 	}
 	stripped := func(left, right bool) method[string] {
-		return func(r *renderer, s string, a []any, _ *Dict) (any, error) {
+		return func(r *renderer, s string, a []any, _ *Dict) any {
 			return r.strip(s, argument(a, 0), left, right)
 		}
 	}
@@ -69,20 +67,20 @@ func init() {
 		"capitalize": plain(capitalize),
 		"startswith": affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
 		"removeprefix": cut(strings.TrimPrefix), "removesuffix": cut(strings.TrimSuffix),
-		"replace": func(r *renderer, s string, a []any, _ *Dict) (any, error) { return r.replaced(s, a) },
-		"join": func(r *renderer, s string, a []any, _ *Dict) (any, error) {
+		"replace": func(r *renderer, s string, a []any, _ *Dict) any { return r.replaced(s, a) },
+		"join": func(r *renderer, s string, a []any, _ *Dict) any {
 			return join(r, argument(a, 0), arguments{[]any{s}, &Dict{}})
 		},
 		"find": position, "format": formatMethod,
 		"count": counted,
-		"splitlines": func(r *renderer, s string, _ []any, _ *Dict) (any, error) {
+		"splitlines": func(r *renderer, s string, _ []any, _ *Dict) any {
 			r.spend(len(s), 1)
 			r.visit(strings.Count(s, "\n") + 1)
 			out := []any{}
 			for line := range strings.Lines(s) {
 				out = append(out, strings.TrimRight(line, "\r\n"))
 			}
-			return out, nil
+			return out
 		},
 		"isdigit": everyRune(unicode.IsDigit), "isalpha": everyRune(unicode.IsLetter),
 		"isspace": everyRune(unicode.IsSpace),
@@ -90,14 +88,14 @@ func init() {
 }
 
 func everyRune(of func(rune) bool) method[string] {
-	return func(r *renderer, s string, _ []any, _ *Dict) (any, error) {
+	return func(r *renderer, s string, _ []any, _ *Dict) any {
 		r.spend(len(s), 1)
-		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !of(r) }) < 0, nil
+		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !of(r) }) < 0
 	}
 }
 
 func split(fromRight bool) method[string] {
-	return func(r *renderer, s string, a []any, named *Dict) (any, error) {
+	return func(r *renderer, s string, a []any, named *Dict) any {
 		r.spend(len(s), 2)
 		by, most := arguments{a, named}.get(0, "sep", nil), -1
 		if n, ok := (arguments{a, named}).get(1, "maxsplit", nil).(int); ok && n >= 0 {
@@ -109,11 +107,11 @@ func split(fromRight bool) method[string] {
 			r.visit(len(s)/2 + 1)
 			parts = strings.Fields(s)
 			if most >= 0 && len(parts) > most+1 {
-				return nil, errors.New("split at white space with a limit is not supported")
+				panic(r.failure("split at white space with a limit is not supported"))
 			}
 		case string:
 			if by == "" {
-				return nil, errors.New("split at an empty text")
+				panic(r.failure("split at an empty text"))
 			}
 			r.visit(strings.Count(s, by) + 1)
 			parts = strings.Split(s, by)
@@ -125,18 +123,18 @@ func split(fromRight bool) method[string] {
 				}
 			}
 		default:
-			return nil, fmt.Errorf("split at %s", typeName(by))
+			panic(r.failure("split at %s", typeName(by)))
 		}
 		out := make([]any, len(parts))
 		for i, p := range parts {
 			out[i] = p
 		}
-		return out, nil
+		return out
 	}
 }
 
 func affix(has func(s, part string) bool) method[string] {
-	return func(r *renderer, s string, a []any, _ *Dict) (any, error) {
+	return func(r *renderer, s string, a []any, _ *Dict) any {
 		parts, ok := argument(a, 0).([]any)
 		if !ok {
 			parts = []any{argument(a, 0)}
@@ -145,91 +143,87 @@ func affix(has func(s, part string) bool) method[string] {
 			r.visit(1)
 			part, ok := p.(string)
 			if !ok {
-				return nil, fmt.Errorf("startswith and endswith want text, got %s", typeName(p))
+				panic(r.failure("startswith and endswith want text, got %s", typeName(p)))
 			}
 			r.spend(min(len(s), len(part)), 1)
 			if has(s, part) {
-				return true, nil
+				return true
 			}
 		}
-		return false, nil
+		return false
 	}
 }
 
 func cut(f func(s, part string) string) method[string] {
-	return func(r *renderer, s string, a []any, _ *Dict) (any, error) {
+	return func(r *renderer, s string, a []any, _ *Dict) any {
 		part := r.text(argument(a, 0))
 		r.spend(min(len(s), len(part)), 1)
-		return f(s, part), nil
+		return f(s, part)
 	}
 }
 
-func (r *renderer) replaced(s string, a []any) (any, error) {
+func (r *renderer) replaced(s string, a []any) any {
 	old, fresh, n := r.text(argument(a, 0)), r.text(argument(a, 1)), -1
 	if most, ok := argument(a, 2).(int); ok {
 		n = most
 	}
 	r.spend(len(s), 2)
 	r.spend(len(fresh), strings.Count(s, old))
-	return strings.Replace(s, old, fresh, n), nil
+	return strings.Replace(s, old, fresh, n)
 }
 
-func position(r *renderer, s string, a []any, _ *Dict) (any, error) {
+func position(r *renderer, s string, a []any, _ *Dict) any {
 	r.spend(len(s), 2)
 	i := strings.Index(s, r.text(argument(a, 0)))
 	if i < 0 {
-		return -1, nil
+		return -1
 	}
-	return utf8.RuneCountInString(s[:i]), nil
+	return utf8.RuneCountInString(s[:i])
 }
 
-func counted(r *renderer, s string, a []any, _ *Dict) (any, error) {
+func counted(r *renderer, s string, a []any, _ *Dict) any {
 	r.spend(len(s), 1)
-	return strings.Count(s, r.text(argument(a, 0))), nil
+	return strings.Count(s, r.text(argument(a, 0)))
 }
 
 var dictMethods = map[string]method[*Dict]{
-	"get": func(_ *renderer, d *Dict, a []any, named *Dict) (any, error) {
-		key := argument(a, 0)
-		if !hashable(key) {
-			return nil, fmt.Errorf("%s cannot be a key", typeName(key))
+	"get": func(r *renderer, d *Dict, a []any, named *Dict) any {
+		if v, ok := d.Get(r.key(argument(a, 0))); ok {
+			return v
 		}
-		if v, ok := d.Get(key); ok {
-			return v, nil
-		}
-		return arguments{a, named}.get(1, "default", nil), nil
+		return arguments{a, named}.get(1, "default", nil)
 	},
-	"items": func(r *renderer, d *Dict, _ []any, _ *Dict) (any, error) { return r.pairs(d), nil },
-	"keys": func(r *renderer, d *Dict, _ []any, _ *Dict) (any, error) {
+	"items": func(r *renderer, d *Dict, _ []any, _ *Dict) any { return r.pairs(d) },
+	"keys": func(r *renderer, d *Dict, _ []any, _ *Dict) any {
 		r.visit(len(d.keys))
-		return slices.Clone(d.keys), nil
+		return slices.Clone(d.keys)
 	},
-	"values": func(r *renderer, d *Dict, _ []any, _ *Dict) (any, error) {
+	"values": func(r *renderer, d *Dict, _ []any, _ *Dict) any {
 		r.visit(len(d.keys))
 		out := make([]any, len(d.keys))
 		for i, k := range d.keys {
 			out[i] = d.values[k]
 		}
-		return out, nil
+		return out
 	},
 }
 
 var listMethods = map[string]method[[]any]{
-	"index": func(r *renderer, l []any, a []any, _ *Dict) (any, error) {
+	"index": func(r *renderer, l []any, a []any, _ *Dict) any {
 		i := slices.IndexFunc(l, func(v any) bool { return r.equal(v, argument(a, 0)) })
 		if i < 0 {
-			return nil, errors.New("the value is not in the list")
+			panic(r.failure("the value is not in the list"))
 		}
-		return i, nil
+		return i
 	},
-	"count": func(r *renderer, l []any, a []any, _ *Dict) (any, error) {
+	"count": func(r *renderer, l []any, a []any, _ *Dict) any {
 		n := 0
 		for _, v := range l {
 			if r.equal(v, argument(a, 0)) {
 				n++
 			}
 		}
-		return n, nil
+		return n
 	},
 }
 
@@ -238,31 +232,27 @@ const mostReason = 4096
 
 // globals are the functions that templates may call.
 var globals = map[string]function{
-	"raise_exception": func(r *renderer, a []any, _ *Dict) (any, error) {
+	"raise_exception": func(r *renderer, a []any, _ *Dict) any {
 		why := r.text(argument(a, 0))
-		return nil, fmt.Errorf("%w: %s", errRaised, why[:min(len(why), mostReason)])
+		panic(r.failure("the template refuses the conversation: %s", why[:min(len(why), mostReason)]))
 	},
-	"namespace": func(r *renderer, a []any, named *Dict) (any, error) {
+	"namespace": func(r *renderer, a []any, named *Dict) any {
 		ns := &namespace{}
 		if d, ok := argument(a, 0).(*Dict); ok {
 			r.visit(len(d.keys))
-			for _, k := range d.keys {
-				ns.Set(k, d.values[k])
-			}
+			ns.Add(d)
 		}
-		for _, k := range named.keys {
-			ns.Set(k, named.values[k])
-		}
-		return ns, nil
+		ns.Add(named)
+		return ns
 	},
-	"dict": func(_ *renderer, _ []any, named *Dict) (any, error) { return named, nil },
-	"range": func(r *renderer, a []any, _ *Dict) (any, error) {
+	"dict": func(_ *renderer, _ []any, named *Dict) any { return named },
+	"range": func(r *renderer, a []any, _ *Dict) any {
 		var n [3]int
 		n[2] = 1
 		for i, v := range a {
 			whole, ok := v.(int)
 			if i > 2 || !ok {
-				return nil, errors.New("range wants up to three whole numbers")
+				panic(r.failure("range wants up to three whole numbers"))
 			}
 			n[i] = whole
 		}
@@ -271,7 +261,7 @@ var globals = map[string]function{
 		}
 		from, to, by := n[0], n[1], n[2]
 		if by == 0 {
-			return nil, errors.New("range has the step 0")
+			panic(r.failure("range has the step 0"))
 		}
 		out := []any{}
 		for i := from; by > 0 && i < to || by < 0 && i > to; {
@@ -283,13 +273,13 @@ var globals = map[string]function{
 			}
 			i = next
 		}
-		return out, nil
+		return out
 	},
-	"strftime_now": func(r *renderer, a []any, _ *Dict) (any, error) { return r.strftime(r.text(argument(a, 0))) },
+	"strftime_now": func(r *renderer, a []any, _ *Dict) any { return r.strftime(r.text(argument(a, 0))) },
 }
 
 // strftime writes the time in Python's form.
-func (r *renderer) strftime(form string) (any, error) {
+func (r *renderer) strftime(form string) any {
 	r.spend(len(form), 5)
 	layouts := map[byte]string{'d': "02", 'b': "Jan", 'B': "January", 'Y': "2006", 'm': "01", 'y': "06", 'H': "15",
 		'M': "04", 'S': "05", 'A': "Monday", 'a': "Mon", 'j': "002", 'I': "03", 'p': "PM"}
@@ -305,8 +295,8 @@ func (r *renderer) strftime(form string) (any, error) {
 		} else if form[i] == '%' {
 			b.WriteByte('%')
 		} else {
-			return nil, fmt.Errorf("strftime_now: %%%c is not supported", form[i])
+			panic(r.failure("strftime_now: %%%c is not supported", form[i]))
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// parser reads statements and expressions from tokens.
+// parser reads statements and expressions from tokens. Its methods panic with a failure at what is no template.
 type parser struct {
 	tokens []token
 	at     int
@@ -35,14 +35,13 @@ func (p *parser) accept(k kind, text string) bool {
 	return true
 }
 
-func (p *parser) expect(k kind, text string) error {
+func (p *parser) expect(k kind, text string) {
 	if !p.accept(k, text) {
-		return p.unexpected(text)
+		panic(p.unexpected(text))
 	}
-	return nil
 }
 
-func (p *parser) unexpected(wanted string) error {
+func (p *parser) unexpected(wanted string) failure {
 	t := p.now()
 	found := strconv.Quote(t.text)
 	if t.kind == tokEOF {
@@ -51,78 +50,61 @@ func (p *parser) unexpected(wanted string) error {
 	return syntaxError(t.line, "want %s, found %s", wanted, found)
 }
 
-func (p *parser) name() (string, error) {
+func (p *parser) name() string {
 	if p.now().kind != tokName {
-		return "", p.unexpected("a name")
+		panic(p.unexpected("a name"))
 	}
-	return p.take().text, nil
+	return p.take().text
 }
 
 // deeper counts a level of nesting until the returned function is called.
-func (p *parser) deeper() (func(), error) {
+func (p *parser) deeper() func() {
 	if p.depth++; p.depth > mostDepth {
-		return nil, syntaxError(p.now().line, "the template is nested too deeply")
+		panic(syntaxError(p.now().line, "the template is nested too deeply"))
 	}
-	return func() { p.depth-- }, nil
+	return func() { p.depth-- }
 }
 
 // link counts an operand, an attribute or a filter that follows another in the current expression.
-func (p *parser) link() error {
+func (p *parser) link() {
 	if p.links++; p.links > mostLinks {
-		return syntaxError(p.now().line, "the expression has more than %d parts", mostLinks)
+		panic(syntaxError(p.now().line, "the expression has more than %d parts", mostLinks))
 	}
-	return nil
 }
 
 // body reads statements up to a block with one of the given names. It returns the name, whose tag is read as far as
 // the name.
-func (p *parser) body(until ...string) (out []statement, end string, err error) {
-	done, err := p.deeper()
-	if err != nil {
-		return nil, "", err
-	}
-	defer done()
+func (p *parser) body(until ...string) (out []statement, end string) {
+	defer p.deeper()()
 	for {
 		switch t := p.now(); {
 		case t.kind == tokEOF && len(until) == 0:
-			return out, "", nil
+			return out, ""
 		case t.kind == tokEOF:
-			return nil, "", p.unexpected(until[len(until)-1])
+			panic(p.unexpected(until[len(until)-1]))
 		case t.kind == tokText:
 			out = append(out, textNode{p.take().text})
 		case t.kind == tokBegin && t.text == "{{":
 			p.take()
-			e, err := p.tuple()
-			if err != nil {
-				return nil, "", err
-			}
-			if err := p.expect(tokEnd, "}}"); err != nil {
-				return nil, "", err
-			}
-			out = append(out, outputNode{t.line, e})
+			out = append(out, outputNode{t.line, p.tuple()})
+			p.expect(tokEnd, "}}")
 		default:
 			p.take()
-			name, err := p.name()
-			if err != nil {
-				return nil, "", err
-			}
+			name := p.name()
 			if slices.Contains(until, name) {
-				return out, name, nil
+				return out, name
 			}
-			s, err := p.statement(name, t.line)
-			if err != nil {
-				return nil, "", err
-			}
-			out = append(out, s)
+			out = append(out, p.statement(name, t.line))
+			p.close()
 		}
 	}
 }
 
 // close ends a tag.
-func (p *parser) close() error { return p.expect(tokEnd, "%}") }
+func (p *parser) close() { p.expect(tokEnd, "%}") }
 
-// statement reads a block whose name is read.
-func (p *parser) statement(name string, line int) (statement, error) {
+// statement reads a block whose name is read, up to the end of its last tag.
+func (p *parser) statement(name string, line int) statement {
 	switch name {
 	case "if":
 		return p.ifBlock()
@@ -133,185 +115,100 @@ func (p *parser) statement(name string, line int) (statement, error) {
 	case "macro":
 		return p.macroBlock()
 	case "generation":
-		return p.generation()
+		p.close()
+		body, _ := p.body("endgeneration")
+		return blockNode{body}
 	case "filter":
 		return p.filterBlock(line)
 	case "break", "continue":
-		return breakNode{name == "continue"}, p.close()
+		return breakNode{name == "continue"}
 	}
-	return nil, syntaxError(line, "the block %q is not supported", name)
+	panic(syntaxError(line, "the block %q is not supported", name))
 }
 
-func (p *parser) ifBlock() (statement, error) {
+func (p *parser) ifBlock() statement {
 	var n ifNode
 	for end := "elif"; end == "elif"; {
-		condition, err := p.tuple()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.close(); err != nil {
-			return nil, err
-		}
+		n.conditions = append(n.conditions, p.tuple())
+		p.close()
 		var body []statement
-		if body, end, err = p.body("elif", "else", "endif"); err != nil {
-			return nil, err
-		}
-		n.conditions, n.bodies = append(n.conditions, condition), append(n.bodies, body)
+		body, end = p.body("elif", "else", "endif")
+		n.bodies = append(n.bodies, body)
 		if end == "else" {
-			if err := p.close(); err != nil {
-				return nil, err
-			}
-			if n.otherwise, _, err = p.body("endif"); err != nil {
-				return nil, err
-			}
+			p.close()
+			n.otherwise, _ = p.body("endif")
 		}
 	}
-	return n, p.close()
+	return n
 }
 
 // targets reads the names that a loop or an assignment sets.
-func (p *parser) targets() (names []string, err error) {
+func (p *parser) targets() (names []string) {
 	inside := p.accept(tokOp, "(")
-	for {
-		name, err := p.name()
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-		if !p.accept(tokOp, ",") {
-			break
-		}
+	names = append(names, p.name())
+	for p.accept(tokOp, ",") {
+		names = append(names, p.name())
 	}
 	if inside {
-		err = p.expect(tokOp, ")")
+		p.expect(tokOp, ")")
 	}
-	return names, err
+	return names
 }
 
-func (p *parser) forBlock(line int) (statement, error) {
-	n := forNode{line: line}
-	var err error
-	if n.names, err = p.targets(); err != nil {
-		return nil, err
-	}
-	if err := p.expect(tokName, "in"); err != nil {
-		return nil, err
-	}
-	if n.over, err = p.or(); err != nil {
-		return nil, err
-	}
+func (p *parser) forBlock(line int) statement {
+	n := forNode{line: line, names: p.targets()}
+	p.expect(tokName, "in")
+	n.over = p.or()
 	if p.accept(tokName, "if") {
-		if n.condition, err = p.expression(); err != nil {
-			return nil, err
-		}
+		n.condition = p.expression()
 	}
-	if err := p.close(); err != nil {
-		return nil, err
-	}
+	p.close()
 	var end string
-	if n.body, end, err = p.body("else", "endfor"); err != nil {
-		return nil, err
+	if n.body, end = p.body("else", "endfor"); end == "else" {
+		p.close()
+		n.otherwise, _ = p.body("endfor")
 	}
-	if end == "else" {
-		if err := p.close(); err != nil {
-			return nil, err
-		}
-		if n.otherwise, _, err = p.body("endfor"); err != nil {
-			return nil, err
-		}
-	}
-	return n, p.close()
+	return n
 }
 
-func (p *parser) setBlock(line int) (statement, error) {
-	n := setNode{line: line}
-	var err error
-	if n.names, err = p.targets(); err != nil {
-		return nil, err
-	}
+func (p *parser) setBlock(line int) statement {
+	n := setNode{line: line, names: p.targets()}
 	if len(n.names) == 1 && p.accept(tokOp, ".") {
-		n.object = n.names[0]
-		if n.attribute, err = p.name(); err != nil {
-			return nil, err
-		}
+		n.object, n.attribute = n.names[0], p.name()
 	}
 	if p.accept(tokOp, "=") {
-		if n.of, err = p.tuple(); err != nil {
-			return nil, err
-		}
-		return n, p.close()
+		n.of = p.tuple()
+		return n
 	}
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	if n.body, _, err = p.body("endset"); err != nil {
-		return nil, err
-	}
-	return n, p.close()
+	p.close()
+	n.body, _ = p.body("endset")
+	return n
 }
 
-func (p *parser) macroBlock() (statement, error) {
-	n := macroNode{defaults: map[string]expression{}}
-	var err error
-	if n.name, err = p.name(); err != nil {
-		return nil, err
-	}
-	if err := p.expect(tokOp, "("); err != nil {
-		return nil, err
-	}
+func (p *parser) macroBlock() statement {
+	n := macroNode{name: p.name(), defaults: map[string]expression{}}
+	p.expect(tokOp, "(")
 	for !p.accept(tokOp, ")") {
 		if len(n.names) > 0 {
-			if err := p.expect(tokOp, ","); err != nil {
-				return nil, err
-			}
+			p.expect(tokOp, ",")
 		}
-		name, err := p.name()
-		if err != nil {
-			return nil, err
-		}
+		name := p.name()
 		n.names = append(n.names, name)
 		if p.accept(tokOp, "=") {
-			if n.defaults[name], err = p.expression(); err != nil {
-				return nil, err
-			}
+			n.defaults[name] = p.expression()
 		}
 	}
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	if n.body, _, err = p.body("endmacro"); err != nil {
-		return nil, err
-	}
+	p.close()
+	n.body, _ = p.body("endmacro")
 	p.accept(tokName, n.name)
-	return n, p.close()
+	return n
 }
 
-func (p *parser) generation() (statement, error) {
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	body, _, err := p.body("endgeneration")
-	if err != nil {
-		return nil, err
-	}
-	return blockNode{body}, p.close()
-}
-
-// filterBlock reads a block whose text goes through filters.
-func (p *parser) filterBlock(line int) (statement, error) {
-	text := &bodyExpr{}
-	of, err := p.filter(text, line)
-	if err == nil {
-		of, err = p.filters(of)
-	}
-	if err == nil {
-		err = p.close()
-	}
-	if err == nil {
-		text.body, _, err = p.body("endfilter")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return outputNode{line, of}, p.close()
+// filterBlock reads a block whose text goes through filters: it sets a name to the text, and writes it filtered.
+func (p *parser) filterBlock(line int) statement {
+	const text = " " // no name in a template
+	of := p.filters(p.filter(nameExpr{text}, line))
+	p.close()
+	body, _ := p.body("endfilter")
+	return blockNode{[]statement{setNode{line: line, names: []string{text}, body: body}, outputNode{line, of}}}
 }

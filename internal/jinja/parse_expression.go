@@ -10,89 +10,64 @@ import (
 // signs, and then filters and tests.
 
 // tuple reads an expression, or several with commas between them, which are a list.
-func (p *parser) tuple() (expression, error) {
-	first, err := p.expression()
-	if err != nil || !p.is(tokOp, ",") {
-		return first, err
+func (p *parser) tuple() expression {
+	first := p.expression()
+	if !p.is(tokOp, ",") {
+		return first
 	}
 	all := []expression{first}
-	for p.accept(tokOp, ",") {
-		if p.now().kind == tokEnd {
-			break
-		}
-		next, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, next)
+	for p.accept(tokOp, ",") && p.now().kind != tokEnd {
+		all = append(all, p.expression())
 	}
-	return listExpr{all}, nil
+	return listExpr{all}
 }
 
 // expression reads an expression with its conditions.
-func (p *parser) expression() (expression, error) {
-	done, err := p.deeper()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
+func (p *parser) expression() expression {
+	defer p.deeper()()
 	defer func(links int) { p.links = links }(p.links)
-	e, err := p.or()
-	for err == nil && p.accept(tokName, "if") {
-		c := conditionExpr{then: e}
-		if err = p.link(); err != nil {
-			break
-		}
-		if c.if_, err = p.or(); err != nil {
-			return nil, err
-		}
+	e := p.or()
+	for p.accept(tokName, "if") {
+		p.link()
+		c := conditionExpr{then: e, if_: p.or()}
 		if p.accept(tokName, "else") {
-			c.otherwise, err = p.expression()
+			c.otherwise = p.expression()
 		}
 		e = c
 	}
-	return e, err
+	return e
 }
 
 // chain reads operands with operators of one level between them, from the left.
-func (p *parser) chain(k kind, operand func() (expression, error), ops ...string) (expression, error) {
-	left, err := operand()
-	for err == nil {
+func (p *parser) chain(k kind, operand func() expression, ops ...string) expression {
+	left := operand()
+	for {
 		t := p.now()
 		if t.kind != k || !slices.Contains(ops, t.text) {
-			return left, nil
+			return left
 		}
 		p.take()
-		var right expression
-		if err = p.link(); err == nil {
-			right, err = operand()
-		}
-		left = binaryExpr{t.line, t.text, left, right}
+		p.link()
+		left = binaryExpr{t.line, t.text, left, operand()}
 	}
-	return nil, err
 }
 
-func (p *parser) or() (expression, error)  { return p.chain(tokName, p.and, "or") }
-func (p *parser) and() (expression, error) { return p.chain(tokName, p.not, "and") }
+func (p *parser) or() expression  { return p.chain(tokName, p.and, "or") }
+func (p *parser) and() expression { return p.chain(tokName, p.not, "and") }
 
-func (p *parser) not() (expression, error) {
+func (p *parser) not() expression {
 	if t := p.now(); p.accept(tokName, "not") {
-		done, err := p.deeper()
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-		e, err := p.not()
-		return unaryExpr{t.line, "not", e}, err
+		defer p.deeper()()
+		return unaryExpr{t.line, "not", p.not()}
 	}
 	return p.comparison()
 }
 
 // comparison reads a chain of comparisons: a < b < c is a < b and b < c.
-func (p *parser) comparison() (expression, error) {
-	left, err := p.sum()
+func (p *parser) comparison() expression {
+	left := p.sum()
 	var all expression
-	for err == nil {
+	for {
 		t := p.now()
 		op := t.text
 		switch {
@@ -102,16 +77,13 @@ func (p *parser) comparison() (expression, error) {
 		case t.kind == tokName && op == "not" && p.tokens[p.at+1].text == "in":
 			p.at += 2
 			op = "not in"
+		case all == nil:
+			return left
 		default:
-			if all == nil {
-				return left, nil
-			}
-			return all, nil
+			return all
 		}
-		var right expression
-		if right, err = p.sum(); err == nil {
-			err = p.link()
-		}
+		right := p.sum()
+		p.link()
 		one := binaryExpr{t.line, op, left, right}
 		if left = right; all == nil {
 			all = one
@@ -119,320 +91,218 @@ func (p *parser) comparison() (expression, error) {
 			all = binaryExpr{t.line, "and", all, one}
 		}
 	}
-	return nil, err
 }
 
-func (p *parser) sum() (expression, error)     { return p.chain(tokOp, p.joined, "+", "-") }
-func (p *parser) joined() (expression, error)  { return p.chain(tokOp, p.product, "~") }
-func (p *parser) product() (expression, error) { return p.chain(tokOp, p.power, "*", "/", "//", "%") }
-func (p *parser) power() (expression, error) {
-	return p.chain(tokOp, func() (expression, error) { return p.sign(true) }, "**")
+func (p *parser) sum() expression     { return p.chain(tokOp, p.joined, "+", "-") }
+func (p *parser) joined() expression  { return p.chain(tokOp, p.product, "~") }
+func (p *parser) product() expression { return p.chain(tokOp, p.power, "*", "/", "//", "%") }
+func (p *parser) power() expression {
+	return p.chain(tokOp, func() expression { return p.filters(p.sign()) }, "**")
 }
 
-func (p *parser) sign(filters bool) (expression, error) {
+// sign reads a value with its signs, without filters.
+func (p *parser) sign() expression {
 	t := p.now()
-	var e expression
-	var err error
-	if t.kind == tokOp && (t.text == "-" || t.text == "+") {
-		p.take()
-		done, deep := p.deeper()
-		if deep != nil {
-			return nil, deep
-		}
-		e, err = p.sign(false)
-		done()
-		e = unaryExpr{t.line, t.text, e}
-	} else {
-		if e, err = p.primary(); err == nil {
-			e, err = p.postfix(e)
-		}
+	if p.accept(tokOp, "-") || p.accept(tokOp, "+") {
+		defer p.deeper()()
+		return unaryExpr{t.line, t.text, p.sign()}
 	}
-	if err != nil || !filters {
-		return e, err
-	}
-	return p.filters(e)
+	return p.postfix(p.primary())
 }
 
 // primary reads a value that consists of no other, or one in brackets.
-func (p *parser) primary() (expression, error) {
+func (p *parser) primary() expression {
 	switch t := p.take(); t.kind {
 	case tokString:
 		var s strings.Builder
 		for s.WriteString(t.text); p.now().kind == tokString; { // strings that follow each other are one
 			s.WriteString(p.take().text)
 		}
-		return literal{s.String()}, nil
+		return literal{s.String()}
 	case tokInt:
 		n, err := strconv.Atoi(t.text)
-		if err != nil {
-			return nil, syntaxError(t.line, "the number %s is too large", t.text)
-		}
-		return literal{n}, nil
+		return p.number(t, n, err)
 	case tokFloat:
 		x, err := strconv.ParseFloat(t.text, 64)
-		if err != nil {
-			return nil, syntaxError(t.line, "the number %s is too large", t.text)
-		}
-		return literal{x}, nil
+		return p.number(t, x, err)
 	case tokName:
 		switch t.text {
 		case "true", "True":
-			return literal{true}, nil
+			return literal{true}
 		case "false", "False":
-			return literal{false}, nil
+			return literal{false}
 		case "none", "None":
-			return literal{nil}, nil
+			return literal{nil}
 		}
-		return nameExpr{t.text}, nil
+		return nameExpr{t.text}
 	case tokOp:
 		switch t.text {
 		case "(":
 			return p.brackets()
 		case "[":
-			all, err := p.list("]")
-			return listExpr{all}, err
+			return listExpr{p.list("]")}
 		case "{":
 			return p.dict()
 		}
 	}
 	p.at--
-	return nil, p.unexpected("a value")
+	panic(p.unexpected("a value"))
+}
+
+func (p *parser) number(t token, value any, err error) expression {
+	if err != nil {
+		panic(syntaxError(t.line, "the number %s is too large", t.text))
+	}
+	return literal{value}
 }
 
 // brackets reads an expression in brackets, or a tuple.
-func (p *parser) brackets() (expression, error) {
+func (p *parser) brackets() expression {
 	if p.accept(tokOp, ")") {
-		return listExpr{}, nil
+		return listExpr{}
 	}
-	e, err := p.expression()
-	if err != nil {
-		return nil, err
-	}
+	e := p.expression()
 	if p.accept(tokOp, ",") {
-		rest, err := p.list(")")
-		return listExpr{append([]expression{e}, rest...)}, err
+		return listExpr{append([]expression{e}, p.list(")")...)}
 	}
-	return e, p.expect(tokOp, ")")
+	p.expect(tokOp, ")")
+	return e
+}
+
+// another reports whether an item follows before a closing bracket, and takes the comma or the bracket. n is the number
+// of items before it.
+func (p *parser) another(n int, closing string) bool {
+	if n > 0 && !p.is(tokOp, closing) {
+		p.expect(tokOp, ",")
+	}
+	return !p.accept(tokOp, closing)
 }
 
 // list reads expressions up to a closing bracket.
-func (p *parser) list(closing string) (all []expression, err error) {
-	for !p.accept(tokOp, closing) {
-		if len(all) > 0 {
-			if err := p.expect(tokOp, ","); err != nil {
-				return nil, err
-			}
-			if p.accept(tokOp, closing) {
-				break
-			}
-		}
-		e, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
+func (p *parser) list(closing string) (all []expression) {
+	for p.another(len(all), closing) {
+		all = append(all, p.expression())
 	}
-	return all, nil
+	return all
 }
 
-func (p *parser) dict() (expression, error) {
+func (p *parser) dict() expression {
 	var d dictExpr
-	for !p.accept(tokOp, "}") {
-		if len(d.keys) > 0 {
-			if err := p.expect(tokOp, ","); err != nil {
-				return nil, err
-			}
-			if p.accept(tokOp, "}") {
-				break
-			}
-		}
-		key, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.expect(tokOp, ":"); err != nil {
-			return nil, err
-		}
-		value, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		d.keys, d.values = append(d.keys, key), append(d.values, value)
+	for p.another(len(d.keys), "}") {
+		d.keys = append(d.keys, p.expression())
+		p.expect(tokOp, ":")
+		d.values = append(d.values, p.expression())
 	}
-	return d, nil
+	return d
 }
 
 // postfix reads attributes, indices and calls.
-func (p *parser) postfix(e expression) (expression, error) {
+func (p *parser) postfix(e expression) expression {
 	for {
-		if err := p.link(); err != nil {
-			return nil, err
-		}
+		p.link()
 		t := p.now()
 		switch {
 		case p.accept(tokOp, "."):
 			if p.now().kind == tokInt {
-				i, err := p.primary()
-				if err != nil {
-					return nil, err
-				}
-				e = indexExpr{t.line, e, i}
-				continue
+				e = indexExpr{t.line, e, p.primary()}
+			} else {
+				e = attribute{t.line, e, p.name()}
 			}
-			name, err := p.name()
-			if err != nil {
-				return nil, err
-			}
-			e = attribute{t.line, e, name}
 		case p.accept(tokOp, "["):
-			var err error
-			if e, err = p.subscript(e, t.line); err != nil {
-				return nil, err
-			}
+			e = p.subscript(e, t.line)
 		case p.accept(tokOp, "("):
-			c := callExpr{line: t.line, of: e}
-			var err error
-			if c.args, c.names, c.named, err = p.arguments(); err != nil {
-				return nil, err
-			}
-			e = c
+			e = callExpr{t.line, e, p.arguments()}
 		default:
-			return e, nil
+			return e
 		}
 	}
 }
 
 // subscript reads an index or a slice.
-func (p *parser) subscript(of expression, line int) (expression, error) {
+func (p *parser) subscript(of expression, line int) expression {
 	var parts [3]expression
-	n, err := 0, error(nil)
+	n := 0
 	for n < 3 {
 		if !p.is(tokOp, ":") && !p.is(tokOp, "]") {
-			if parts[n], err = p.expression(); err != nil {
-				return nil, err
-			}
+			parts[n] = p.expression()
 		}
 		if !p.accept(tokOp, ":") {
 			break
 		}
 		n++
 	}
-	if err := p.expect(tokOp, "]"); err != nil {
-		return nil, err
+	p.expect(tokOp, "]")
+	switch {
+	case n > 0:
+		return sliceExpr{line, of, parts[0], parts[1], parts[2]}
+	case parts[0] == nil:
+		panic(syntaxError(line, "an index is missing"))
 	}
-	if n == 0 && parts[0] == nil {
-		return nil, syntaxError(line, "an index is missing")
-	}
-	if n == 0 {
-		return indexExpr{line, of, parts[0]}, nil
-	}
-	return sliceExpr{line, of, parts[0], parts[1], parts[2]}, nil
+	return indexExpr{line, of, parts[0]}
 }
 
-// arguments reads what a call is given, up to its closing bracket. A named argument without a name is a mapping of
-// further ones.
-func (p *parser) arguments() (args []expression, names []string, named []expression, err error) {
-	for first := true; !p.accept(tokOp, ")"); first = false {
-		if !first {
-			if err := p.expect(tokOp, ","); err != nil {
-				return nil, nil, nil, err
-			}
-			if p.accept(tokOp, ")") {
-				break
-			}
-		}
+// arguments reads what a call is given, up to its closing bracket.
+func (p *parser) arguments() (g given) {
+	for n := 0; p.another(n, ")"); n++ {
 		if p.now().kind == tokName && p.tokens[p.at+1].kind == tokOp && p.tokens[p.at+1].text == "=" {
-			names = append(names, p.take().text)
+			g.names = append(g.names, p.take().text)
 			p.take()
-			e, err := p.expression()
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			named = append(named, e)
+			g.named = append(g.named, p.expression())
 			continue
 		}
 		list, mapping := p.accept(tokOp, "*"), p.accept(tokOp, "**")
-		e, err := p.expression()
-		switch {
-		case err != nil:
-			return nil, nil, nil, err
+		switch e := p.expression(); {
 		case list:
-			e = spreadExpr{e}
+			g.args = append(g.args, spreadExpr{e})
 		case mapping:
-			names, named = append(names, ""), append(named, e)
-			continue
+			g.names, g.named = append(g.names, ""), append(g.named, e)
+		default:
+			g.args = append(g.args, e)
 		}
-		args = append(args, e)
 	}
-	return args, names, named, nil
+	return g
 }
 
 // filters reads filters and tests.
-func (p *parser) filters(e expression) (expression, error) {
+func (p *parser) filters(e expression) expression {
 	for {
-		if err := p.link(); err != nil {
-			return nil, err
-		}
+		p.link()
 		t := p.now()
 		switch {
 		case p.accept(tokOp, "|"):
-			var err error
-			if e, err = p.filter(e, t.line); err != nil {
-				return nil, err
-			}
+			e = p.filter(e, t.line)
 		case p.accept(tokName, "is"):
 			negated := p.accept(tokName, "not")
-			test, err := p.test(e, t.line)
-			if err != nil {
-				return nil, err
-			}
-			if e = test; negated {
+			if e = p.test(e, t.line); negated {
 				e = unaryExpr{t.line, "not", e}
 			}
 		case p.accept(tokOp, "("):
-			c := callExpr{line: t.line, of: e}
-			var err error
-			if c.args, c.names, c.named, err = p.arguments(); err != nil {
-				return nil, err
-			}
-			e = c
+			e = callExpr{t.line, e, p.arguments()}
 		default:
-			return e, nil
+			return e
 		}
 	}
 }
 
 // filter reads the name of a filter and its arguments.
-func (p *parser) filter(of expression, line int) (expression, error) {
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	f := filterExpr{line: line, name: name, of: of}
+func (p *parser) filter(of expression, line int) expression {
+	f := filterExpr{line: line, name: p.name(), of: of}
 	if p.accept(tokOp, "(") {
-		f.args, f.names, f.named, err = p.arguments()
+		f.given = p.arguments()
 	}
-	return f, err
+	return f
 }
 
 // test reads the name of a test and its argument.
-func (p *parser) test(of expression, line int) (expression, error) {
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	t := testExpr{line: line, name: name, of: of}
+func (p *parser) test(of expression, line int) expression {
+	t := testExpr{line: line, name: p.name(), of: of}
 	switch next := p.now(); {
 	case p.accept(tokOp, "("):
-		t.args, _, _, err = p.arguments()
+		t.args = p.arguments().args
 	case next.kind == tokString || next.kind == tokInt || next.kind == tokFloat || next.kind == tokOp &&
 		(next.text == "[" || next.text == "{") || next.kind == tokName &&
 		!slices.Contains([]string{"else", "or", "and", "is", "if", "not", "in"}, next.text):
-		var arg expression
-		if arg, err = p.primary(); err == nil {
-			arg, err = p.postfix(arg)
-		}
-		t.args = []expression{arg}
+		t.args = []expression{p.postfix(p.primary())}
 	}
-	return t, err
+	return t
 }

@@ -1,9 +1,6 @@
 package jinja
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 func (n textNode) run(r *renderer, _ *scope) error {
 	r.write(n.text)
@@ -12,20 +9,13 @@ func (n textNode) run(r *renderer, _ *scope) error {
 
 func (n outputNode) run(r *renderer, s *scope) error {
 	r.line = n.line
-	v, err := r.value(n.of, s)
-	if err == nil {
-		r.write(r.text(v))
-	}
-	return at(n.line, err)
+	r.write(r.text(r.value(n.of, s)))
+	return nil
 }
 
 func (n ifNode) run(r *renderer, s *scope) error {
 	for i, c := range n.conditions {
-		v, err := r.value(c, s)
-		if err != nil {
-			return err
-		}
-		if truth(v) {
+		if truth(r.value(c, s)) {
 			return r.run(n.bodies[i], s)
 		}
 	}
@@ -43,18 +33,9 @@ func (n breakNode) run(*renderer, *scope) error {
 
 func (n forNode) run(r *renderer, s *scope) error {
 	r.line = n.line
-	over, err := r.value(n.over, s)
-	if err != nil {
-		return at(n.line, err)
-	}
-	items, err := r.elements(over)
-	if err != nil {
-		return at(n.line, err)
-	}
+	items := r.elements(r.value(n.over, s))
 	if n.condition != nil {
-		if items, err = n.chosen(r, s, items); err != nil {
-			return at(n.line, err)
-		}
+		items = n.chosen(r, s, items)
 	}
 	if len(items) == 0 {
 		return r.run(n.otherwise, s.inner())
@@ -63,37 +44,26 @@ func (n forNode) run(r *renderer, s *scope) error {
 		r.visit(iterationCost)
 		inner := s.inner()
 		inner.names["loop"] = loop{items, i}
-		if err := r.assign(inner, n.names, item); err != nil {
-			return at(n.line, err)
-		}
-		err := r.run(n.body, inner)
-		if errors.Is(err, errBreak) {
+		r.line = n.line
+		r.assign(inner, n.names, item)
+		if errors.Is(r.run(n.body, inner), errBreak) {
 			break
-		}
-		if err != nil && !errors.Is(err, errContinue) {
-			return err
 		}
 	}
 	return nil
 }
 
 // chosen returns the items that fulfil the loop's condition.
-func (n forNode) chosen(r *renderer, s *scope, items []any) (out []any, err error) {
+func (n forNode) chosen(r *renderer, s *scope, items []any) (out []any) {
 	for _, item := range items {
 		inner := s.inner()
 		r.visit(iterationCost)
-		if err := r.assign(inner, n.names, item); err != nil {
-			return nil, err
-		}
-		v, err := r.value(n.condition, inner)
-		if err != nil {
-			return nil, err
-		}
-		if truth(v) {
+		r.assign(inner, n.names, item)
+		if truth(r.value(n.condition, inner)) {
 			out = append(out, item)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // loop is the object loop of an iteration.
@@ -136,62 +106,57 @@ func (l loop) get(name string) any {
 	return undefined{name}
 }
 
-func (l loop) cycle(_ *renderer, args []any, _ *Dict) (any, error) {
+func (l loop) cycle(r *renderer, args []any, _ *Dict) any {
 	if len(args) == 0 {
-		return nil, errors.New("cycle wants values")
+		panic(r.failure("cycle wants values"))
 	}
-	return args[l.at%len(args)], nil
+	return args[l.at%len(args)]
 }
 
 // assign sets one name, or several from the parts of a value.
-func (r *renderer) assign(s *scope, names []string, v any) error {
+func (r *renderer) assign(s *scope, names []string, v any) {
 	if len(names) == 1 {
 		s.names[names[0]] = v
-		return nil
+		return
 	}
-	parts, err := r.elements(v)
-	if err != nil {
-		return err
-	}
+	parts := r.elements(v)
 	if len(parts) != len(names) {
-		return fmt.Errorf("%d values for %d names", len(parts), len(names))
+		panic(r.failure("%d values for %d names", len(parts), len(names)))
 	}
 	for i, name := range names {
 		s.names[name] = parts[i]
 	}
-	return nil
 }
 
 func (n setNode) run(r *renderer, s *scope) error {
 	r.line = n.line
 	var v any
-	var err error
+	var leaves error
 	if n.of != nil {
-		v, err = r.marked(n.of, s)
-	} else {
-		v, err = r.capture(n.body, s.inner())
+		v = r.marked(n.of, s)
+	} else if v, leaves = r.capture(n.body, s.inner()); leaves != nil {
+		return leaves
 	}
-	if err != nil {
-		return at(n.line, err)
-	}
+	r.line = n.line
 	if n.object == "" {
-		return at(n.line, r.assign(s, n.names, v))
+		r.assign(s, n.names, v)
+		return nil
 	}
 	of, _ := s.find(n.object)
 	ns, ok := of.(*namespace)
 	if !ok {
-		return at(n.line, fmt.Errorf("%s is no namespace, so %s.%s cannot be set", n.object, n.object, n.attribute))
+		panic(r.failure("%s is no namespace, so %s.%s cannot be set", n.object, n.object, n.attribute))
 	}
 	ns.Set(n.attribute, v)
 	return nil
 }
 
 func (n macroNode) run(_ *renderer, s *scope) error {
-	s.names[n.name] = function(func(r *renderer, args []any, named *Dict) (any, error) {
+	s.names[n.name] = function(func(r *renderer, args []any, named *Dict) any {
 		defer r.deeper("macros call each other")()
 		inner := s.inner()
 		if len(args) > len(n.names) {
-			return nil, fmt.Errorf("%s takes %d arguments, got %d", n.name, len(n.names), len(args))
+			panic(r.failure("%s takes %d arguments, got %d", n.name, len(n.names), len(args)))
 		}
 		for i, name := range n.names {
 			v, given := named.Get(name)
@@ -200,16 +165,17 @@ func (n macroNode) run(_ *renderer, s *scope) error {
 				v = args[i]
 			case given:
 			case e != nil:
-				var err error
-				if v, err = r.value(e, inner); err != nil {
-					return nil, err
-				}
+				v = r.value(e, inner)
 			default:
 				v = undefined{name}
 			}
 			inner.names[name] = v
 		}
-		return r.capture(n.body, inner)
+		text, leaves := r.capture(n.body, inner)
+		if leaves != nil {
+			panic(failure{leaves})
+		}
+		return text
 	})
 	return nil
 }

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// errRaised is the cause of an error that the template itself raises (raise_exception).
-var errRaised = errors.New("the template refuses the conversation")
-
 // Template is a parsed template. It is immutable and safe for concurrent use.
 type Template struct{ body []statement }
 
@@ -19,15 +16,8 @@ func Parse(text string) (parsed *Template, err error) {
 	if len(text) > mostTemplate {
 		return nil, fmt.Errorf("chat template: it has more than %d bytes", mostTemplate)
 	}
-	tokens, err := lex(text)
-	if err != nil {
-		return nil, fmt.Errorf("chat template: %w", err)
-	}
-	p := &parser{tokens: tokens}
-	body, _, err := p.body()
-	if err != nil {
-		return nil, fmt.Errorf("chat template: %w", err)
-	}
+	p := &parser{tokens: lex(text)}
+	body, _ := p.body()
 	return &Template{body}, nil
 }
 
@@ -77,55 +67,34 @@ func (r *renderer) write(text string) {
 }
 
 // value evaluates an expression.
-func (r *renderer) value(e expression, s *scope) (any, error) {
-	v, err := r.marked(e, s)
-	return unmarked(v), err
-}
+func (r *renderer) value(e expression, s *scope) any { return unmarked(r.marked(e, s)) }
 
 // marked is value that says whether a text is marked as safe.
-func (r *renderer) marked(e expression, s *scope) (any, error) {
+func (r *renderer) marked(e expression, s *scope) any {
 	r.visit(1)
-	return e.value(r, s)
+	line := r.line
+	v := e.value(r, s)
+	r.line = line
+	return v
 }
 
-func (r *renderer) run(body []statement, s *scope) error {
+func (r *renderer) run(body []statement, s *scope) (leaves error) {
 	for _, n := range body {
 		r.visit(1)
-		if err := n.run(r, s); err != nil {
-			return err
+		if leaves = n.run(r, s); leaves != nil {
+			return leaves
 		}
 	}
 	return nil
 }
 
 // capture renders statements to a text of their own.
-func (r *renderer) capture(body []statement, s *scope) (string, error) {
+func (r *renderer) capture(body []statement, s *scope) (text string, leaves error) {
 	outer := r.out
 	r.out = &strings.Builder{}
-	defer func() { r.out = outer }()
-	err := r.run(body, s)
-	return r.out.String(), err
-}
-
-// lined adds a line to an error that has none.
-type lined struct {
-	line int
-	error
-}
-
-// Unwrap returns the error without its line.
-func (l lined) Unwrap() error { return l.error }
-
-// Error names the line.
-func (l lined) Error() string { return fmt.Sprintf("line %d: %v", l.line, l.error) }
-
-// at gives an error its line, unless it has one.
-func at(line int, err error) error {
-	var known lined
-	if err == nil || errors.As(err, &known) || errors.Is(err, errBreak) || errors.Is(err, errContinue) {
-		return err
-	}
-	return lined{line, err}
+	leaves = r.run(body, s)
+	text, r.out = r.out.String(), outer
+	return text, leaves
 }
 
 // errBreak and errContinue leave the body of a loop.

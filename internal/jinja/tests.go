@@ -1,12 +1,9 @@
 package jinja
 
-import (
-	"errors"
-	"strings"
-)
+import "strings"
 
 // test is a test of a value.
-type test func(r *renderer, of any, args []any) (bool, error)
+type test func(r *renderer, of any, args []any) bool
 
 // tests are the tests that templates may use.
 var tests = map[string]test{
@@ -28,9 +25,9 @@ var tests = map[string]test{
 	"sequence":  plainTest(iterable),
 	"odd":       parity(1), "even": parity(0),
 	"divisibleby": divisible,
-	"in": func(r *renderer, of any, args []any) (bool, error) {
+	"in": func(r *renderer, of any, args []any) bool {
 		if len(args) != 1 {
-			return false, errors.New("the test in wants one argument")
+			panic(r.failure("the test in wants one argument"))
 		}
 		return r.contains(args[0], of)
 	},
@@ -53,53 +50,47 @@ func isInteger(v any) bool {
 
 // cased is the test of a text that one change leaves as it is and the other does not.
 func cased(stays, changes func(string) string) test {
-	return func(r *renderer, v any, _ []any) (bool, error) {
+	return func(r *renderer, v any, _ []any) bool {
 		s := r.text(v)
-		return s == r.changed(stays, s) && s != r.changed(changes, s), nil
+		return s == r.changed(stays, s) && s != r.changed(changes, s)
 	}
 }
 
-func same(r *renderer, a, b any) (bool, error)    { return r.equal(a, b), nil }
-func differs(r *renderer, a, b any) (bool, error) { return !r.equal(a, b), nil }
+func same(r *renderer, a, b any) bool    { return r.equal(a, b) }
+func differs(r *renderer, a, b any) bool { return !r.equal(a, b) }
 
 func plainTest(f func(any) bool) test {
-	return func(_ *renderer, v any, _ []any) (bool, error) { return f(v), nil }
+	return func(_ *renderer, v any, _ []any) bool { return f(v) }
 }
 
-func comparing(f func(r *renderer, a, b any) (bool, error)) test {
-	return func(r *renderer, v any, args []any) (bool, error) {
+func comparing(f func(r *renderer, a, b any) bool) test {
+	return func(r *renderer, v any, args []any) bool {
 		if len(args) != 1 {
-			return false, errors.New("the test wants one argument")
+			panic(r.failure("the test wants one argument"))
 		}
 		return f(r, v, args[0])
 	}
 }
 
 func ordered(f func(c int) bool) test {
-	return comparing(func(r *renderer, a, b any) (bool, error) {
-		c, err := r.compare(a, b)
-		return err == nil && f(c), err
-	})
+	return comparing(func(r *renderer, a, b any) bool { return f(r.compare(a, b)) })
 }
 
 func parity(rest int) test {
-	return func(_ *renderer, v any, _ []any) (bool, error) {
+	return func(r *renderer, v any, _ []any) bool {
 		n, ok := v.(int)
 		if !ok {
-			return false, errors.New("want a whole number")
+			panic(r.failure("want a whole number"))
 		}
-		return (n%2+2)%2 == rest, nil
+		return (n%2+2)%2 == rest
 	}
 }
 
-func divisible(_ *renderer, v any, args []any) (bool, error) {
+func divisible(r *renderer, v any, args []any) bool {
 	n, ok := v.(int)
-	if len(args) != 1 || !ok {
-		return false, errors.New("divisibleby wants whole numbers")
+	by, also := argument(args, 0).(int)
+	if len(args) != 1 || !ok || !also || by == 0 {
+		panic(r.failure("divisibleby wants whole numbers"))
 	}
-	by, ok := args[0].(int)
-	if !ok || by == 0 {
-		return false, errors.New("divisibleby wants whole numbers")
-	}
-	return n%by == 0, nil
+	return n%by == 0
 }

@@ -37,6 +37,13 @@ func (d *Dict) Set(key, value any) {
 	d.values[key] = value
 }
 
+// Add sets all values of another mapping.
+func (d *Dict) Add(other *Dict) {
+	for _, k := range other.keys {
+		d.Set(k, other.values[k])
+	}
+}
+
 // Get returns a key's value. No list and no mapping is a key.
 func (d *Dict) Get(key any) (any, bool) {
 	if !hashable(key) {
@@ -56,7 +63,7 @@ type namespace struct{ Dict }
 type generator struct{ left []any }
 
 // function is a value that can be called.
-type function func(r *renderer, args []any, named *Dict) (any, error)
+type function func(r *renderer, args []any, named *Dict) any
 
 // large is a whole number that has no place in 64 bits, in its digits. It can be written and compared.
 type large string
@@ -199,6 +206,11 @@ func (r *renderer) text(v any) string {
 	if _, ok := v.(undefined); ok {
 		return ""
 	}
+	return r.representation(v)
+}
+
+// representation writes a value as Python's repr does.
+func (r *renderer) representation(v any) string {
 	w := writer{r: r}
 	w.represent(v)
 	return w.String()
@@ -401,17 +413,17 @@ func (r *renderer) sameText(a, b string) bool {
 }
 
 // compare orders numbers, texts and lists.
-func (r *renderer) compare(a, b any) (int, error) {
+func (r *renderer) compare(a, b any) int {
 	r.visit(1)
 	if x, _, ok := asNumber(a); ok {
 		if y, _, also := asNumber(b); also {
-			return cmp.Compare(x, y), nil
+			return cmp.Compare(x, y)
 		}
 	}
 	if x, ok := a.(string); ok {
 		if y, also := b.(string); also {
 			r.spend(min(len(x), len(y)), 1)
-			return strings.Compare(x, y), nil
+			return strings.Compare(x, y)
 		}
 	}
 	if x, ok := a.([]any); ok {
@@ -422,34 +434,34 @@ func (r *renderer) compare(a, b any) (int, error) {
 					return r.compare(x[i], y[i])
 				}
 			}
-			return len(x) - len(y), nil
+			return len(x) - len(y)
 		}
 	}
-	return 0, fmt.Errorf("%s and %s have no order", typeName(a), typeName(b))
+	panic(r.failure("%s and %s have no order", typeName(a), typeName(b)))
 }
 
 // elements returns what a loop over a value goes through.
-func (r *renderer) elements(v any) ([]any, error) {
+func (r *renderer) elements(v any) []any {
 	switch v := v.(type) {
 	case []any:
-		return v, nil
+		return v
 	case *Dict:
-		return v.keys, nil
+		return v.keys
 	case string:
 		r.visit(len(v))
 		out := make([]any, 0, len(v))
 		for _, c := range v {
 			out = append(out, string(c))
 		}
-		return out, nil
+		return out
 	case *generator:
 		all := v.left
 		v.left = nil
-		return all, nil
+		return all
 	case undefined:
-		return nil, nil
+		return nil
 	}
-	return nil, fmt.Errorf("%s cannot be looped over", typeName(v))
+	panic(r.failure("%s cannot be looped over", typeName(v)))
 }
 
 func iterable(v any) bool {

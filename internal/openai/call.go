@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,13 +31,7 @@ type Call struct {
 // Do sends one request and returns the body of the reply, or nothing after a stream. It does not try again. Its errors
 // are those of Chat; they are *Error unless ctx has ended or Event has returned the error.
 func (c *Client) Do(ctx context.Context, call Call) ([]byte, error) {
-	limit, most := call.Limit, call.Bytes
-	if limit == 0 {
-		limit = c.server.Limit
-	}
-	if most == 0 {
-		most = c.server.Bytes
-	}
+	limit, most := cmp.Or(call.Limit, c.server.Limit), cmp.Or(call.Bytes, c.server.Bytes)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	req, err := c.request(limited, call)
@@ -103,10 +98,6 @@ func (c *Client) authorise(req *http.Request) {
 
 // Conceal removes the server's secrets, and bytes that are no text, from what it has sent.
 func (c *Client) Conceal(text string) string { return c.clean(&text) }
-
-// Pause is how long to wait after so many attempts that failed with err: what the server asks for, or twice as long
-// each time.
-func (e *Error) Pause(attempts int) time.Duration { return e.pause(attempts) }
 
 // trusting returns the settings of connections to servers whose certificates descend from those of a PEM file.
 func trusting(path string) (*tls.Config, error) {

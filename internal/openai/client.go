@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,9 +75,7 @@ type Client struct {
 // Open resolves the server's references. It sends nothing.
 func Open(s Server) (*Client, error) {
 	c := &Client{server: s}
-	if c.server.Bytes == 0 {
-		c.server.Bytes = defaultBytes
-	}
+	c.server.Bytes = cmp.Or(s.Bytes, defaultBytes)
 	if c.server.Wait == nil {
 		c.server.Wait = Wait
 	}
@@ -168,7 +167,7 @@ func (c *Client) Chat(ctx context.Context, r Request, accept func(Reply) error) 
 			return reply, attempts, err
 		}
 		if known != nil {
-			if err := c.server.Wait(ctx, known.pause(attempts)); err != nil {
+			if err := c.server.Wait(ctx, known.Pause(attempts)); err != nil {
 				return reply, attempts, err
 			}
 		}

@@ -65,8 +65,8 @@ func (e *Error) Retry() bool {
 	return true
 }
 
-// pause is how long to wait after so many attempts: what the server asks for, or twice as long each time.
-func (e *Error) pause(attempts int) time.Duration {
+// Pause is how long to wait after so many attempts: what the server asks for, or twice as long each time.
+func (e *Error) Pause(attempts int) time.Duration {
 	if e.After > 0 {
 		return min(e.After, mostAfter)
 	}

@@ -32,7 +32,7 @@ func (s *Server) chats(f *fields, p *params) (*answer, form, *apiError) {
 		return nil, form{}, asAPI(err)
 	}
 	if len(v.tools) > 0 {
-		p.form, p.tools = cmp.Or(s.form, m.chat.form), toolsOf(v.tools)
+		p.form, p.tools = cmp.Or(s.form, m.chat.Form()), toolsOf(v.tools)
 		open, closing := p.form.ThinkTags()
 		p.thinks = begun(text, open, closing)
 	}

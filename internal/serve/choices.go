@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -108,9 +109,7 @@ func (a *answer) run(ctx context.Context, s *scheduler, emit func(delta) error) 
 		case <-a.inbox.ready:
 		}
 		events, weights, failed := a.inbox.take()
-		if a.weights == "" {
-			a.weights = weights
-		}
+		a.weights = cmp.Or(a.weights, weights)
 		for _, e := range events {
 			c := a.choices[e.choice]
 			if c.ended {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,11 +63,7 @@ func readFields(w http.ResponseWriter, r *http.Request, limit int64) (*fields, *
 }
 
 // fail notes an error unless there is one.
-func (f *fields) fail(e *apiError) {
-	if f.err == nil {
-		f.err = e
-	}
-}
+func (f *fields) fail(e *apiError) { f.err = cmp.Or(f.err, e) }
 
 // take returns a field's value; ok is false if it is missing or null.
 func (f *fields) take(name string) (raw json.RawMessage, ok bool) {

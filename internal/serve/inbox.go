@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,9 +49,7 @@ func (b *inbox) put(choice int, e policy.BatchEvent) {
 // fail ends the request with an error.
 func (b *inbox) fail(e *apiError) {
 	b.mu.Lock()
-	if b.err == nil {
-		b.err = e
-	}
+	b.err = cmp.Or(b.err, e)
 	b.mu.Unlock()
 	b.notify()
 }

@@ -46,7 +46,7 @@ func ReadModel(folder string) (*Model, error) {
 	}
 	if m.chat, err = newChat(m); err != nil {
 		m.why = err.Error()
-	} else if id, ok := m.Tokens.ID(m.chat.end); ok && m.chat.end != "" {
+	} else if id, ok := m.Tokens.ID(m.chat.Spec().EndOfTurn); ok {
 		m.stop = append(m.stop, id)
 	}
 	slices.Sort(m.stop)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"crypto/tls"
@@ -56,15 +57,8 @@ type Server struct {
 
 // New makes a server of an engine that holds the model, and starts its scheduler.
 func New(o Options) (*Server, error) {
-	if o.Queue == 0 {
-		o.Queue = UsualQueue
-	}
-	if o.BodyBytes == 0 {
-		o.BodyBytes = UsualBodyBytes
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Queue, o.BodyBytes = cmp.Or(o.Queue, UsualQueue), cmp.Or(o.BodyBytes, UsualBodyBytes)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Server{o: o, metrics: newMetrics(), made: time.Now(), ended: make(chan struct{})}
 	var err error
 	if o.ToolFormat != "" {
@@ -166,17 +160,13 @@ type statusWriter struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.status = cmp.Or(w.status, status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter: without a call of WriteHeader the status is 200.
 func (w *statusWriter) Write(text []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.status = cmp.Or(w.status, http.StatusOK)
 	return w.ResponseWriter.Write(text)
 }
 

@@ -9,17 +9,12 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/jinja"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
 // chat renders conversations with a model's own chat template.
 type chat struct {
-	template, tools *jinja.Template
-	special         map[string]string
-	marks           []string // that a message of others must not hold
-	end             string   // ends a turn of the assistant; "" if it could not be found out
-	form            *toolcall.Form
-	bound           protocol.Chat
+	marks []string // that a message of others must not hold
+	protocol.Chat
 }
 
 // newChat prepares a model's template. A model that was made here has the template of its protocol chat.
@@ -31,25 +26,12 @@ func newChat(m *Model) (*chat, error) {
 	if text == "" {
 		return nil, errors.New("the model has no chat template")
 	}
-	c := &chat{special: m.Special}
-	var err error
-	if c.template, err = jinja.Parse(text); err != nil {
+	bound, err := protocol.Chat{}.With(protocol.ChatModel{Template: text, ToolTemplate: m.ToolTemplate,
+		Special: m.Special, Added: m.Tokens.Added(), Ends: m.Ends})
+	if bound == (protocol.Chat{}) { // other templates can render some conversations
 		return nil, fmt.Errorf("the model's chat template: %w", err)
 	}
-	c.tools = c.template
-	if m.ToolTemplate != "" {
-		if c.tools, err = jinja.Parse(m.ToolTemplate); err != nil {
-			return nil, fmt.Errorf("the model's chat template for tools: %w", err)
-		}
-	}
-	c.marks = protocol.ForgeableMarks(m.Tokens.Added())
-	c.bound, err = protocol.Chat{}.With(protocol.ChatModel{Template: text, ToolTemplate: m.ToolTemplate,
-		Special: m.Special, Added: m.Tokens.Added(), Ends: m.Ends})
-	if err == nil {
-		c.end = c.bound.Spec().EndOfTurn
-	}
-	c.form = c.bound.Form()
-	return c, nil
+	return &chat{protocol.ForgeableMarks(m.Tokens.Added()), bound}, nil
 }
 
 // conversation is what a template renders.
@@ -70,24 +52,15 @@ func (c *chat) render(v conversation, now time.Time) (string, error) {
 		}
 		messages[i] = m
 	}
-	values := jinja.NewDict("messages", c.bound.Fit(messages), "add_generation_prompt", v.prompt, "tools", nil,
-		"documents", nil)
-	for name, token := range c.special {
-		values.Set(name, token)
-	}
-	template := c.template
-	if len(v.tools) > 0 {
-		list := make([]any, len(v.tools))
-		for i, raw := range v.tools {
-			t, err := jinja.From(raw)
-			if err != nil {
-				return "", invalid(fmt.Sprintf("tools[%d]", i), "%v", err)
-			}
-			list[i] = jinja.Texts(t, c.harmless)
+	tools := make([]any, len(v.tools))
+	for i, raw := range v.tools {
+		t, err := jinja.From(raw)
+		if err != nil {
+			return "", invalid(fmt.Sprintf("tools[%d]", i), "%v", err)
 		}
-		values.Set("tools", list)
-		template = c.tools
+		tools[i] = jinja.Texts(t, c.harmless)
 	}
+	values := jinja.NewDict("add_generation_prompt", v.prompt)
 	for name, raw := range v.values {
 		value, err := jinja.From(raw)
 		if err != nil {
@@ -95,7 +68,7 @@ func (c *chat) render(v conversation, now time.Time) (string, error) {
 		}
 		values.Set(name, value)
 	}
-	text, err := template.Render(values, now)
+	text, err := c.Fill(messages, tools, values, now)
 	if err != nil {
 		return "", invalid("messages", "the model's chat template: %v", err).coded("chat_template")
 	}

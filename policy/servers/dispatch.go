@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,13 +87,8 @@ const unlimited = math.MaxInt32
 
 // engine describes a server to the scheduler.
 func (v *server) engine() scheduler.Engine {
-	e := scheduler.Engine{Capacity: v.Tokens, Rows: v.Parallel, Longest: v.known.Positions}
-	if e.Capacity == 0 {
-		e.Capacity = v.known.Tokens
-	}
-	if e.Capacity == 0 {
-		e.Capacity = unlimited
-	}
+	e := scheduler.Engine{Capacity: cmp.Or(v.Tokens, v.known.Tokens, unlimited), Rows: v.Parallel,
+		Longest: v.known.Positions}
 	if v.known.Rows > 0 {
 		e.Rows = min(e.Rows, v.known.Rows)
 	}
@@ -142,12 +138,7 @@ func (d *dispatcher) enter(f *flight) []scheduler.Event {
 }
 
 // longest is the longest sequence of a server, in tokens.
-func (v *server) longest() int {
-	if v.known.Positions == 0 {
-		return math.MaxInt
-	}
-	return v.known.Positions
-}
+func (v *server) longest() int { return cmp.Or(v.known.Positions, math.MaxInt) }
 
 // fail ends a row that waits.
 func (f *flight) fail(err error) {

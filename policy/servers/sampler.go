@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,9 +257,7 @@ func (s *Sampler) publishOnce(ctx context.Context, to *server, v version, next l
 			return to.fault("it cannot do what the other servers can: %+v, want %+v", to.known.Capabilities, s.can)
 		}
 	}
-	if to.known.Positions == 0 {
-		to.known.Positions = next.shape.Positions
-	}
+	to.known.Positions = cmp.Or(to.known.Positions, next.shape.Positions)
 	before := s.loaded.expected
 	if next.digest == s.loaded.digest || len(s.loaded.expected) != len(next.expected) {
 		before = nil

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -78,10 +79,7 @@ func (s Server) Name() string { return s.Kind + " " + s.URL }
 
 // there is the path of a file of folder as the server sees it.
 func (s Server) there(name string) string {
-	if s.FolderThere != "" {
-		return filepath.Join(s.FolderThere, name)
-	}
-	return filepath.Join(s.Folder, name)
+	return filepath.Join(cmp.Or(s.FolderThere, s.Folder), name)
 }
 
 // streamFrom is the default of StreamFrom.
@@ -91,25 +89,9 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // withDefaults fills in what a recipe's defaults would be, for callers without a recipe.
 func (s Server) withDefaults() Server {
-	for _, f := range []struct {
-		at    *float64
-		value float64
-	}{{&s.Seconds, 600}, {&s.LoadSeconds, 600}, {&s.Tolerance, 0.02}} {
-		if *f.at == 0 {
-			*f.at = f.value
-		}
-	}
-	if s.Parallel == 0 {
-		s.Parallel = 8
-	}
-	if s.StreamFrom == 0 { // also in recipes: the zero value is left out of them
-		s.StreamFrom = streamFrom
-	}
-	if s.Attempts == 0 {
-		s.Attempts = 5
-	}
-	if s.Dtype == "" {
-		s.Dtype = "float32"
-	}
+	s.Seconds, s.LoadSeconds = cmp.Or(s.Seconds, 600), cmp.Or(s.LoadSeconds, 600)
+	s.Parallel, s.Attempts = cmp.Or(s.Parallel, 8), cmp.Or(s.Attempts, 5)
+	s.Tolerance, s.Dtype = cmp.Or(s.Tolerance, 0.02), cmp.Or(s.Dtype, "float32")
+	s.StreamFrom = cmp.Or(s.StreamFrom, streamFrom) // also in recipes: the zero value is left out of them
 	return s
 }

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -33,10 +34,7 @@ func (d *sglang) facts(ctx context.Context) (Facts, error) {
 	if err := d.get(ctx, "get_server_info", &server); err != nil {
 		return Facts{}, err
 	}
-	name := server.Name
-	if name == "" {
-		name = model.Path
-	}
+	name := cmp.Or(server.Name, model.Path)
 	if d.Model != "" && d.Model != name {
 		return Facts{}, d.fault("it serves model %q, want %s", shorten(name), d.Model)
 	}

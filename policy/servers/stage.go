@@ -54,14 +54,17 @@ func (l *link) unstage(digest string) {
 }
 
 // copyCheckpoint copies the files that make a checkpoint's digest, without training state.
-func copyCheckpoint(from, to string) error {
+func copyCheckpoint(from, to string) error { return eachFile(from, to, checkpoint.CopyFile) }
+
+// eachFile does something with each of those files, from its path in a folder to that in another.
+func eachFile(from, to string, do func(from, to string) error) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		if name := e.Name(); checkpoint.Counts(name) && !checkpoint.IsOptimizer(name) {
-			if err := checkpoint.CopyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			if err := do(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 				return err
 			}
 		}
@@ -90,16 +93,8 @@ func modelDigest(dir string) (string, error) {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}
 	defer os.RemoveAll(bare)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err := eachFile(dir, bare, os.Symlink); err != nil {
 		return "", err
-	}
-	for _, e := range entries {
-		if name := e.Name(); checkpoint.Counts(name) && !checkpoint.IsOptimizer(name) {
-			if err := os.Symlink(filepath.Join(dir, name), filepath.Join(bare, name)); err != nil {
-				return "", err
-			}
-		}
 	}
 	return checkpoint.Digest(bare)
 }

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -88,7 +89,7 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 	b.tools = b.template
 	if m.ToolTemplate != "" {
 		if b.tools, err = jinja.Parse(m.ToolTemplate); err != nil {
-			return c, err
+			return c, fmt.Errorf("for tools: %w", err)
 		}
 	}
 	c.bound = b
@@ -119,7 +120,8 @@ func (c Chat) With(m ChatModel) (Chat, error) {
 	b.marks = append(b.marks, nonEmpty(form.Think[0], form.Think[1])...)
 	b.marks = append(append(b.marks, form.Marks...), boxOpen)
 	b.marks = slices.DeleteFunc(b.marks, func(mark string) bool { return strings.ContainsAny(mark, " \n") })
-	b.marks = distinctTexts(b.marks)
+	slices.Sort(b.marks)
+	b.marks = slices.Compact(b.marks)
 	// A template that refuses this conversation refuses the run's prompts too, with its reason.
 	if prompt, err := c.render([]any{message("user", probe)}, nil, true); err == nil {
 		_, begun, _ := strings.Cut(prompt, probe)
@@ -169,18 +171,8 @@ func ForgeableMarks(added []string) (out []string) {
 	return out
 }
 
-func distinctTexts(all []string) []string {
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // parts returns the template that the protocol has.
-func (c Chat) parts() *chatTemplate {
-	if c.bound != nil {
-		return c.bound
-	}
-	return ownChat
-}
+func (c Chat) parts() *chatTemplate { return cmp.Or(c.bound, ownChat) }
 
 // ownChat is the template of models that are made here.
 var ownChat = func() *chatTemplate {
@@ -218,9 +210,9 @@ func message(role, content string) *jinja.Dict {
 	return jinja.NewDict("role", role, "content", content)
 }
 
-// Fit returns messages as the template takes them: results of calls as turns of the user if it writes none, contents as
+// fit returns messages as the template takes them: results of calls as turns of the user if it writes none, contents as
 // lists of parts if it wants those.
-func (c Chat) Fit(messages []any) []any {
+func (c Chat) fit(messages []any) []any {
 	p := c.parts()
 	if p.asUser {
 		messages = asUser(messages)
@@ -278,25 +270,31 @@ func inParts(messages []any) []any {
 // render renders a conversation.
 func (c Chat) render(messages []any, tools []Tool, prompt bool) (string, error) {
 	p := c.parts()
-	values := jinja.NewDict("messages", c.Fit(messages), "add_generation_prompt", prompt, "tools", nil, "documents",
-		nil)
+	list := make([]any, len(tools))
+	for i, t := range tools {
+		v, err := jinja.From([]byte(t.Signature()))
+		if err != nil {
+			return "", fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+		list[i] = jinja.Texts(v, func(s string) string { return guard(s, p.marks) })
+	}
+	return c.Fill(messages, list, jinja.NewDict("add_generation_prompt", prompt), p.day)
+}
+
+// Fill renders messages and tools as an API has them, with further values that the template may ask for. now is the
+// time that it is told.
+func (c Chat) Fill(messages, tools []any, more *jinja.Dict, now time.Time) (string, error) {
+	p := c.parts()
+	template, values := p.template, jinja.NewDict("messages", c.fit(messages), "tools", nil, "documents", nil)
 	for name, token := range p.special {
 		values.Set(name, token)
 	}
-	template := p.template
 	if len(tools) > 0 {
-		list := make([]any, len(tools))
-		for i, t := range tools {
-			v, err := jinja.From([]byte(t.Signature()))
-			if err != nil {
-				return "", fmt.Errorf("tool %s: %w", t.Name, err)
-			}
-			list[i] = jinja.Texts(v, func(s string) string { return guard(s, p.marks) })
-		}
-		values.Set("tools", list)
+		values.Set("tools", tools)
 		template = p.tools
 	}
-	return template.Render(values, p.day)
+	values.Add(more)
+	return template.Render(values, now)
 }
 
 // opening returns the messages before the first response.

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,12 +90,7 @@ func (c Chat) Calls() string {
 }
 
 // Form returns the form of calls; Hermes' where the template's own is not known, in which case CheckCalls refuses it.
-func (c Chat) Form() *toolcall.Form {
-	if form := c.parts().form; form != nil {
-		return form
-	}
-	return toolcall.All[0]
-}
+func (c Chat) Form() *toolcall.Form { return cmp.Or(c.parts().form, toolcall.All[0]) }
 
 // findForm finds the form of calls that the template writes: it renders known calls, and looks for the form that reads
 // them. A template that writes nothing of them has the form whose mark its prompt explains, or that of Hermes. nil

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -109,9 +110,7 @@ func (c Chat) turn(r Round, tools []Tool, calls int) (said *jinja.Dict, results 
 		if name == "" && len(tools) > 0 {
 			name = tools[0].Name // a call that cannot be read has no name, and templates want one
 		}
-		if id == "" {
-			id = form.CallID(name, calls+i)
-		}
+		id = cmp.Or(id, form.CallID(name, calls+i))
 		list = append(list, c.callMessage(id, name, arguments))
 		result := message("tool", body)
 		result.Set("name", name)

@@ -98,42 +98,20 @@ func (p Hermes) Context(v View) string {
 
 // Parse reads calls and the box. The box counts only outside calls.
 func (p Hermes) Parse(response string, tools []Tool) Parsed {
-	text, ended := strings.CutSuffix(response, EndOfTurn)
-	return parseHermes(p.Spec().reason(text), ended, tools)
-}
-
-func parseHermes(text reasoned, ended bool, tools []Tool) Parsed {
+	response, ended := strings.CutSuffix(response, EndOfTurn)
+	text := p.Spec().reason(response)
 	tools = orPython(tools)
-	var got Parsed
-	first := text.rest // text before the first call
-	var after strings.Builder
-	rest := text.rest
-	for {
-		before, inside, found := strings.Cut(rest, callTag)
-		block, next, closed := strings.Cut(inside, callTagClose)
-		if !found || !closed {
-			break
-		}
-		if len(got.Calls) == 0 {
-			first = before
-		} else {
-			after.WriteString(before)
-		}
+	blocks, parts := between(text.rest, callTag, callTagClose)
+	got := Parsed{OpenCalls: begun(parts, callTag), Reasoning: text.thought(parts[0])}
+	for _, block := range blocks {
 		got.Calls = append(got.Calls, hermesCall(block, tools))
-		rest = next
 	}
-	got.OpenCalls = unclosed(rest, callTag, callTagClose)
-	outside := rest
-	if len(got.Calls) > 0 {
-		after.WriteString(rest)
-		outside = first + after.String()
-	}
+	outside := strings.Join(parts, "")
 	got.AnswerTags = boxes(outside)
 	got.Answer, got.HasAnswer = LastBox(outside)
-	got.Reasoning = text.thought(first)
 	tagged := strings.Contains(outside, callTag) || strings.Contains(outside, callTagClose)
 	if len(got.Calls) > 0 {
-		got.WellFormed = ended && !tagged && strings.TrimSpace(after.String()) == ""
+		got.WellFormed = ended && !tagged && strings.TrimSpace(strings.Join(parts[1:], "")) == ""
 	} else {
 		got.WellFormed = ended && !tagged && got.HasAnswer
 	}

@@ -5,7 +5,8 @@ import "strings"
 // Blocks counts the <tool_call> blocks of a response outside of its reasoning. In Hermes each of them is a call. Other
 // protocols write calls in other forms, which stay in the content of a message.
 func Blocks(response string) int {
-	return len(between(Hermes{}.Spec().Spoken(response), callTag, callTagClose))
+	blocks, _ := between(Hermes{}.Spec().Spoken(response), callTag, callTagClose)
+	return len(blocks)
 }
 
 // Message renders a response as the content of an assistant message in a chat. The content includes the opening of the
@@ -21,21 +22,15 @@ func Message(opening, response string, drop func(block int) bool) string {
 	at, block := 0, 0
 	for _, span := range spec.reason(text).spans {
 		kept.WriteString(text[at:span[0]]) // reasoning, drafts of calls included
-		rest := text[span[0]:span[1]]
-		for {
-			before, inside, found := strings.Cut(rest, callTag)
-			inside, after, closed := strings.Cut(inside, callTagClose)
-			if !found || !closed {
-				break
-			}
-			kept.WriteString(before)
+		blocks, outside := between(text[span[0]:span[1]], callTag, callTagClose)
+		for i, inside := range blocks {
+			kept.WriteString(outside[i])
 			if !drop(block) {
 				kept.WriteString(callTag + inside + callTagClose)
 			}
-			rest = after
 			block++
 		}
-		kept.WriteString(rest)
+		kept.WriteString(outside[len(blocks)])
 		at = span[1]
 	}
 	return kept.String() + text[at:]

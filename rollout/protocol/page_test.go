@@ -62,7 +62,7 @@ tools the last reason does not count.
 | does not write what a message says | it is for ranking or embedding, and not for chats |
 | ends a turn of the assistant with no token of the tokenizer | nothing says where a response ends (Alpaca, ChatGLM, Falcon, RWKV); if a model's end is split into several tokens, its tokenizer is another one than the template's |
 | uses what transformers does not have or allow | it fails there too: ` + "`append`" + ` of a list (the first Kimi K2), ` + "`functions`" + ` (Firefunction 2) |
-| writes calls in a form that is not known | ` + "`rollout.tool_format`" + ` names the form of its model, where that is known: some templates write texts of calls without quotes, which models do not do (Llama 3.2, ToolACE: ` + "`pythonic`" + `) |
+| writes calls in a form that is not known (Functionary, MiniMax M3, Muse Glimmer) | ` + "`rollout.tool_format`" + ` names the form of its model, where that is known: some templates write texts of calls without quotes, which models do not do (Llama 3.2, ToolACE: ` + "`pythonic`" + `) |
 
 Content of messages is a text, or a list of one part where a template writes nothing else. A template that writes no
 results of calls, or wants turns of user and assistant alone (Gemma 2 and 3, Phi-3, Mistral 7B v0.1), gets them as a
@@ -102,7 +102,7 @@ func TestProtocolsPage(t *testing.T) {
 	for _, form := range toolcall.All {
 		cell := func(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 		names := "`" + strings.Join(append([]string{form.Name}, form.Also...), "`, `") + "`"
-		example := cell(strings.ReplaceAll(form.Example, "\n", "⏎"))
+		example := cell(strings.ReplaceAll(form.Write("f", `{"k": "v"}`), "\n", "⏎"))
 		fmt.Fprintf(&page, "| %s | %s | `` %s `` |\n", names, form.Families, example)
 	}
 	page.WriteString(refusedTemplates)

@@ -38,11 +38,12 @@ func Parse(response string) Parsed { return parse(response, nil) }
 func parse(response string, tools []Tool) Parsed {
 	response = RStar2{}.Spec().Spoken(response)
 	var p Parsed
-	for _, block := range between(response, callTag, callTagClose) {
+	blocks, outside := between(response, callTag, callTagClose)
+	for _, block := range blocks {
 		p.Calls = append(p.Calls, parseCall(block, func(name string) (Tool, bool) { return rstar2Tool(tools, name) }))
 	}
-	p.OpenCalls = unclosed(response, callTag, callTagClose)
-	pairs := between(response, answerTag, answerTagClose)
+	p.OpenCalls = begun(outside, callTag)
+	pairs, _ := between(response, answerTag, answerTagClose)
 	p.AnswerTags = len(pairs)
 	if len(pairs) > 0 {
 		p.Answer, p.HasAnswer = LastBox(pairs[len(pairs)-1])
@@ -50,36 +51,23 @@ func parse(response string, tools []Tool) Parsed {
 	return p
 }
 
-// between returns the text of every non-greedy open…end match, left to right.
-func between(text, open, end string) []string {
-	var found []string
+// between returns the text of every non-greedy open…end match, left to right, and the texts around them, which are one
+// more.
+func between(text, open, end string) (found, outside []string) {
 	for {
-		_, rest, ok := strings.Cut(text, open)
-		if !ok {
-			return found
+		before, rest, ok := strings.Cut(text, open)
+		inside, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			return found, append(outside, text)
 		}
-		inside, after, ok := strings.Cut(rest, end)
-		if !ok {
-			return found
-		}
-		found = append(found, inside)
+		found, outside = append(found, inside), append(outside, before)
 		text = after
 	}
 }
 
-// unclosed counts what is begun after the last match of between and has no end: one or none.
-func unclosed(text, open, end string) int {
-	for {
-		_, rest, begun := strings.Cut(text, open)
-		if !begun {
-			return 0
-		}
-		_, after, ended := strings.Cut(rest, end)
-		if !ended {
-			return 1
-		}
-		text = after
-	}
+// begun counts what is begun after the last match of between and has no end: one or none.
+func begun(outside []string, open string) int {
+	return min(1, strings.Count(outside[len(outside)-1], open))
 }
 
 // rstar2Tool finds the tool that RStar2 calls by a name. The Python tool has the names of the paper and the release.

@@ -123,7 +123,7 @@ func (ThinkAction) Parse(response string, _ []Tool) Parsed {
 	if drafted := strings.Contains(strings.ToLower(text), actionOpen); drafted && !action.Strict {
 		p.Action = reward.ExtractAction(outside(text, "think")).Text
 	}
-	if thoughts := between(text, thinkOpen, thinkClose); len(thoughts) > 0 {
+	if thoughts, _ := between(text, thinkOpen, thinkClose); len(thoughts) > 0 {
 		p.Reasoning = thoughts[0]
 	}
 	return p

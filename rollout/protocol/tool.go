@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -109,10 +110,7 @@ func Ran(r *sandbox.Result) *Result {
 	if r == nil {
 		return nil
 	}
-	out := &Result{Output: clean(r.Stdout), Errors: clean(r.Stderr), Failed: r.Status.Failed()}
-	if out.Output == "" {
-		out.Output = clean(r.Value)
-	}
+	out := &Result{Output: cmp.Or(clean(r.Stdout), clean(r.Value)), Errors: clean(r.Stderr), Failed: r.Status.Failed()}
 	if out.Failed {
 		out.Reason = reason(r.Status)
 	}

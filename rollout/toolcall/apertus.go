@@ -2,10 +2,9 @@ package toolcall
 
 // apertus is the form of Apertus: an object's only key is the tool's name.
 var apertus = Form{
-	Name: "apertus", Families: "Apertus", Example: `<|tools_prefix|>[{"f": {"k": "v"}}]<|tools_suffix|>`,
-	Marks: []string{apertusObjects.open}, read: apertusObjects.read, write: apertusObjects.write,
-	Stops: []string{"<|tools_suffix|>"},
-	Think: [2]string{"<|inner_prefix|>", "<|inner_suffix|>"},
+	Name: "apertus", Families: "Apertus",
+	Marks:   []string{"<|tools_prefix|>"},
+	grammar: objects{open: "<|tools_prefix|>", close: "<|tools_suffix|>", keyed: true, list: true},
+	Stops:   []string{"<|tools_suffix|>"},
+	Think:   [2]string{"<|inner_prefix|>", "<|inner_suffix|>"},
 }
-
-var apertusObjects = objects{open: "<|tools_prefix|>", close: "<|tools_suffix|>", keyed: true, list: true}

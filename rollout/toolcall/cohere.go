@@ -3,11 +3,8 @@ package toolcall
 // cohere is the form of Command R7B, A and R+.
 var cohere = Form{
 	Name: "cohere_command3", Also: []string{"command", "cohere", "cohere_command4"}, Families: "Command R7B, Command A",
-	Example: `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"k": "v"}}]<|END_ACTION|>`,
-	Marks:   []string{cohereObjects.open}, Think: [2]string{"<|START_THINKING|>", "<|END_THINKING|>"},
+	Marks: []string{"<|START_ACTION|>"}, Think: [2]string{"<|START_THINKING|>", "<|END_THINKING|>"},
 	Around: []string{"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"},
-	read:   cohereObjects.read, write: cohereObjects.write,
+	grammar: objects{open: "<|START_ACTION|>", close: "<|END_ACTION|>", name: "tool_name",
+		arguments: []string{"parameters"}, list: true},
 }
-
-var cohereObjects = objects{open: "<|START_ACTION|>", close: "<|END_ACTION|>", name: []string{"tool_name"},
-	arguments: []string{"parameters"}, list: true}

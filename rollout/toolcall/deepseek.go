@@ -1,38 +1,25 @@
 package toolcall
 
-import (
-	"fmt"
-	"regexp"
-)
+import "regexp"
 
 // deepSeekV3 is the form of DeepSeek V3 and R1: JSON in a fence behind the name.
 var deepSeekV3 = Form{
 	Name: "deepseek_v3", Also: []string{"deepseekv3", "deepseek_r1"}, Families: "DeepSeek V3 and R1",
-	Example: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"k\": \"v\"}\n```" +
-		"<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-	Marks: []string{"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"},
-	read:  deepSeekFences.read,
-	write: func(name, arguments string) string {
-		return fmt.Sprintf("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>%s\n```json\n%s\n```"+
-			"<｜tool▁call▁end｜><｜tool▁calls▁end｜>", name, arguments)
-	},
+	Marks:   []string{"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"},
+	grammar: deepSeekFences,
 }
 
 var deepSeekFences = headed{open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", begin: "<｜tool▁call▁begin｜>",
 	head: regexp.MustCompile("^<｜tool▁call▁begin｜>\\s*function\\s*<｜tool▁sep｜>(?P<name>[^\n<]*)\n\\s*```(?:json)?"),
-	end:  "<｜tool▁call▁end｜>"}
+	end:  "<｜tool▁call▁end｜>",
+	text: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>%s\n```json\n%s\n```<｜tool▁call▁end｜>" +
+		"<｜tool▁calls▁end｜>"}
 
 // deepSeekV31 is the form of DeepSeek V3.1: JSON behind the name.
 var deepSeekV31 = Form{
 	Name: "deepseek_v31", Also: []string{"deepseekv31", "deepseek_v3_1"}, Families: "DeepSeek V3.1",
-	Example: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"k\": \"v\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-	Marks:   deepSeekV3.Marks,
-	read:    deepSeekPlain.read,
-	write: func(name, arguments string) string {
-		return fmt.Sprintf("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>%s<｜tool▁sep｜>%s<｜tool▁call▁end｜>"+
-			"<｜tool▁calls▁end｜>", name, arguments)
-	},
+	Marks: deepSeekV3.Marks,
+	grammar: headed{open: deepSeekFences.open, close: deepSeekFences.close, begin: deepSeekFences.begin,
+		head: regexp.MustCompile("^<｜tool▁call▁begin｜>(?P<name>[^\n<]*)<｜tool▁sep｜>"), end: deepSeekFences.end,
+		text: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>%s<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
 }
-
-var deepSeekPlain = headed{open: deepSeekFences.open, close: deepSeekFences.close, begin: deepSeekFences.begin,
-	head: regexp.MustCompile("^<｜tool▁call▁begin｜>(?P<name>[^\n<]*)<｜tool▁sep｜>"), end: deepSeekFences.end}

@@ -189,10 +189,10 @@ func (e elements) end(text, key string, tool Tool) (end, next int, ok bool) {
 	for i := strings.IndexByte(text, '<'); i >= 0 && i < len(text); {
 		rest := text[i:]
 		switch {
-		case strings.HasPrefix(rest, e.arg[2]) && e.follows(rest[len(e.arg[2]):]):
+		case strings.HasPrefix(rest, e.arg[2]) && goesOn(rest[len(e.arg[2]):], e.arg[0], e.call[2], e.close):
 			return i, i + len(e.arg[2]), true
 		case strings.HasPrefix(rest, e.arg[0]) && e.begins(rest, key, tool),
-			strings.HasPrefix(rest, e.call[2]) && e.finishes(rest[len(e.call[2]):]):
+			strings.HasPrefix(rest, e.call[2]) && goesOn(rest[len(e.call[2]):], e.call[0], e.close, e.open):
 			return i, i, true
 		}
 		step := strings.IndexByte(text[i+1:], '<')
@@ -204,18 +204,10 @@ func (e elements) end(text, key string, tool Tool) (end, next int, ok bool) {
 	return 0, 0, false
 }
 
-// follows reports whether the call goes on or ends behind an argument.
-func (e elements) follows(rest string) bool {
+// goesOn reports whether a text ends, or goes on with one of some tags.
+func goesOn(rest string, tags ...string) bool {
 	rest = strings.TrimLeft(rest, spaces)
-	return rest == "" || strings.HasPrefix(rest, e.arg[0]) || strings.HasPrefix(rest, e.call[2]) ||
-		e.close != "" && strings.HasPrefix(rest, e.close)
-}
-
-// finishes reports whether a response can go on like this behind a call.
-func (e elements) finishes(rest string) bool {
-	rest = strings.TrimLeft(rest, spaces)
-	return rest == "" || strings.HasPrefix(rest, e.call[0]) || e.close != "" && strings.HasPrefix(rest, e.close) ||
-		e.open != "" && strings.HasPrefix(rest, e.open)
+	return rest == "" || slices.ContainsFunc(tags, func(t string) bool { return t != "" && strings.HasPrefix(rest, t) })
 }
 
 // begins reports whether another argument begins that the tool has.

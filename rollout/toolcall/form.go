@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,7 +27,6 @@ type Form struct {
 	Name     string
 	Also     []string // further names, those of other programs' parsers
 	Families string   // the models that write it
-	Example  string   // a call of f with the argument k and the value v
 	// Marks are the texts that a call begins with.
 	Marks []string
 	// Bare are the texts that a call without a mark begins with, at the beginning of a response.
@@ -42,13 +42,18 @@ type Form struct {
 	// ID returns the id that the form's templates want for the i-th call of an episode; nil: nine letters and digits.
 	ID func(name string, i int) string
 
+	grammar
+	// whole reads a whole response, of a form that has its own way to mark content and reasoning; nil: read does.
+	whole func(text string, ended bool) Response
+}
+
+// grammar reads and writes the calls of a form.
+type grammar interface {
 	// read reads the calls that a text begins with, at a mark or at a bare beginning. ended says that the text is whole
 	// and not cut by a limit.
-	read func(text string, tools []Tool, ended bool) reading
-	// whole reads a whole response, of a form that has its own way to mark content and reasoning; nil: read does.
-	whole func(text string, tools []Tool, ended bool) Response
+	read(text string, tools []Tool, ended bool) reading
 	// write writes a call.
-	write func(name, arguments string) string
+	write(name, arguments string) string
 }
 
 // reading is what a form finds where calls may begin.
@@ -63,8 +68,7 @@ type reading struct {
 var All = []*Form{
 	&hermes, &seedOSS, &qwenCoder, &glm, &llamaJSON, &mistral, &mistralArgs, &deepSeekV3, &deepSeekV31, &dsml, &kimi,
 	&kimiK3, &harmony, &miniMax, &gemma, &functionGemma, &lfm, &olmo, &cohere, &granite, &graniteCode, &apertus,
-	&toolCalls, &nemotron, &miniCPM, &gigaChat, &internLM, &functionary, &functionary32, &solar, &hunyuan3, &miniMaxM3,
-	&muse, &pythonic, &phi,
+	&toolCalls, &nemotron, &miniCPM, &gigaChat, &internLM, &solar, &hunyuan3, &pythonic, &phi,
 }
 
 // Names lists the names of the forms.
@@ -87,10 +91,8 @@ func Named(name string) (*Form, error) {
 
 // ThinkTags returns the tags of reasoning.
 func (f *Form) ThinkTags() (open, close string) {
-	if f.Think[0] != "" {
-		return f.Think[0], f.Think[1]
-	}
-	return "<think>", "</think>"
+	tags := cmp.Or(f.Think, [2]string{"<think>", "</think>"})
+	return tags[0], tags[1]
 }
 
 // Write writes a call whose arguments are a JSON object.
@@ -118,6 +120,6 @@ func (f *Form) Whole() bool { return f.whole != nil }
 // Marked reports whether a token belongs to the text of calls and reasoning.
 func (f *Form) Marked(token string) bool {
 	in := func(text string) bool { return strings.Contains(text, token) }
-	return token != "" && (in(f.Example) || slices.ContainsFunc(f.Marks, in) || slices.ContainsFunc(f.Tokens, in) ||
-		slices.ContainsFunc(f.Think[:], in))
+	return token != "" && (in(f.write("f", `{"k": "v"}`)) || slices.ContainsFunc(f.Marks, in) ||
+		slices.ContainsFunc(f.Tokens, in) || slices.ContainsFunc(f.Think[:], in))
 }

@@ -217,10 +217,7 @@ func TestFormsReadWhatTheyWrite(t *testing.T) {
 			if len(f.Bare) > 0 || f.Whole() {
 				continue // nothing is before such calls
 			}
-			open, end := "<think>", "</think>"
-			if f.Think[0] != "" {
-				open, end = f.Think[0], f.Think[1]
-			}
+			open, end := f.ThinkTags()
 			got = f.Read(open+"I draft "+text+end+"I look.\n"+text, tools, false, true)
 			require.Len(t, got.Calls, 1, f.Name)
 			require.Equal(t, "I look.", got.Content, f.Name)
@@ -270,7 +267,7 @@ func TestCutCallsAreOpen(t *testing.T) {
 func TestLongResponses(t *testing.T) {
 	for _, f := range toolcall.All {
 		for _, part := range []string{"<think>", "</think>", "x </think>", f.Marks[0], f.Marks[0] + "{",
-			f.Marks[0] + "f\n", f.Marks[0] + "</think>", f.Example} {
+			f.Marks[0] + "f\n", f.Marks[0] + "</think>", f.Write("f", `{"k": "v"}`)} {
 			f.Read(strings.Repeat(part, 1<<13), nil, false, true)
 		}
 	}
@@ -280,7 +277,7 @@ func TestLongResponses(t *testing.T) {
 func TestExamplesOfForms(t *testing.T) {
 	names := map[string]bool{}
 	for _, f := range toolcall.All {
-		got := f.Read(f.Example, []toolcall.Tool{{Name: "f"}}, false, true)
+		got := f.Read(f.Write("f", `{"k": "v"}`), []toolcall.Tool{{Name: "f"}}, false, true)
 		require.Len(t, got.Calls, 1, "%s: %+v", f.Name, got)
 		require.Equal(t, "f", got.Calls[0].Name, f.Name)
 		require.True(t, equal(t, got.Calls[0].Arguments, `{"k": "v"}`), f.Name)

@@ -9,6 +9,7 @@ import (
 type functions struct {
 	open, close string // of a block
 	list        bool   // the calls are a list in square brackets; otherwise each has a line
+	bare        bool   // calls are written without open and close
 }
 
 var (
@@ -126,7 +127,10 @@ func (f functions) write(name, arguments string) string {
 		parts = append(parts, field.name+"="+pythonText(field.value))
 	}
 	text := name + "(" + strings.Join(parts, ", ") + ")"
-	if f.list {
+	switch {
+	case f.bare:
+		return "[" + text + "]"
+	case f.list:
 		return f.open + "[" + text + "]" + f.close
 	}
 	return f.open + "\n" + text + "\n" + f.close

@@ -9,18 +9,16 @@ import (
 // come back in the model's own turn.
 var gemma = Form{
 	Name: "gemma4", Families: "Gemma 4",
-	Example: `<|tool_call>call:f{k:<|"|>v<|"|>}<tool_call|>`,
-	Marks:   []string{gemmaMarks.open}, Think: [2]string{"<|channel>thought\n", "<channel|>"},
-	Stops: []string{"<|tool_response>"},
-	read:  gemmaMarks.read, write: gemmaMarks.write,
+	Marks: []string{gemmaMarks.open}, Think: [2]string{"<|channel>thought\n", "<channel|>"},
+	Stops:   []string{"<|tool_response>"},
+	grammar: gemmaMarks,
 }
 
 // functionGemma is the form of FunctionGemma: the same with other marks. Its templates write all values as texts.
 var functionGemma = Form{
 	Name: "functiongemma", Families: "FunctionGemma",
-	Example: `<start_function_call>call:f{k:<escape>v<escape>}<end_function_call>`,
-	Marks:   []string{functionGemmaMarks.open}, Stops: []string{"<start_function_response>"},
-	read: functionGemmaMarks.read, write: functionGemmaMarks.write,
+	Marks: []string{functionGemmaMarks.open}, Stops: []string{"<start_function_response>"},
+	grammar: functionGemmaMarks,
 }
 
 // keyed are forms that write arguments as a mapping whose keys are bare words.

@@ -3,8 +3,6 @@ package toolcall
 // gigaChat is the form of GigaChat 3.1: one object behind a token.
 var gigaChat = Form{
 	Name: "gigachat3", Families: "GigaChat 3.1",
-	Example: `<|function_call|>{"name": "f", "arguments": {"k": "v"}}`,
-	Marks:   []string{gigaChatObjects.open}, read: gigaChatObjects.read, write: gigaChatObjects.write,
+	Marks:   []string{"<|function_call|>"},
+	grammar: objects{open: "<|function_call|>", name: "name", arguments: []string{"arguments"}},
 }
-
-var gigaChatObjects = objects{open: "<|function_call|>", name: []string{"name"}, arguments: []string{"arguments"}}

@@ -7,11 +7,8 @@ import "regexp"
 var glm = Form{
 	Name: "glm45", Also: []string{"glm47", "glm46", "glm", "glm4_moe", "laguna"},
 	Families: "GLM-4.5, 4.6 and 4.7, Laguna, Ling 3, Spark 2.5",
-	Example:  "<tool_call>f\n<arg_key>k</arg_key>\n<arg_value>v</arg_value>\n</tool_call>",
 	Marks:    []string{"<tool_call>"}, Stops: []string{"<|observation|>", "<|user|>"},
-	read: glmElements.read, write: glmElements.write,
+	grammar: elements{call: [3]string{"<tool_call>", "", "</tool_call>"},
+		arg: [3]string{"<arg_key>", "</arg_key>", "</arg_value>"}, value: regexp.MustCompile(`^\s*<arg_value>()`),
+		middle: func(bool) string { return "\n<arg_value>" }, json: true},
 }
-
-var glmElements = elements{call: [3]string{"<tool_call>", "", "</tool_call>"},
-	arg: [3]string{"<arg_key>", "</arg_key>", "</arg_value>"}, value: regexp.MustCompile(`^\s*<arg_value>()`),
-	middle: func(bool) string { return "\n<arg_value>" }, json: true}

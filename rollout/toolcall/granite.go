@@ -2,18 +2,15 @@ package toolcall
 
 // granite is the form of Granite 3: a list up to the end of the turn.
 var granite = Form{
-	Name: "granite", Families: "Granite 3", Example: `<|tool_call|>[{"name": "f", "arguments": {"k": "v"}}]`,
-	Marks: []string{graniteObjects.open}, read: graniteObjects.read, write: graniteObjects.write,
+	Name: "granite", Families: "Granite 3",
+	Marks: []string{"<|tool_call|>"},
+	grammar: objects{open: "<|tool_call|>", name: "name",
+		arguments: []string{"arguments"}, list: true},
 }
-
-var graniteObjects = objects{open: "<|tool_call|>", name: []string{"name"},
-	arguments: []string{"arguments"}, list: true}
 
 // graniteCode is the form of Granite 20B for calls: one object behind a tag that has no end.
 var graniteCode = Form{
 	Name: "granite-20b-fc", Families: "Granite 20B for calls",
-	Example: `<function_call>{"name": "f", "arguments": {"k": "v"}}`,
-	Marks:   []string{graniteCodeObjects.open}, read: graniteCodeObjects.read, write: graniteCodeObjects.write,
+	Marks:   []string{"<function_call>"},
+	grammar: objects{open: "<function_call>", name: "name", arguments: []string{"arguments"}},
 }
-
-var graniteCodeObjects = objects{open: "<function_call>", name: []string{"name"}, arguments: []string{"arguments"}}

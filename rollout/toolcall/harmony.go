@@ -9,19 +9,16 @@ import (
 // is reasoning, one in the channel final is the content. The template writes one call for each message.
 var harmony = Form{
 	Name: "openai", Also: []string{"gpt-oss", "gpt_oss", "harmony"}, Families: "gpt-oss",
-	Example: "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"k\": \"v\"}<|call|>",
-	Marks:   []string{"<|channel|>", " to=functions.", "to=functions."}, Stops: []string{"<|call|>", "<|return|>"},
-	Tokens: []string{"<|start|>", "<|end|>"},
-	whole:  readHarmony,
-	write: func(name, arguments string) string {
-		return "<|channel|>commentary to=functions." + name + " <|constrain|>json<|message|>" + arguments
-	},
+	Marks: []string{"<|channel|>", " to=functions.", "to=functions."}, Stops: []string{"<|call|>", "<|return|>"},
+	Tokens:  []string{"<|start|>", "<|end|>", "<|call|>"},
+	whole:   readHarmony,
+	grammar: headed{text: "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s"},
 }
 
 var harmonyTo = regexp.MustCompile(`to=(?:functions\.)?([\pL\pN_.-]+)`)
 
 // readHarmony reads a response behind <|start|>assistant.
-func readHarmony(text string, _ []Tool, ended bool) (out Response) {
+func readHarmony(text string, ended bool) (out Response) {
 	if !strings.Contains(text, "<|message|>") && !strings.Contains(text, "<|channel|>") &&
 		!strings.Contains(text, "to=functions.") {
 		out.Content = text
@@ -57,6 +54,15 @@ func readHarmony(text string, _ []Tool, ended bool) (out Response) {
 		}
 	}
 	return out
+}
+
+// say adds content.
+func (r *Response) say(text string) {
+	if r.Content += text; len(r.Calls) == 0 {
+		r.Before += text
+	} else {
+		r.After += text
+	}
 }
 
 // addHarmony adds a call, or notes that it is open.

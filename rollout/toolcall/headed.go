@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -11,7 +12,11 @@ type headed struct {
 	begin       string         // what a call begins with
 	head        *regexp.Regexp // from there to the arguments, with the groups name and perhaps id
 	end         string         // a call's end, with or without the end of a fence before it; "" if there is none
+	text        string         // a call as it is written, with %s for its name and its arguments
 }
+
+// write writes a call.
+func (h headed) write(name, arguments string) string { return fmt.Sprintf(h.text, name, arguments) }
 
 // read reads a block.
 func (h headed) read(text string, _ []Tool, ended bool) reading {

@@ -5,10 +5,7 @@ package toolcall
 var hermes = Form{
 	Name: "hermes", Also: []string{"qwen25", "qwen", "qwen3", "granite4"},
 	Families: "Hermes 2, Qwen2.5, Qwen3, QwQ, Granite 4, SmolLM, Reka, Exaone 4",
-	Example:  "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"k\": \"v\"}}\n</tool_call>",
-	Marks:    []string{hermesObjects.open},
-	read:     hermesObjects.read, write: hermesObjects.write,
+	Marks:    []string{"<tool_call>"},
+	grammar: objects{open: "<tool_call>", close: "</tool_call>", name: "name",
+		arguments: []string{"arguments", "parameters"}, line: "\n"},
 }
-
-var hermesObjects = objects{open: "<tool_call>", close: "</tool_call>", name: []string{"name"},
-	arguments: []string{"arguments", "parameters"}, line: "\n"}

@@ -6,25 +6,18 @@ import "regexp"
 var toolCalls = Form{
 	Name: "tool_calls", Also: []string{"hunyuan_a13b", "jamba", "minimax_m1", "minimax", "apriel"},
 	Families: "Hunyuan A13B, Jamba, MiniMax M1, Apriel",
-	Example:  `<tool_calls>[{"name": "f", "arguments": {"k": "v"}}]</tool_calls>`,
-	Marks:    []string{toolCallsObjects.open}, read: toolCallsObjects.read, write: toolCallsObjects.write,
+	Marks:    []string{"<tool_calls>"},
+	grammar: objects{open: "<tool_calls>", close: "</tool_calls>", name: "name",
+		arguments: []string{"arguments"}, list: true},
 }
-
-var toolCallsObjects = objects{open: "<tool_calls>", close: "</tool_calls>", name: []string{"name"},
-	arguments: []string{"arguments"}, list: true}
 
 // hunyuan3 is the form of Hunyuan 3: GLM's with other tags, and an element around all calls.
 var hunyuan3 = Form{
 	Name: "hunyuan_v3", Also: []string{"hy_v3"}, Families: "Hunyuan 3",
-	Example: "<tool_calls:opensource>\n<tool_call:opensource>f<tool_sep:opensource>\n<arg_key:opensource>k" +
-		"</arg_key:opensource>\n<arg_value:opensource>v</arg_value:opensource>\n</tool_call:opensource>\n" +
-		"</tool_calls:opensource>",
-	Marks: []string{hunyuanElements.open}, Think: [2]string{"<think:opensource>", "</think:opensource>"},
-	read: hunyuanElements.read, write: hunyuanElements.write,
+	Marks: []string{"<tool_calls:opensource>"}, Think: [2]string{"<think:opensource>", "</think:opensource>"},
+	grammar: elements{open: "<tool_calls:opensource>", close: "</tool_calls:opensource>",
+		call:  [3]string{"<tool_call:opensource>", "<tool_sep:opensource>", "</tool_call:opensource>"},
+		arg:   [3]string{"<arg_key:opensource>", "</arg_key:opensource>", "</arg_value:opensource>"},
+		value: regexp.MustCompile(`^\s*<arg_value:opensource>()`), json: true,
+		middle: func(bool) string { return "\n<arg_value:opensource>" }},
 }
-
-var hunyuanElements = elements{open: "<tool_calls:opensource>", close: "</tool_calls:opensource>",
-	call:  [3]string{"<tool_call:opensource>", "<tool_sep:opensource>", "</tool_call:opensource>"},
-	arg:   [3]string{"<arg_key:opensource>", "</arg_key:opensource>", "</arg_value:opensource>"},
-	value: regexp.MustCompile(`^\s*<arg_value:opensource>()`), json: true,
-	middle: func(bool) string { return "\n<arg_value:opensource>" }}

@@ -3,9 +3,7 @@ package toolcall
 // internLM is the form of InternLM 2 and 2.5: objects between tokens that name the kind of action.
 var internLM = Form{
 	Name: "internlm", Also: []string{"internlm2"}, Families: "InternLM 2 and 2.5",
-	Example: "<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"k\": \"v\"}}\n<|action_end|>",
-	Marks:   []string{internLMObjects.open}, read: internLMObjects.read, write: internLMObjects.write,
+	Marks: []string{"<|action_start|><|plugin|>"},
+	grammar: objects{open: "<|action_start|><|plugin|>", close: "<|action_end|>", name: "name",
+		arguments: []string{"parameters", "arguments"}, line: "\n"},
 }
-
-var internLMObjects = objects{open: "<|action_start|><|plugin|>", close: "<|action_end|>", name: []string{"name"},
-	arguments: []string{"parameters", "arguments"}, line: "\n"}

@@ -8,17 +8,12 @@ import (
 // kimi is the form of Kimi K2. A call has an id of the tool's name and the number of the call, and results name it.
 var kimi = Form{
 	Name: "kimi_k2", Also: []string{"kimi"}, Families: "Kimi K2",
-	Example: "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"k\": \"v\"}" +
-		"<|tool_call_end|><|tool_calls_section_end|>",
 	Marks: []string{"<|tool_calls_section_begin|>", "<|tool_call_begin|>"},
 	ID:    func(name string, i int) string { return fmt.Sprintf("functions.%s:%d", name, i) },
-	read:  kimiHeads.read,
-	write: func(name, arguments string) string {
-		return "<|tool_calls_section_begin|><|tool_call_begin|>functions." + name + ":0<|tool_call_argument_begin|>" +
-			arguments + "<|tool_call_end|><|tool_calls_section_end|>"
-	},
+	grammar: headed{open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>",
+		begin: "<|tool_call_begin|>", end: "<|tool_call_end|>",
+		head: regexp.MustCompile(`^<\|tool_call_begin\|>\s*` +
+			`(?P<id>(?:functions\.)?(?P<name>[\pL\pN_.-]+?)(?::\d+)?)\s*<\|tool_call_argument_begin\|>`),
+		text: "<|tool_calls_section_begin|><|tool_call_begin|>functions.%s:0<|tool_call_argument_begin|>%s" +
+			"<|tool_call_end|><|tool_calls_section_end|>"},
 }
-
-var kimiHeads = headed{open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>",
-	begin: "<|tool_call_begin|>", end: "<|tool_call_end|>", head: regexp.MustCompile(
-		`^<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[\pL\pN_.-]+?)(?::\d+)?)\s*<\|tool_call_argument_begin\|>`)}

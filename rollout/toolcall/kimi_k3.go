@@ -9,22 +9,20 @@ import (
 // kimiK3 is the form of Kimi K3. Each argument is in an element that says its type.
 var kimiK3 = Form{
 	Name: "kimi_k3", Families: "Kimi K3",
-	Example: `<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="k" type="string"<|sep|>` +
-		`v<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`,
-	Marks:  []string{kimiK3Elements.open, kimiK3Elements.call[0]},
+	Marks:  []string{"<|open|>tools<|sep|>", `<|open|>call tool="`},
 	Think:  [2]string{"<|open|>think<|sep|>", "<|close|>think<|sep|>"},
 	Around: []string{"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"},
-	read:   kimiK3Elements.read, write: writeKimiK3,
+	grammar: kimiK3Calls{elements{open: "<|open|>tools<|sep|>", close: "<|close|>tools<|sep|>",
+		call:  [3]string{`<|open|>call tool="`, `"`, "<|close|>call<|sep|>"},
+		head:  regexp.MustCompile(`^(?:\s+index="\d*")?\s*<\|sep\|>`),
+		arg:   [3]string{`<|open|>argument key="`, `"`, "<|close|>argument<|sep|>"},
+		value: regexp.MustCompile(`^(?:\s+type="(\w*)")?\s*<\|sep\|>`), json: true}},
 }
 
-var kimiK3Elements = elements{open: "<|open|>tools<|sep|>", close: "<|close|>tools<|sep|>",
-	call:  [3]string{`<|open|>call tool="`, `"`, "<|close|>call<|sep|>"},
-	head:  regexp.MustCompile(`^(?:\s+index="\d*")?\s*<\|sep\|>`),
-	arg:   [3]string{`<|open|>argument key="`, `"`, "<|close|>argument<|sep|>"},
-	value: regexp.MustCompile(`^(?:\s+type="(\w*)")?\s*<\|sep\|>`), json: true}
+// kimiK3Calls are numbered, and say each argument's type.
+type kimiK3Calls struct{ elements }
 
-func writeKimiK3(name, arguments string) string {
-	e := kimiK3Elements
+func (e kimiK3Calls) write(name, arguments string) string {
 	var b strings.Builder
 	b.WriteString(e.open + e.call[0] + name + `" index="1"<|sep|>`)
 	for _, f := range fieldsOf(arguments) {

@@ -3,9 +3,6 @@ package toolcall
 // lfm is the form of LFM2 and LFM2.5, whose templates may leave calls out of the history.
 var lfm = Form{
 	Name: "lfm2", Families: "LFM2, LFM2.5",
-	Example: `<|tool_call_start|>[f(k="v")]<|tool_call_end|>`,
 	Marks:   []string{"<|tool_call_start|>"},
-	read:    lfmCalls.read, write: lfmCalls.write,
+	grammar: functions{open: "<|tool_call_start|>", close: "<|tool_call_end|>", list: true},
 }
-
-var lfmCalls = functions{open: "<|tool_call_start|>", close: "<|tool_call_end|>", list: true}

@@ -4,13 +4,7 @@ package toolcall
 // semicolons between several.
 var llamaJSON = Form{
 	Name: "llama3_json", Also: []string{"llama3", "llama4_json", "llama_json"}, Families: "Llama 3.1, 3.2, 3.3 and 4",
-	Example: `{"name": "f", "parameters": {"k": "v"}}`,
-	Marks:   []string{llamaObjects.open}, Bare: []string{"{"}, Stops: []string{"<|eom_id|>"},
-	read: llamaObjects.read,
-	write: func(name, arguments string) string {
-		return `{"name": ` + quote(name) + `, "parameters": ` + arguments + "}"
-	},
+	Marks: []string{"<|python_tag|>"}, Bare: []string{"{"}, Stops: []string{"<|eom_id|>"},
+	grammar: objects{open: "<|python_tag|>", between: ";,", name: "name",
+		arguments: []string{"parameters", "arguments"}, bare: true},
 }
-
-var llamaObjects = objects{open: "<|python_tag|>", between: ";,", name: []string{"name"},
-	arguments: []string{"parameters", "arguments"}}

@@ -3,9 +3,7 @@ package toolcall
 // nemotron is the form of Nemotron Nano 2: a list of objects in a tag of its own.
 var nemotron = Form{
 	Name: "nemotron_nano2", Families: "Nemotron Nano 2",
-	Example: `<TOOLCALL>[{"name": "f", "arguments": {"k": "v"}}]</TOOLCALL>`,
-	Marks:   []string{nemotronObjects.open}, read: nemotronObjects.read, write: nemotronObjects.write,
+	Marks: []string{"<TOOLCALL>"},
+	grammar: objects{open: "<TOOLCALL>", close: "</TOOLCALL>", name: "name",
+		arguments: []string{"arguments"}, list: true},
 }
-
-var nemotronObjects = objects{open: "<TOOLCALL>", close: "</TOOLCALL>", name: []string{"name"},
-	arguments: []string{"arguments"}, list: true}

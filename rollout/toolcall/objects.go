@@ -11,11 +11,12 @@ import (
 type objects struct {
 	open, close string // of a block; close is "" if none follows
 	between     string // characters that may separate values, besides white space
-	name        []string
+	name        string // the key of a call's name
 	arguments   []string
 	keyed       bool   // an object has one key, the name, and its value is the arguments
 	list        bool   // calls are written as a list
 	line        string // what is written around them
+	bare        bool   // calls are written without open and close
 }
 
 // read reads a block.
@@ -98,7 +99,7 @@ func (o objects) broken(out reading, text, body, rest string, cut, marked bool) 
 // mayBegin reports whether a text without a mark is the beginning of a call: it says so with the key of the name.
 func (o objects) mayBegin(text string) bool {
 	text = strings.TrimPrefix(strings.NewReplacer(" ", "", "\n", "", "\t", "", "\r", "").Replace(text), "[")
-	key := `{"` + o.name[0] + `":`
+	key := `{"` + o.name + `":`
 	return strings.HasPrefix(text, key) || strings.HasPrefix(key, text)
 }
 
@@ -106,10 +107,13 @@ func (o objects) mayBegin(text string) bool {
 func (o objects) write(name, arguments string) string {
 	text := "{" + quote(name) + ": " + arguments + "}"
 	if !o.keyed {
-		text = "{" + quote(o.name[0]) + ": " + quote(name) + ", " + quote(o.arguments[0]) + ": " + arguments + "}"
+		text = "{" + quote(o.name) + ": " + quote(name) + ", " + quote(o.arguments[0]) + ": " + arguments + "}"
 	}
 	if o.list {
 		text = "[" + text + "]"
+	}
+	if o.bare {
+		return text
 	}
 	return o.open + o.line + text + o.line + o.close
 }
@@ -152,10 +156,8 @@ func (o objects) call(fields map[string]json.RawMessage, marked bool) (c Call, o
 		_ = json.Unmarshal(fields["id"], &c.ID)
 		fields = inner
 	}
-	for _, key := range o.name {
-		if raw, given := fields[key]; given && json.Unmarshal(raw, &c.Name) != nil {
-			return c, false
-		}
+	if raw, given := fields[o.name]; given && json.Unmarshal(raw, &c.Name) != nil {
+		return c, false
 	}
 	for _, key := range []string{"id", "tool_call_id"} {
 		_ = json.Unmarshal(fields[key], &c.ID) // without one there is none
@@ -195,8 +197,8 @@ var callHead = regexp.MustCompile(`^[\[\s]*\{\s*"(\w+)"\s*:\s*"((?:[^"\\]|\\.)*)
 func beginning(text string, o objects) *Call {
 	m := callHead.FindStringSubmatch(text)
 	var c Call
-	if m == nil || json.Unmarshal([]byte(`"`+m[2]+`"`), &c.Name) != nil || c.Name == "" || len(o.name) == 0 ||
-		m[1] != o.name[0] {
+	if m == nil || json.Unmarshal([]byte(`"`+m[2]+`"`), &c.Name) != nil || c.Name == "" ||
+		m[1] != o.name {
 		return nil
 	}
 	for _, key := range o.arguments {

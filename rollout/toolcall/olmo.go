@@ -3,9 +3,6 @@ package toolcall
 // olmo is the form of OLMo 3: a call in each line, with JSON's literals.
 var olmo = Form{
 	Name: "olmo3", Families: "OLMo 3",
-	Example: "<function_calls>\nf(k=\"v\")\n</function_calls>",
 	Marks:   []string{"<function_calls>"},
-	read:    olmoCalls.read, write: olmoCalls.write,
+	grammar: functions{open: "<function_calls>", close: "</function_calls>"},
 }
-
-var olmoCalls = functions{open: "<function_calls>", close: "</function_calls>"}

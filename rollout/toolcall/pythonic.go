@@ -4,9 +4,6 @@ package toolcall
 // response.
 var pythonic = Form{
 	Name: "pythonic", Also: []string{"llama4_pythonic", "llama4", "toolace"}, Families: "Llama 4, ToolACE, Gemma 3",
-	Example: `[f(k="v")]`,
-	Marks:   []string{"<|python_start|>"}, Tokens: []string{"<|python_end|>"}, Bare: []string{"["},
-	read: pythonCalls.read, write: functions{list: true}.write,
+	Marks: []string{"<|python_start|>"}, Tokens: []string{"<|python_end|>"}, Bare: []string{"["},
+	grammar: functions{open: "<|python_start|>", close: "<|python_end|>", list: true, bare: true},
 }
-
-var pythonCalls = functions{open: "<|python_start|>", close: "<|python_end|>", list: true}

@@ -5,9 +5,8 @@ package toolcall
 var qwenCoder = Form{
 	Name: "qwen3_coder", Also: []string{"qwen3_xml", "qwen3_5", "nemotron3", "step3p5", "step3"},
 	Families: "Qwen3-Coder, Qwen3.5 to 3.8, Nemotron 3, Step 3.5",
-	Example:  "<tool_call>\n<function=f>\n<parameter=k>\nv\n</parameter>\n</function>\n</tool_call>",
 	Marks:    []string{"<tool_call>", "<function="},
-	read:     qwenElements.read, write: qwenElements.write,
+	grammar:  qwenElements,
 }
 
 var qwenElements = elements{open: "<tool_call>", close: "</tool_call>", lines: true,

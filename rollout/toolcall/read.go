@@ -43,7 +43,7 @@ type scan struct {
 // reasoning of all that is before it. Tags of reasoning inside a call are its text.
 func (f *Form) Read(text string, tools []Tool, thinking, ended bool) Response {
 	if f.whole != nil {
-		return f.whole(text, tools, ended)
+		return f.whole(text, ended)
 	}
 	s := scan{Form: f, text: text, tools: tools, ended: ended, opened: -1, closing: -1,
 		marks: slices.Repeat([]int{-1}, len(f.Marks))}

@@ -3,10 +3,7 @@ package toolcall
 // seedOSS is the form of Seed-OSS, which has tags of its own for calls and for reasoning.
 var seedOSS = Form{
 	Name: "seed_oss", Families: "Seed-OSS",
-	Example: "<seed:tool_call>\n<function=f>\n<parameter=k>v</parameter>\n</function>\n</seed:tool_call>",
-	Marks:   []string{"<seed:tool_call>"}, Think: [2]string{"<seed:think>", "</seed:think>"},
-	read: seedElements.read, write: seedElements.write,
+	Marks: []string{"<seed:tool_call>"}, Think: [2]string{"<seed:think>", "</seed:think>"},
+	grammar: elements{open: "<seed:tool_call>", close: "</seed:tool_call>", call: qwenElements.call,
+		arg: qwenElements.arg},
 }
-
-var seedElements = elements{open: "<seed:tool_call>", close: "</seed:tool_call>", call: qwenElements.call,
-	arg: qwenElements.arg}
