@@ -161,3 +161,11 @@ func (w *walker) value(kind byte, depth int) {
 		w.bad = true
 	}
 }
+
+// noEOF makes the end of a file in its middle an error.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -131,8 +131,8 @@ func TestWhatHasNoTextIsRefusedByName(t *testing.T) {
 		Text string `parquet:"text"`
 	}
 	got := read(t, mixed{Weight: math.Inf(1), Text: "a"}, []string{"raw", "weight", "inner", "text"})
-	for i, want := range []string{"raw holds values of type FIXED_LEN_BYTE_ARRAY", "weight holds +Inf",
-		"inner holds values of type FIXED_LEN_BYTE_ARRAY(4), want text, numbers or times in at"} {
+	for i, want := range []string{"raw holds values of type fixed_size_binary[4]", "weight holds +Inf",
+		"inner holds values of type fixed_size_binary[4], want text, numbers or times in at"} {
 		require.ErrorContains(t, got[i].(error), want)
 	}
 	require.Equal(t, "a", got[3])

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -8,120 +9,133 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
 )
 
-// reading returns how values of a type are read as text. The error names a type that has no text.
-func reading(t parquet.Type) (func(parquet.Value) (string, error), error) {
-	var meaning format.LogicalTypeValue
-	if logical := t.LogicalType(); logical != nil {
-		meaning = logical.Value
+// cell is the value of a column in a row.
+func cell(name string, column arrow.Array, row int) any {
+	v, err := valueOf(column, row)
+	if err != nil {
+		return fmt.Errorf("%s holds %w", name, err)
 	}
-	switch l := meaning.(type) {
-	case nil, *format.StringType, *format.EnumType, *format.JsonType, *format.NullType:
-		return physical(t)
-	case *format.IntType:
-		if !l.IsSigned {
-			return unsigned(t.Kind()), nil
-		}
-		return physical(t)
-	case *format.DecimalType:
-		return decimals(t.Kind(), int(l.Scale))
-	case *format.DateType:
-		return func(v parquet.Value) (string, error) {
-			return time.Unix(int64(v.Int32())*24*60*60, 0).UTC().Format(time.DateOnly), nil
-		}, nil
-	case *format.TimeType:
-		return instants(t.Kind(), l.Unit, "15:04:05.999999999"), nil
-	case *format.TimestampType:
-		if l.IsAdjustedToUTC {
-			return instants(t.Kind(), l.Unit, time.RFC3339Nano), nil
-		}
-		return instants(t.Kind(), l.Unit, "2006-01-02T15:04:05.999999999"), nil
-	case *format.UUIDType:
-		return func(v parquet.Value) (string, error) {
-			b := v.ByteArray()
-			return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
-		}, nil
+	switch v := v.(type) {
+	case nil, string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
 	}
-	return nil, fmt.Errorf("values of type %s, want text, numbers or times", t)
+	out, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%s holds a value of type %s that has no text: %w", name, column.DataType(), err)
+	}
+	if out[0] == '{' || out[0] == '[' {
+		return json.RawMessage(out)
+	}
+	text, err := Decimal(string(out))
+	if err != nil {
+		return fmt.Errorf("%s %w", name, err)
+	}
+	return text
 }
 
-// timed reports whether values of a logical type are numbers by their stored form alone.
-func timed(meaning format.LogicalTypeValue) bool {
-	switch meaning.(type) {
-	case *format.DateType, *format.TimeType, *format.TimestampType:
-		return true
-	}
-	return false
-}
+// uuidBytes is the length of an identifier.
+const uuidBytes = 16
 
-// physical reads values whose stored form is what they mean.
-func physical(t parquet.Type) (func(parquet.Value) (string, error), error) {
-	switch t.Kind() {
-	case parquet.Boolean:
-		return func(v parquet.Value) (string, error) { return strconv.FormatBool(v.Boolean()), nil }, nil
-	case parquet.Int32:
-		return func(v parquet.Value) (string, error) { return strconv.FormatInt(int64(v.Int32()), 10), nil }, nil
-	case parquet.Int64:
-		return func(v parquet.Value) (string, error) { return strconv.FormatInt(v.Int64(), 10), nil }, nil
-	case parquet.Float:
-		return func(v parquet.Value) (string, error) { return floating(float64(v.Float()), 32) }, nil
-	case parquet.Double:
-		return func(v parquet.Value) (string, error) { return floating(v.Double(), 64) }, nil
-	case parquet.ByteArray:
-		return func(v parquet.Value) (string, error) { return string(v.ByteArray()), nil }, nil
+// valueOf returns a string, a truth value, a number, nil for null, or a list or a map of such.
+func valueOf(column arrow.Array, row int) (any, error) {
+	if column.IsNull(row) {
+		return nil, nil
 	}
-	return nil, fmt.Errorf("values of type %s, want text, numbers or times", t)
-}
-
-func unsigned(kind parquet.Kind) func(parquet.Value) (string, error) {
-	return func(v parquet.Value) (string, error) {
-		if kind == parquet.Int32 {
-			return strconv.FormatUint(uint64(v.Uint32()), 10), nil
+	switch c := column.(type) {
+	case *array.Dictionary:
+		return valueOf(c.Dictionary(), c.GetValueIndex(row))
+	case *array.Struct:
+		return fields(c, row)
+	case array.ListLike:
+		return items(c, row)
+	case *array.String:
+		return strings.Clone(c.Value(row)), nil
+	case *array.LargeString:
+		return strings.Clone(c.Value(row)), nil
+	case *array.Binary: // text of a writer that does not say so
+		return string(c.Value(row)), nil
+	case *array.LargeBinary:
+		return string(c.Value(row)), nil
+	case *array.FixedSizeBinary:
+		b := c.Value(row)
+		if len(b) != uuidBytes {
+			return nil, fmt.Errorf("values of type %s, want text, numbers or times", c.DataType())
 		}
-		return strconv.FormatUint(v.Uint64(), 10), nil
+		return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
+	case *array.Decimal128:
+		return fixed(c.Value(row).BigInt(), c.DataType()), nil
+	case *array.Decimal256:
+		return fixed(c.Value(row).BigInt(), c.DataType()), nil
+	case *array.Float32:
+		return floating(float64(c.Value(row)), 32)
+	case *array.Float64:
+		return floating(c.Value(row), 64)
+	case *array.Timestamp:
+		return instant(c.Value(row), c.DataType().(*arrow.TimestampType)), nil
 	}
+	return column.GetOneForMarshal(row), nil
+}
+
+func fields(of *array.Struct, row int) (any, error) {
+	out := map[string]any{}
+	for i, f := range of.DataType().(*arrow.StructType).Fields() {
+		v, err := inner(of.Field(i), row)
+		if err != nil {
+			return nil, fmt.Errorf("%w in %s", err, f.Name)
+		}
+		out[f.Name] = v
+	}
+	return out, nil
+}
+
+func items(of array.ListLike, row int) (any, error) {
+	from, to := of.ValueOffsets(row)
+	out := make([]any, to-from)
+	for i := range out {
+		var err error
+		if out[i], err = inner(of.ListValues(), int(from)+i); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// inner is a value that becomes a part of JSON.
+func inner(column arrow.Array, row int) (any, error) {
+	v, err := valueOf(column, row)
+	if text, is := v.(string); is && !utf8.ValidString(text) {
+		return nil, errors.New("a text that is not UTF-8")
+	}
+	return v, err
 }
 
 // floating writes a number without an exponent: no answer is written with one.
-func floating(x float64, bits int) (string, error) {
+func floating(x float64, bits int) (any, error) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return "", fmt.Errorf("holds %v, which is no number", x)
+		return nil, fmt.Errorf("%v, which is no number", x)
 	}
-	return strconv.FormatFloat(x, 'f', -1, bits), nil
+	return json.Number(strconv.FormatFloat(x, 'f', -1, bits)), nil
 }
 
-// decimals reads fixed-point numbers: a whole number, in bytes the highest first, over ten to the scale.
-func decimals(kind parquet.Kind, scale int) (func(parquet.Value) (string, error), error) {
-	var whole func(parquet.Value) *big.Int
-	switch kind {
-	case parquet.Int32:
-		whole = func(v parquet.Value) *big.Int { return big.NewInt(int64(v.Int32())) }
-	case parquet.Int64:
-		whole = func(v parquet.Value) *big.Int { return big.NewInt(v.Int64()) }
-	case parquet.ByteArray, parquet.FixedLenByteArray:
-		whole = func(v parquet.Value) *big.Int { return complement(v.ByteArray()) }
-	default:
-		return nil, fmt.Errorf("decimals of kind %s", kind)
-	}
-	if scale < 0 || scale > largestExponent {
-		return nil, fmt.Errorf("decimals of scale %d", scale)
-	}
-	return func(v parquet.Value) (string, error) {
-		return trimmed(new(big.Rat).SetFrac(whole(v), tenTo(scale)).FloatString(scale)), nil
-	}, nil
+// fixed writes a fixed-point number: a whole number over ten to the scale.
+func fixed(whole *big.Int, t arrow.DataType) string {
+	scale := int(t.(arrow.DecimalType).GetScale())
+	return trimmed(new(big.Rat).SetFrac(whole, tenTo(scale)).FloatString(scale))
 }
 
-// complement reads a whole number in two's complement.
-func complement(b []byte) *big.Int {
-	n := new(big.Int).SetBytes(b)
-	if len(b) > 0 && b[0]&0x80 != 0 {
-		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+func instant(at arrow.Timestamp, t *arrow.TimestampType) string {
+	if t.TimeZone != "" {
+		return at.ToTime(t.Unit).Format(time.RFC3339Nano)
 	}
-	return n
+	return at.ToTime(t.Unit).Format("2006-01-02T15:04:05.999999999")
 }
 
 func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
@@ -132,20 +146,6 @@ func trimmed(number string) string {
 		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
 	}
 	return number
-}
-
-// instants reads times that count units from midnight or from 1970.
-func instants(kind parquet.Kind, unit format.TimeUnit, layout string) func(parquet.Value) (string, error) {
-	return func(v parquet.Value) (string, error) {
-		if unit.Value == nil {
-			return "", errors.New("holds times of an unknown unit")
-		}
-		n, second := v.Int64(), int64(time.Second/unit.Value.Duration())
-		if kind == parquet.Int32 {
-			n = int64(v.Int32())
-		}
-		return time.Unix(n/second, n%second*int64(unit.Value.Duration())).UTC().Format(layout), nil
-	}
 }
 
 // largestExponent bounds the digits that an exponent can ask for.

@@ -29,6 +29,7 @@ var allowed = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BS
 // exceptions are modules whose licence cannot be read from their folder, with the evidence for the licence they are
 // under.
 var exceptions = map[string]string{
+	"github.com/JohnCGriffin/overflow": "MIT; the licence is in its README.md",
 	"github.com/apache/arrow/go/v17": "Apache-2.0; the rest of its file repeats the notices of third-party code in " +
 		"Arrow's implementations in other languages",
 	"github.com/nexus-rpc/nexus-proto-annotations": "part of Nexus RPC, whose other modules are MIT; " +
