@@ -22,8 +22,6 @@ var bringing = []dataset.Shape{
 		text: "question.0 | spoken", functions: "function | json", answer: "ground_truth | json"},
 		Note: "answers from possible_answer/ next to the file; without them the irrelevance sets alone, where no " +
 			"call is right. Not read: several turns, Java and JavaScript"},
-	{Name: "xLAM's function calls", Needs: []string{"query", "tools", "answers"},
-		Columns: map[string]string{text: "query", functions: "tools | json", answer: "answers | json"}},
 }
 
 // readCalls makes a row a question that calls answer.
@@ -49,7 +47,7 @@ func readCalls(r dataset.Row) (question, error) {
 	return q, err
 }
 
-// goldCalls is a gold as rl/words.Calls reads it. A call {name, arguments} is right with these arguments alone.
+// goldCalls is a gold as rl/words.Calls reads it.
 func goldCalls(text string, of []env.Function) (string, error) {
 	var rows []map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -58,9 +56,6 @@ func goldCalls(text string, of []env.Function) (string, error) {
 		return "", fmt.Errorf("must be a list of calls, got %.40q", text)
 	}
 	for i, row := range rows {
-		if name, is := row["name"].(string); is && row["arguments"] != nil {
-			row = map[string]any{name: only(row["arguments"])}
-		}
 		rows[i] = map[string]any{}
 		for name, arguments := range row {
 			if err := checkGold(name, arguments, of); err != nil {
@@ -90,23 +85,4 @@ func checkGold(name string, arguments any, of []env.Function) error {
 		}
 	}
 	return nil
-}
-
-// only makes each field of each object a list of the one value that is right.
-func only(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for name, inner := range v {
-			out[name] = []any{only(inner)}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = only(item)
-		}
-		return out
-	}
-	return v
 }

@@ -3,7 +3,6 @@ package math
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ func functionsOfTask(task env.Task) (out []env.Function, err error) {
 	return out, nil
 }
 
-// functionsOf reads functions as OpenAI, BFCL and xLAM write them.
+// functionsOf reads functions as OpenAI and BFCL write them.
 func functionsOf(text string) ([]env.Function, error) {
 	var rows []map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &rows); err != nil {
@@ -43,7 +42,8 @@ func functionsOf(text string) ([]env.Function, error) {
 		if raw := row["parameters"]; raw != nil && json.Unmarshal(raw, &parameters) != nil {
 			return nil, fmt.Errorf("%s: parameters must be an object", f.Name)
 		}
-		schema, err := objectSchema(parameters)
+		parameters["type"] = "object"
+		schema, err := typed(parameters, "")
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -62,29 +62,6 @@ func functionsOf(text string) ([]env.Function, error) {
 
 // callable is a name that every form of calls can write.
 func callable(name string) string { return strings.ReplaceAll(name, ".", "_") }
-
-// objectSchema is the JSON schema of parameters, which xLAM lists without one.
-func objectSchema(parameters map[string]any) (any, error) {
-	if _, whole := parameters["properties"]; whole || len(parameters) == 0 || parameters["type"] == "object" {
-		parameters["type"] = "dict"
-		return typed(parameters, "")
-	}
-	required := []string{}
-	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		p, _ := parameters[name].(map[string]any)
-		of, _ := p["type"].(string)
-		base, _, optional := strings.Cut(of, ",")
-		if base, _, _ = strings.Cut(base, "["); p != nil && types[strings.ToLower(base)] != "" {
-			p["type"] = strings.ToLower(base)
-		} else {
-			delete(p, "type") // a type of Python's that JSON does not have
-		}
-		if _, given := p["default"]; !given && !optional {
-			required = append(required, name)
-		}
-	}
-	return typed(map[string]any{"type": "dict", "properties": parameters, "required": required}, "")
-}
 
 // types are the types of JSON schemas by the names that sets give them. A value of any is not bound.
 var types = map[string]string{"string": "string", "str": "string", "integer": "integer", "int": "integer",

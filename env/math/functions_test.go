@@ -63,22 +63,6 @@ func TestBFCL(t *testing.T) {
 	require.NotEqual(t, before, s["train_sha256"], "the answers are part of what is read")
 }
 
-// xLAM's rows hold everything, and its parameters have no schema.
-func TestXLAM(t *testing.T) {
-	path := write(t, t.TempDir(), "f.json", `[{"query": "a?", "tools": "[{\"name\": \"look\", \"parameters\": `+
-		`{\"words\": {\"type\": \"List[str]\"}, \"n\": {\"type\": \"int, optional\"}}}]", "answers": `+
-		`"[{\"name\": \"look\", \"arguments\": {\"words\": [{\"a\": 1}]}}]"}]`)
-	s := settings(path, "")
-	s["held_out_share"] = 0.0
-	tasks, err := openFile(t, Calls, s).(env.Lister).Tasks(t.Context(), env.Train)
-	require.NoError(t, err)
-	require.JSONEq(t, `[{"look": {"words": [[{"a": [1]}]]}}]`, tasks[0].Answer)
-	functions, err := Calls.Functions(tasks[0])
-	require.NoError(t, err)
-	require.JSONEq(t, `{"type": "object", "properties": {"words": {"type": "array"}, "n": {"type": "integer"}}, `+
-		`"required": ["words"]}`, string(functions[0].Parameters))
-}
-
 func TestFaultsOfFunctions(t *testing.T) {
 	row := func(functions, gold string) string {
 		return `{"id": "a_1", ` + asked1 + `, "function": ` + functions + gold + `}`

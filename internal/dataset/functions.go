@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,8 +18,8 @@ type function struct {
 var functions = []function{
 	{"boxed", "what is in the last \\boxed{} of a text", lastBoxed},
 	{"number", "the first whole number of a text: 5 of Level 5", firstNumber},
-	{"user", "the text of the last message of a user, in a list of messages", spokenBy("user", "human")},
-	{"assistant", "the text of the last message of the assistant", spokenBy("assistant", "gpt")},
+	{"user", "the text of the last message of a user, in a list of messages", spokenBy("user")},
+	{"assistant", "the text of the last message of the assistant", spokenBy("assistant")},
 	{"spoken", "the texts of the messages of the system and the user, with blank lines between them", spoken},
 	{"json", "a nested value as JSON", asJSON},
 	{"lines", "the texts of a list, each on lines of its own", joinLines},
@@ -88,42 +89,41 @@ func defined(v any) (any, error) {
 	return names, err
 }
 
-// spokenBy reads messages as {role, content} or as {from, value}.
-func spokenBy(roles ...string) func(any) (any, error) {
+func messagesOf(v any) (out []map[string]any, err error) {
+	list, is := v.([]any)
+	if !is {
+		return nil, fmt.Errorf("must be a list of messages, got %.20v", v)
+	}
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// spokenBy returns the last message of a role.
+func spokenBy(role string) func(any) (any, error) {
 	return func(v any) (any, error) {
-		list, is := v.([]any)
-		if !is {
-			return nil, fmt.Errorf("must be a list of messages, got %.20v", v)
-		}
-		for i := len(list) - 1; i >= 0; i-- {
-			m, _ := list[i].(map[string]any)
-			for _, role := range roles {
-				switch role {
-				case m["role"]:
-					return m["content"], nil
-				case m["from"]:
-					return m["value"], nil
-				}
+		messages, err := messagesOf(v)
+		for _, m := range slices.Backward(messages) {
+			if m["role"] == role {
+				return m["content"], nil
 			}
 		}
-		return nil, nil
+		return nil, err
 	}
 }
 
 // spoken leaves out what an assistant said.
 func spoken(v any) (any, error) {
-	list, is := v.([]any)
-	if !is {
-		return nil, fmt.Errorf("must be a list of messages, got %.20v", v)
-	}
+	messages, err := messagesOf(v)
 	var texts []string
-	for _, item := range list {
-		m, _ := item.(map[string]any)
+	for _, m := range messages {
 		if text, is := m["content"].(string); is && (m["role"] == "system" || m["role"] == "user") {
 			texts = append(texts, text)
 		}
 	}
-	return strings.Join(texts, "\n\n"), nil
+	return strings.Join(texts, "\n\n"), err
 }
 
 func asJSON(v any) (any, error) {

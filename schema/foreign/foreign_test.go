@@ -184,6 +184,7 @@ t = pa.table({"q": ["a", "ü", None], "n": [1, -2, 3], "x": [0.5, 1e30, 2.0], "b
   "m": [[{"content": "h", "role": "user"}], [], None], "s": [{"g": ["1", None]}, {"g": []}, None],
   "d": pa.array(["k", "k", "l"]).dictionary_encode(), "deep": [[["x", "y"], [], ["z"]], [], None]})
 pq.write_table(t, sys.argv[1] + "/t.parquet")
+pq.write_table(t, sys.argv[1] + "/t.2.parquet", data_page_version="2.0")
 for name, new in ("file", ipc.new_file), ("stream", ipc.new_stream):
     for packed in None, "zstd", "lz4":
         with new(f"{sys.argv[1]}/{name}.{packed}", t.schema, options=ipc.IpcWriteOptions(compression=packed)) as w:
@@ -194,7 +195,7 @@ for name, new in ("file", ipc.new_file), ("stream", ipc.new_stream):
 	require.NoError(t, err, "%s", out)
 	files, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	require.Len(t, files, 7)
+	require.Len(t, files, 8)
 	for _, f := range files {
 		data, err := os.ReadFile(filepath.Join(folder, f.Name()))
 		require.NoError(t, err)
