@@ -158,7 +158,7 @@ func TestAMixedColumn(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(`{"question": "a", "answer": "1"}`+"\n"+
 		`{"question": "b", "answer": ["1", "2"]}`), 0o600))
 	require.ErrorContains(t, Plain.Pin(settings(path, "")),
-		`f.jsonl:2: answer must be text or a number, got ["1", "2"]`)
+		`f.jsonl:2: answer must be text or a number, got ["1","2"]`)
 	require.NoError(t, QA.Pin(settings(path, "")))
 	require.NoError(t, os.WriteFile(path, []byte(`{"question": "a", "answer": ["x | y", "z"]}`), 0o600))
 	require.ErrorContains(t, QA.Pin(settings(path, "")), "f.jsonl:1: answer: a gold holds the characters that separate")

@@ -147,24 +147,19 @@ func (x Examiner) kind(task env.Task) string {
 
 // typeOf names the type of a value.
 func typeOf(v any) string {
-	raw, is := v.(json.RawMessage)
-	if !is {
-		if _, bad := v.(error); bad {
-			return "unreadable"
-		}
+	switch v.(type) {
+	case string:
 		return "text"
-	}
-	switch c := raw[0]; c {
-	case '"':
-		return "text"
-	case '[':
+	case []any:
 		return "list"
-	case '{':
+	case map[string]any:
 		return "mapping"
-	case 't', 'f':
+	case bool:
 		return "truth value"
+	case json.Number:
+		return "number"
 	}
-	return "number"
+	return "unreadable"
 }
 
 // Write prints the examination.

@@ -39,7 +39,7 @@ func TestExamine(t *testing.T) {
 		Columns: map[string]map[string]int{"question": {"text": 5}, "answer": {"text": 3, "mapping": 1},
 			"n": {"number": 1, "list": 1}},
 		Faults: []string{file + ":4: answer is missing or blank; the row has question",
-			file + `:5: answer must be text or a number, got {"a": 1}`},
+			file + `:5: answer must be text or a number, got {"a":1}`},
 		Golds: map[string]int{"number": 1, "list": 1, "text": 1}, Unit: "characters", Median: 5, P95: 43, Longest: 43,
 		Overlaps: []Overlap{{Set: set, Rows: 1, Shared: "one two three four five six seven eight"}},
 		Examples: []Example{{1, "say one two three four five six seven eight", "7"}, {2, "short", "(1, 2)"}}}, got)

@@ -79,13 +79,13 @@ func caseOf(v any) (input, output any, err error) {
 	}
 	var arguments []any
 	for line := range strings.Lines(given) {
-		argument, err := opened(json.RawMessage(line))
+		argument, err := decoded(line)
 		if err != nil {
 			return nil, nil, fmt.Errorf("has a case whose argument %.40q %w", line, err)
 		}
 		arguments = append(arguments, argument)
 	}
-	if output, err = opened(json.RawMessage(wanted)); err != nil {
+	if output, err = decoded(wanted); err != nil {
 		return nil, nil, fmt.Errorf("has a case whose output %.40q %w", wanted, err)
 	}
 	return arguments, output, nil
@@ -107,7 +107,7 @@ func unpackedJSON(v any) (any, error) {
 			return nil, fmt.Errorf("is no text that is packed as LiveCodeBench does it: %w", err)
 		}
 	}
-	return opened(json.RawMessage(text))
+	return decoded(text)
 }
 
 // mostUnpacked bounds the bytes of packed cases.

@@ -27,7 +27,7 @@ type piece struct {
 	calls   []function
 }
 
-// cells are the values of a row by column: string, json.RawMessage, an error, or nil for null.
+// cells are the values of a row by column, without nulls: string, json.Number, bool, a list, a map, or an error.
 type cells map[string]any
 
 // parseColumn reads a column of a mapping.
@@ -123,24 +123,21 @@ func (c column) value(row cells) (any, error) {
 
 func (p piece) value(row cells) (v any, err error) {
 	v, whole := row[p.path]
+	root, inner, nested := strings.Cut(p.path, ".")
 	if !whole {
-		steps := strings.Split(p.path, ".")
-		v = row[steps[0]]
-		for _, step := range steps[1:] {
-			if v, err = into(v, step); err != nil || v == nil {
-				return nil, err
-			}
-		}
+		v = row[root]
 	}
 	if bad, is := v.(error); is {
 		return nil, bad
 	}
+	if nested && !whole {
+		for step := range strings.SplitSeq(inner, ".") {
+			v = into(v, step)
+		}
+	}
 	for _, call := range p.calls {
 		if v == nil {
 			return nil, nil
-		}
-		if v, err = opened(v); err != nil {
-			return nil, err
 		}
 		if v, err = call.of(v); err != nil {
 			return nil, fmt.Errorf("(%s) %w", call.name, err)
@@ -150,44 +147,33 @@ func (p piece) value(row cells) (v any, err error) {
 }
 
 // into returns a part of a nested value; nil if it has none.
-func into(v any, step string) (any, error) {
-	v, err := opened(v)
+func into(v any, step string) any {
 	if text, is := v.(string); is && json.Valid([]byte(text)) {
-		v, err = opened(json.RawMessage(text))
-	}
-	if err != nil {
-		return nil, err
+		v, _ = decoded(text)
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		return v[step], nil
+		return v[step]
 	case []any:
 		n, err := strconv.Atoi(step)
 		if n < 0 {
 			n += len(v)
 		}
 		if err == nil && n >= 0 && n < len(v) {
-			return v[n], nil
+			return v[n]
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-// opened decodes a nested value. Its parts are maps, lists, strings, json.Number, truth values and nil.
-func opened(v any) (any, error) {
-	switch v := v.(type) {
-	case error:
-		return nil, v
-	case json.RawMessage:
-		d := json.NewDecoder(strings.NewReader(string(v)))
-		d.UseNumber()
-		var out any
-		if err := d.Decode(&out); err != nil {
-			return nil, fmt.Errorf("is not JSON: %w", err)
-		}
-		return out, nil
+// decoded reads JSON. Numbers stay as they are written.
+func decoded(text string) (out any, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&out); err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
 	}
-	return v, nil
+	return out, nil
 }
 
 // textOf returns the text of a value: a string, or a number as it is written but without an exponent. It is "" for
@@ -202,8 +188,6 @@ func textOf(v any) (string, error) {
 		return "", v
 	case json.Number:
 		return foreign.Decimal(v.String())
-	case json.RawMessage:
-		return textOfJSON(v)
 	}
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -214,11 +198,6 @@ func textOf(v any) (string, error) {
 
 // textsOf returns the texts of a value that may be a list of them, without those that are blank.
 func textsOf(v any) (texts []string, err error) {
-	if raw, is := v.(json.RawMessage); is && raw[0] == '[' {
-		if v, err = opened(v); err != nil {
-			return nil, err
-		}
-	}
 	list, is := v.([]any)
 	if !is {
 		list = []any{v}
@@ -233,26 +212,4 @@ func textsOf(v any) (texts []string, err error) {
 		}
 	}
 	return texts, nil
-}
-
-// textOfJSON is textOf for a value as a file has it.
-func textOfJSON(raw json.RawMessage) (string, error) {
-	switch c := raw[0]; {
-	case c == '"':
-		var text string
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return "", err
-		}
-		// the decoder replaces an escape that is half a character
-		if strings.Count(text, "\uFFFD") > strings.Count(string(raw), "\uFFFD")+
-			strings.Count(strings.ToLower(string(raw)), `\ufffd`) {
-			return "", errors.New("holds an escape that is half a character")
-		}
-		return text, nil
-	case c == '-' || c >= '0' && c <= '9':
-		return foreign.Decimal(string(raw))
-	case string(raw) == "null":
-		return "", nil
-	}
-	return "", fmt.Errorf("must be text or a number, got %.20s", raw)
 }

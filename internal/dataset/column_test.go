@@ -42,7 +42,7 @@ func TestColumns(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
-	for text, want := range map[string]string{"l": `must be text or a number, got ["x", " ", "y"]`,
+	for text, want := range map[string]string{"l": `must be text or a number, got ["x"," ","y"]`,
 		"{a.b.0}": `(a.b.0) must be text or a number, got {"c":1.5e3}`, "b": "must be text or a number, got true",
 		"code | defined": `must be text or a number, got ["f","H"]`,
 		"level | user":   "(user) must be a list of messages, got Level 5",

@@ -56,7 +56,7 @@ func (c condition) holds(row cells) (bool, error) {
 	text, is := v.(bool)
 	got := fmt.Sprint(text)
 	if !is {
-		if got, err = plainText(v); err != nil {
+		if got, err = textOf(v); err != nil {
 			return false, fmt.Errorf("%s %w", c.column.text, err)
 		}
 	}
@@ -66,14 +66,6 @@ func (c condition) holds(row cells) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// plainText is textOf that also reads the truth values of JSON.
-func plainText(v any) (string, error) {
-	if raw := fmt.Sprintf("%s", v); raw == "true" || raw == "false" {
-		return raw, nil
-	}
-	return textOf(v)
 }
 
 func (c comparison) holds(got string) bool {

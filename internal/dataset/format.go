@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -27,7 +28,7 @@ type Row struct {
 	Number int
 	Values map[string]string   // texts by field, without those that are missing, null or blank
 	Lists  map[string][]string // the texts of the fields that may be lists
-	Cells  map[string]any      // the values of the columns that were read: text, JSON, or an error
+	Cells  map[string]any      // the values of the columns that were read (see cells)
 	Set    string              // of the evaluation set, if there are several
 	Shape  string              // name of the recognised shape of the file; "" = none
 }
@@ -77,9 +78,23 @@ func cellsOf(r Row, line []byte) (cells, error) {
 	}
 	out := cells{}
 	for name, raw := range fields {
-		if string(raw) != "null" {
-			out[name] = raw
+		if v := cellOf(string(raw)); v != nil {
+			out[name] = v
 		}
 	}
 	return out, nil
+}
+
+// cellOf decodes a value. The decoder replaces an escape that is half a character.
+func cellOf(raw string) any {
+	v, err := decoded(raw)
+	if err != nil {
+		return err
+	}
+	text, _ := v.(string)
+	if n := strings.Count(text, "\uFFFD"); n > 0 && n > strings.Count(raw, "\uFFFD")+
+		strings.Count(strings.ToLower(raw), `\ufffd`) {
+		return errors.New("holds an escape that is half a character")
+	}
+	return v
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// function makes another value of one. The value is decoded (see opened), and not nil.
+// function makes another value of one, which is not nil.
 type function struct {
 	name, doc string
 	of        func(v any) (any, error)

@@ -314,8 +314,12 @@ func (r *reader) columns(in io.Reader) error {
 func cellsFrom(names []string, values []any) cells {
 	out := cells{}
 	for i, name := range names {
-		if values[i] != nil {
-			out[name] = values[i]
+		switch v := values[i].(type) {
+		case nil:
+		case json.RawMessage:
+			out[name] = cellOf(string(v))
+		default:
+			out[name] = v
 		}
 	}
 	return out
