@@ -16,14 +16,13 @@ const answersFolder = "possible_answer"
 func answersOf(file string) string { return path.Join(path.Dir(file), answersFolder, path.Base(file)) }
 
 // withAnswers adds a local file's answers, if there are some.
-func (s source) withAnswers(p part) ([]part, error) {
+func (s source) withAnswers(p part) []part {
 	answers := local(answersOf(s.address))
-	at, err := os.Stat(answers.name)
-	if !s.answered || err != nil {
-		return []part{p}, nil
+	if _, err := os.Stat(answers.name); !s.answered || err != nil {
+		return []part{p}
 	}
 	answers.base = answersOf(p.base)
-	return []part{p, answers}, s.fits(answers.name, at.Size())
+	return []part{p, answers}
 }
 
 // pair takes the files of answers out of a source's files. Its second result has them by the file of their questions.

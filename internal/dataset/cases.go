@@ -123,27 +123,21 @@ func unpickled(packed []byte) (string, error) {
 	if err != nil || len(data) > mostUnpacked {
 		return "", errors.Join(err, fmt.Errorf("it must unpack to at most %d MiB", mostUnpacked>>20))
 	}
-	const head = 9 // bytes before a text, at most
-	for data = append(data, make([]byte, head)...); len(data) > head; {
-		var n uint64
-		switch code, rest := data[0], data[1:]; code {
-		case 0x80: // the protocol
-			data = rest[1:]
-			continue
-		case 0x95: // a frame
-			data = rest[8:]
-			continue
-		case 0x8c: // a text, with a length of one byte, four or eight
-			n, data = uint64(rest[0]), rest[1:]
-		case 'X':
-			n, data = uint64(binary.LittleEndian.Uint32(rest)), rest[4:]
-		case 0x8d:
-			n, data = binary.LittleEndian.Uint64(rest), rest[8:]
-		}
-		if n == 0 || n > uint64(len(data)) {
-			break
-		}
-		return string(data[:n]), nil
+	if len(data) > 2 && data[0] == 0x80 { // the protocol
+		data = data[2:]
+	}
+	if len(data) > 9 && data[0] == 0x95 { // a frame, and its length
+		data = data[9:]
+	}
+	var n, head int
+	switch {
+	case len(data) > 2 && data[0] == 0x8c: // a short text
+		n, head = int(data[1]), 2
+	case len(data) > 5 && data[0] == 'X':
+		n, head = int(binary.LittleEndian.Uint32(data[1:])), 5
+	}
+	if n > 0 && n <= len(data)-head {
+		return string(data[head:][:n]), nil
 	}
 	return "", errors.New("it is no pickled text")
 }

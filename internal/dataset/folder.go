@@ -71,17 +71,11 @@ func (s source) chosen(names []string) ([]string, error) {
 // folder lists the files of a local folder and of those below it.
 func (s source) folder() (parts []part, err error) {
 	var names []string
-	sizes, total := map[string]int64{}, int64(0)
 	err = fs.WalkDir(os.DirFS(s.address), ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
+		if err == nil && !e.IsDir() {
+			names = append(names, name)
 		}
-		at, err := os.Stat(filepath.Join(s.address, name))
-		if err != nil {
-			return err
-		}
-		names, sizes[name] = append(names, name), at.Size()
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -89,9 +83,14 @@ func (s source) folder() (parts []part, err error) {
 	if names, err = s.chosen(names); err != nil {
 		return nil, err
 	}
+	total := int64(0)
 	for _, name := range names {
 		p := local(filepath.Join(s.address, name))
-		if total += sizes[name]; total > s.bytes {
+		at, err := os.Stat(p.name)
+		if err != nil {
+			return nil, err
+		}
+		if total += at.Size(); total > s.bytes {
 			return nil, s.tooLarge(p.name)
 		}
 		p.base = name

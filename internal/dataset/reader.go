@@ -179,30 +179,36 @@ func (r *reader) unpacked(row Row, err error) error {
 	return err
 }
 
-// lines reads JSON Lines.
-func (r *reader) lines(ctx context.Context, in *bufio.Reader) error {
-	for number := 1; ; number++ {
+// lines reads JSON Lines. Its buffer holds the longest row, and the line's end.
+func (r *reader) lines(ctx context.Context, in io.Reader) error {
+	from := bufio.NewReaderSize(in, r.source.row+len("\r\n"))
+	for number := 1; ctx.Err() == nil; number++ {
 		row := Row{File: r.part.name, Number: number}
-		line, err := r.line(row, in)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return r.unpacked(row, err)
-		}
-		if len(bytes.TrimSpace(line)) > 0 {
-			from, err := cellsOf(row, line)
-			if err == nil {
-				err = r.take(number, from, nil)
-			}
-			if err != nil {
+		line, end := from.ReadSlice('\n')
+		switch {
+		case errors.Is(end, bufio.ErrBufferFull), len(bytes.TrimRight(line, "\r\n")) > r.source.row:
+			return r.tooLong(row)
+		case end != nil && !errors.Is(end, io.EOF):
+			return r.unpacked(row, end)
+		case len(bytes.TrimSpace(line)) > 0:
+			if err := r.object(row, line); err != nil {
 				return err
 			}
 		}
-		if err != nil {
-			return ctx.Err()
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if end != nil {
+			break
 		}
 	}
+	return ctx.Err()
+}
+
+// object takes a row that is a JSON object.
+func (r *reader) object(row Row, text []byte) error {
+	from, err := cellsOf(row, text)
+	if err != nil {
+		return err
+	}
+	return r.take(row.Number, from, nil)
 }
 
 // list reads a JSON list.
@@ -229,31 +235,11 @@ func (r *reader) list(ctx context.Context, in io.Reader) error {
 		case len(text) > r.source.row:
 			return r.tooLong(row)
 		}
-		from, err := cellsOf(row, text)
-		if err == nil {
-			err = r.take(number, from, nil)
-		}
-		if err != nil {
+		if err := r.object(row, text); err != nil {
 			return err
 		}
 	}
 	return errors.Join(err, ctx.Err())
-}
-
-// line reads one line without holding more than the longest row. The error at the end of the file is io.EOF, with the
-// last line.
-func (r *reader) line(row Row, in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		piece, err := in.ReadSlice('\n')
-		if len(line)+len(bytes.TrimRight(piece, "\r\n")) > r.source.row {
-			return nil, r.tooLong(row)
-		}
-		line = append(line, piece...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
 }
 
 func (r *reader) tooLong(row Row) error {

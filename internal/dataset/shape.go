@@ -24,28 +24,30 @@ type mapping struct {
 
 // mapping reads the settings columns and filter.
 func (f Fields) mapping() (m mapping, err error) {
-	for _, s := range []struct {
-		name, text string
-		to         *map[string]string
-	}{{"columns", f.Columns, &m.columns}, {"filter", f.Filter, &m.filter}} {
-		if s.text == "" {
-			continue
-		}
-		var values map[string]any
-		if err := json.Unmarshal([]byte(s.text), &values); err != nil {
-			return m, fmt.Errorf("%s: must be a mapping of texts, got %.40q", s.name, s.text)
-		}
-		*s.to = map[string]string{}
-		for key, value := range values {
-			switch value.(type) {
-			case string, float64, bool:
-			default:
-				return m, fmt.Errorf("%s.%s: must be text, got %.40v", s.name, key, value)
-			}
-			(*s.to)[key] = fmt.Sprint(value)
+	if m.columns, err = textsByName("columns", f.Columns); err == nil {
+		m.filter, err = textsByName("filter", f.Filter)
+	}
+	return m, err
+}
+
+func textsByName(setting, text string) (map[string]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var values map[string]any
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		return nil, fmt.Errorf("%s: must be a mapping of texts, got %.40q", setting, text)
+	}
+	out := map[string]string{}
+	for name, value := range values {
+		switch value.(type) {
+		case string, float64, bool:
+			out[name] = fmt.Sprint(value)
+		default:
+			return nil, fmt.Errorf("%s.%s: must be text, got %.40v", setting, name, value)
 		}
 	}
-	return m, nil
+	return out, nil
 }
 
 // plan says how the rows of a file are read.

@@ -82,8 +82,8 @@ func (s source) parts(ctx context.Context) (parts []part, folder bool, err error
 	if err := s.fits(s.address, at.Size()); err != nil {
 		return nil, false, err
 	}
-	parts, err = s.withAnswers(local(s.address))
-	return parts, len(parts) > 1, err
+	parts = s.withAnswers(local(s.address))
+	return parts, len(parts) > 1, nil
 }
 
 // is refuses bytes that the server says are others.

@@ -55,17 +55,18 @@ type loader[T any] struct {
 	tasks Tasks[T]
 	keys  map[digest]place
 	ids   map[digest]place // of the source that is being read
-	files []string
 }
 
 // digest is the beginning of a SHA-256: sixteen bytes tell any two rows apart.
 type digest [16]byte
 
-// place says where a row is, in twelve bytes.
+// place says where a row is.
 type place struct {
-	file int32
-	row  int64
+	file string
+	row  int
 }
+
+func (p place) String() string { return fmt.Sprintf("%s:%d", p.file, p.row) }
 
 // sum is the digest of texts.
 func sum(texts ...string) (d digest) {
@@ -95,15 +96,15 @@ func (l *loader[T]) read(ctx context.Context, name string, s source) (string, er
 
 // add takes one row.
 func (l *loader[T]) add(held bool, r Row) error {
-	key, here := l.key(r), l.place(r)
+	key, here := l.key(r), place{r.File, r.Number}
 	earlier, known := l.keys[key]
 	if known && l.fields.Duplicates != "first" {
-		return r.Fault(Duplicate, "the same task is in %s; duplicates: first keeps that row alone", l.at(earlier))
+		return r.Fault(Duplicate, "the same task is in %s; duplicates: first keeps that row alone", earlier)
 	}
 	if id := r.Values[l.format.ID]; l.format.ID != "" && id != "" {
 		before, taken := l.ids[sum(id)]
 		if taken && !known {
-			return r.Fault(Duplicate, "%s %.80q is that of another task in %s", l.format.ID, id, l.at(before))
+			return r.Fault(Duplicate, "%s %.80q is that of another task in %s", l.format.ID, id, before)
 		}
 		l.ids[sum(id)] = here
 	}
@@ -136,15 +137,6 @@ func (l *loader[T]) drawn(key digest) bool {
 	u := seed.Derive("held-out share", uint64(l.fields.SplitSeed), binary.LittleEndian.Uint64(key[:]))
 	return float64(u)/math.MaxUint64 < l.fields.Share
 }
-
-func (l *loader[T]) place(r Row) place {
-	if n := len(l.files); n == 0 || l.files[n-1] != r.File {
-		l.files = append(l.files, r.File)
-	}
-	return place{int32(len(l.files) - 1), int64(r.Number)}
-}
-
-func (l *loader[T]) at(p place) string { return fmt.Sprintf("%s:%d", l.files[p.file], p.row) }
 
 // Look reads a source as Load does, and calls each with every row, also with those that Load would refuse; their fault
 // is not nil. It returns the source's digest.
