@@ -60,7 +60,7 @@ func (f Filters) Apply(tasks []env.Task) []Verdict {
 // judge applies the filters to one task; seen maps the normalised texts of kept tasks to their ids.
 func (f Filters) judge(t env.Task, seen map[string]string) (v Verdict) {
 	if f.IntegerAnswers && !integer(t.Answer) {
-		return Verdict{Reason: notInteger, Detail: clipped(t.Answer)}
+		return Verdict{Reason: notInteger, Detail: clipped(t.Answer, mostDetail)}
 	}
 	words := wordsOf(t.Text)
 	text := strings.Join(words, " ")
@@ -68,7 +68,7 @@ func (f Filters) judge(t env.Task, seen map[string]string) (v Verdict) {
 		return Verdict{Reason: duplicate, Detail: "of task " + earlier}
 	}
 	if gram, of, found := f.Evaluation.Shared(words); found {
-		return Verdict{Reason: contaminated, Detail: fmt.Sprintf("%q is in %s", clipped(gram), of)}
+		return Verdict{Reason: contaminated, Detail: fmt.Sprintf("%q is in %s", clipped(gram, mostDetail), of)}
 	}
 	if o, sampled := f.Outcomes[t.ID]; sampled {
 		v.Samples, v.Correct = o.Samples, o.Correct
@@ -112,10 +112,11 @@ func integer(answer string) bool {
 // mostDetail bounds the characters of a task that a detail quotes.
 const mostDetail = 120
 
-func clipped(text string) string {
+// clipped is the beginning of a text, in one line.
+func clipped(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > mostDetail {
-		return string(r[:mostDetail]) + "…"
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
 	}
 	return text
 }

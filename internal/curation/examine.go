@@ -185,7 +185,7 @@ func (e Examination) Write(to io.Writer) error {
 		b.WriteString("\n")
 	}
 	for _, x := range e.Examples {
-		fmt.Fprintf(&b, "row %d: %s\n  → %s\n", x.Row, short(x.Question), short(x.Answer))
+		fmt.Fprintf(&b, "row %d: %s\n  → %s\n", x.Row, clipped(x.Question, shownRunes), clipped(x.Answer, shownRunes))
 	}
 	for _, f := range e.Faults {
 		fmt.Fprintf(&b, "bad: %s\n", f)
@@ -204,12 +204,3 @@ func counts(of map[string]int) string {
 
 // shownRunes bounds what is shown of a text.
 const shownRunes = 160
-
-// short is the beginning of a text, in one line.
-func short(text string) string {
-	line := []rune(strings.Join(strings.Fields(text), " "))
-	if len(line) > shownRunes {
-		return string(line[:shownRunes]) + " …"
-	}
-	return string(line)
-}

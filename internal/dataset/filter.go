@@ -73,20 +73,15 @@ func (c comparison) holds(got string) bool {
 		order, numbers := compareNumbers(got, value)
 		return got == value || numbers && order == 0
 	}
-	order, numbers := compareNumbers(got, c.values[0])
-	switch c.operator {
-	case "!=":
+	switch {
+	case c.operator == "!=":
 		return !slices.ContainsFunc(c.values, same)
-	case "<":
-		return numbers && order < 0
-	case "<=":
-		return numbers && order <= 0
-	case ">":
-		return numbers && order > 0
-	case ">=":
-		return numbers && order >= 0
+	case !strings.ContainsAny(c.operator, "<>"):
+		return slices.ContainsFunc(c.values, same)
 	}
-	return slices.ContainsFunc(c.values, same)
+	order, numbers := compareNumbers(got, c.values[0])
+	wanted := map[byte]int{'<': -1, '>': 1}[c.operator[0]]
+	return numbers && (order == wanted || order == 0 && strings.HasSuffix(c.operator, "="))
 }
 
 func compareNumbers(a, b string) (order int, numbers bool) {

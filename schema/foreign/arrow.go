@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"bytes"
-	"errors"
 	"io"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -29,17 +28,8 @@ func arrowBatches(data []byte, within memory.Allocator) (batches, error) {
 	return ipc.NewReader(bytes.NewReader(data), ipc.WithAllocator(within))
 }
 
-func openArrow(data []byte, most int64) (_ *Table, err error) {
-	within := newBounded(most)
-	defer within.refuse(&err)
-	from, err := arrowBatches(data, within)
-	if err != nil {
-		return nil, err
-	}
+func openArrow(data []byte, most int64) (*Table, error) {
 	t := &Table{most: most}
-	for _, f := range from.Schema().Fields() {
-		t.names = append(t.names, f.Name)
-	}
 	t.batches = func(_ []string, each func(arrow.Record) error) (err error) {
 		within := newBounded(most)
 		defer within.refuse(&err)
@@ -47,10 +37,11 @@ func openArrow(data []byte, most int64) (_ *Table, err error) {
 		if err != nil {
 			return err
 		}
+		t.names = nil
+		for _, f := range from.Schema().Fields() {
+			t.names = append(t.names, f.Name)
+		}
 		return readAll(from.Read, each)
 	}
-	if _, err = from.Read(); errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return t, err
+	return t, t.batches(nil, func(arrow.Record) error { return io.EOF })
 }

@@ -161,14 +161,10 @@ func Decimal(number string) (string, error) {
 	if err != nil || power > largestExponent || power < -largestExponent {
 		return "", fmt.Errorf("holds %s, whose exponent is beyond ±%d", number, largestExponent)
 	}
-	r, ok := new(big.Rat).SetString(mantissa)
+	r, ok := new(big.Rat).SetString(number)
 	if !ok {
 		return "", fmt.Errorf("holds %s, which is no number", number)
 	}
-	factor := new(big.Rat).SetInt(tenTo(max(power, -power)))
-	if power < 0 {
-		factor.Inv(factor)
-	}
 	_, fraction, _ := strings.Cut(mantissa, ".")
-	return trimmed(r.Mul(r, factor).FloatString(len(fraction) + max(0, -power))), nil
+	return trimmed(r.FloatString(len(fraction) + max(0, -power))), nil
 }
