@@ -116,6 +116,7 @@ func TestShapes(t *testing.T) {
 		`{"problem": "q", "expected_answer": "x+1", "generated_solution": "g"}`:                                 "x+1",
 		`{"problem": "q", "solution": "\\boxed{1}", "level": "Level 5"}`:                                        "1",
 		`{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "7"}]}`:               "7",
+		`{"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "7"}]}`:                   "7",
 		`{"prompt": "q", "completion": "7"}`:                                                                    "7",
 		`{"question": "q", "answer": "5 + 2\n#### 7"}`:                                                          "7",
 		`{"question": "q", "answer": "Oslo", "level": "hard", "supporting_facts": {"title": []}}`:               "Oslo",
