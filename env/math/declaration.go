@@ -16,8 +16,8 @@ var (
 		"", "chat", []string{"last_number", "rstar2_outcome", "exact_match", "f1"}))
 	QA = asked(declare(qa, "questions whose answers are compared by their words, from files", "", "chat",
 		[]string{"exact_match", "f1"}))
-	Calls = bringingFunctions(asked(declare(calling, "questions that calls of the row's own functions answer, from "+
-		"files such as BFCL", "BFCL (Patil et al. 2025)", "chat", []string{"calls"})))
+	Calls = asked(declare(calling, "questions that calls of the row's own functions answer, from files such as BFCL",
+		"BFCL (Patil et al. 2025)", "chat", []string{"calls"}))
 	DAPO = declare("dapo_math", "questions and answers from files, such as DAPO-Math-17K, with a code interpreter",
 		"SPEAR §5.1", "hermes", rewards)
 	TIR = declare("tir_math", "questions and answers from files, with Python blocks in the text, as SimpleTIR and "+
@@ -71,12 +71,9 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 // asked makes an environment one for published models, which answer without tools unless the recipe names them.
 func asked(d env.Declaration) env.Declaration {
 	d.Tools, d.Demonstrated, d.Golds = []string{}, false, d.Name == qa
-	return d
-}
-
-// bringingFunctions makes an environment one whose tasks bring functions.
-func bringingFunctions(d env.Declaration) env.Declaration {
-	d.Functions = functionsOfTask
+	if d.Name == calling {
+		d.Functions = functionsOfTask
+	}
 	return d
 }
 

@@ -55,13 +55,12 @@ func (s source) parts(ctx context.Context) (parts []part, folder bool, err error
 	case onHub(s.address):
 		parts, err = s.hub(ctx)
 		return parts, true, err
-	case Remote(s.address) && strings.HasSuffix(s.address, "/") && s.fetch != nil:
+	case Remote(s.address) && s.fetch == nil:
+		return nil, false, fmt.Errorf("%s: this program opens no remote addresses", s.address)
+	case Remote(s.address) && strings.HasSuffix(s.address, "/"):
 		parts, err = s.remoteFolder(ctx)
 		return parts, true, err
 	case Remote(s.address):
-		if s.fetch == nil {
-			return nil, false, fmt.Errorf("%s: this program opens no remote addresses", s.address)
-		}
 		return []part{{name: s.address, open: func() (io.ReadCloser, error) { return s.fetch(ctx, s.address) }}}, false,
 			nil
 	}
