@@ -15,11 +15,11 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	./internal/monitor ./sandbox/zygote ./tool/mcp ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
 	./tool/... ./workflows/...
 
-.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool fuzz sbom \
-	gpu-bundle run test \
+.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool \
+	fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-engine test-kills test-environments test-experiments test-upgrades test-python-package test-traces \
-	test-sandbox test-models test-fetch test-rollout-workers test-limits test-large test-worlds \
+	test-alerts test-engine test-kills test-environments test-experiments test-upgrades test-python-package \
+	test-traces test-sandbox test-models test-fetch test-rollout-workers test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp bench-temporal \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-worlds-babyai test-worlds-miniwob test-worlds-scienceworld test-worlds-textarena \

@@ -47,7 +47,7 @@ func readCalls(r dataset.Row) (question, error) {
 	return q, err
 }
 
-// goldCalls is a gold as rl/words.Calls reads it.
+// goldCalls is a gold as rl/words.Calls reads it. A call {name, arguments} is right with these arguments alone.
 func goldCalls(text string, of []env.Function) (string, error) {
 	var rows []map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -56,6 +56,9 @@ func goldCalls(text string, of []env.Function) (string, error) {
 		return "", fmt.Errorf("must be a list of calls, got %.40q", text)
 	}
 	for i, row := range rows {
+		if name, is := row["name"].(string); is && row["arguments"] != nil {
+			row = map[string]any{name: only(row["arguments"])}
+		}
 		rows[i] = map[string]any{}
 		for name, arguments := range row {
 			if err := checkGold(name, arguments, of); err != nil {
@@ -85,4 +88,23 @@ func checkGold(name string, arguments any, of []env.Function) error {
 		}
 	}
 	return nil
+}
+
+// only makes each field of each object a list of the one value that is right.
+func only(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, inner := range v {
+			out[name] = []any{only(inner)}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = only(item)
+		}
+		return out
+	}
+	return v
 }

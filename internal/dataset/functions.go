@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -89,6 +90,9 @@ func defined(v any) (any, error) {
 	return names, err
 }
 
+// speakers are the roles of ShareGPT's messages, which are {from, value} instead of {role, content}.
+var speakers = map[string]string{"human": "user", "gpt": "assistant"}
+
 func messagesOf(v any) (out []map[string]any, err error) {
 	list, is := v.([]any)
 	if !is {
@@ -96,6 +100,9 @@ func messagesOf(v any) (out []map[string]any, err error) {
 	}
 	for _, item := range list {
 		m, _ := item.(map[string]any)
+		if from, is := m["from"].(string); is {
+			m = map[string]any{"role": cmp.Or(speakers[from], from), "content": m["value"]}
+		}
 		out = append(out, m)
 	}
 	return out, nil

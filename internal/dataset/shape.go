@@ -12,7 +12,7 @@ import (
 type Shape struct {
 	Name    string            // of the set, or of several
 	Columns map[string]string // the column of each field; a field without one is the column of its own name
-	Needs   []string          // columns for which the first row of a file of this shape has a value
+	Needs   []string          // columns for which the first row of a file of this shape has a value, or ""
 	Filter  map[string]string // the rows that are read, as the setting filter
 	Note    string            // what a reader of the documents should know; "" = nothing
 }
@@ -133,7 +133,7 @@ func (f Format) recognise(m mapping, file string, columns []string, first cells)
 func (from cells) have(needs []column) bool {
 	return len(needs) > 0 && !slices.ContainsFunc(needs, func(c column) bool {
 		v, err := c.value(from)
-		return err != nil || v == nil || v == ""
+		return err != nil || v == nil
 	})
 }
 

@@ -154,8 +154,8 @@ func TestATrialParks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), recipe, 0o600))
 	file := func(seed string) string {
-		text := "name: own\nrecipe: tiny.yaml\nseeds: [" + seed + "]\nset:\n  steps: 1\n  warm_start.steps: 20\n  reward: {name: python, " +
-			"module: 'mine:score', path: '" + folder + "', kwargs: '{}'}\n"
+		text := "name: own\nrecipe: tiny.yaml\nseeds: [" + seed + "]\nset:\n  steps: 1\n  warm_start.steps: 20\n" +
+			"  reward: {name: python, module: 'mine:score', path: '" + folder + "', kwargs: '{}'}\n"
 		require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "own.yaml"), []byte(text), 0o600))
 		return text
 	}

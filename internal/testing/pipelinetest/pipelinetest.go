@@ -42,8 +42,8 @@ type Wrap struct {
 	Bucket  func(name string) (store.Store, error)
 }
 
-// interpreters is the sandbox of a whole test binary, with which its processes end: to start one takes half a second of a
-// processor, which most tests would spend on nothing else.
+// interpreters is the sandbox of a whole test binary, with which its processes end: to start one takes half a second of
+// a processor, which most tests would spend on nothing else.
 var interpreters = sync.OnceValues(func() (*zygote.Executor, error) {
 	return zygote.Open(zygote.Options{Workers: 2, MinTier: sandbox.TierLandlock})
 })
