@@ -32,11 +32,7 @@ func (j *Judge) Begin(ctx context.Context, q reward.Query) {
 	j.begun[p.digest] = a
 	j.asking.Go(func() {
 		defer close(a.done)
-		if a.err = rescue.Do(func() error { return j.ask(ctx, p, a) }); a.err != nil {
-			j.early.Lock()
-			defer j.early.Unlock()
-			j.failed = true
-		}
+		a.err = j.ask(ctx, p, a)
 	})
 }
 
@@ -56,7 +52,12 @@ func (j *Judge) ask(ctx context.Context, p prompt, a *ahead) (err error) {
 	if failed {
 		return errEarlier
 	}
-	a.answer, err = j.answer(ctx, p)
+	err = rescue.Do(func() (err error) { a.answer, err = j.answer(ctx, p); return err })
+	if err != nil { // the next one, whose turn comes after this, is not asked
+		j.early.Lock()
+		j.failed = true
+		j.early.Unlock()
+	}
 	return err
 }
 
