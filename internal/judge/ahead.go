@@ -22,7 +22,7 @@ func (j *Judge) Begin(ctx context.Context, q reward.Query) {
 	p := j.prompt(q)
 	j.early.Lock()
 	defer j.early.Unlock()
-	if j.failed || j.begun[p.digest] != nil {
+	if j.failed.Load() || j.begun[p.digest] != nil {
 		return
 	}
 	a := &ahead{done: make(chan struct{})}
@@ -46,17 +46,12 @@ func (j *Judge) ask(ctx context.Context, p prompt, a *ahead) (err error) {
 		return err
 	}
 	defer end()
-	j.early.Lock()
-	failed := j.failed
-	j.early.Unlock()
-	if failed {
+	if j.failed.Load() {
 		return errEarlier
 	}
 	err = rescue.Do(func() (err error) { a.answer, err = j.answer(ctx, p); return err })
 	if err != nil { // the next one, whose turn comes after this, is not asked
-		j.early.Lock()
-		j.failed = true
-		j.early.Unlock()
+		j.failed.Store(true)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -44,7 +45,7 @@ type Judge struct {
 
 	early  sync.Mutex
 	begun  map[string]*ahead // by digest
-	failed bool              // a prompt that has begun ended with an error
+	failed atomic.Bool       // a prompt that has begun ended with an error
 	asking sync.WaitGroup
 }
 
