@@ -65,7 +65,7 @@ func (e *Error) Retry() bool {
 	return true
 }
 
-// Pause is how long to wait after so many attempts: what the server asks for, or twice as long each time.
+// Pause is how long to wait after a number of attempts: what the server asks for, or twice as long each time.
 func (e *Error) Pause(attempts int) time.Duration {
 	if e.After > 0 {
 		return min(e.After, mostAfter)

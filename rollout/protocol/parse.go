@@ -51,8 +51,8 @@ func parse(response string, tools []Tool) Parsed {
 	return p
 }
 
-// between returns the text of every non-greedy open…end match, left to right, and the texts around them, which are one
-// more.
+// between returns the text of every non-greedy open…end match, left to right, and the texts around them, which are
+// one more.
 func between(text, open, end string) (found, outside []string) {
 	for {
 		before, rest, ok := strings.Cut(text, open)
