@@ -63,17 +63,18 @@ func follow[R any](ctx context.Context, s *Session, run string, view *ProgressVi
 		select {
 		case o := <-ended:
 			if o.err == nil {
-				poll(ctx, s.Temporal, run, view)
+				_, _ = poll(ctx, s.Temporal, run, view)
 			}
 			return o.result, o.err
 		case <-tick.C:
-			p, ok := poll(ctx, s.Temporal, run, view)
-			if ok && p.Parked != nil && !stay {
+			p, err := poll(ctx, s.Temporal, run, view)
+			if err == nil && p.Parked != nil && !stay {
 				return none, ParkedError{p}
 			}
-			if polls++; ok && polls%workEvery == 0 {
+			if polls++; err == nil && polls%workEvery == 0 {
 				view.Working(Working(ctx, s.Temporal, p, time.Now()))
 			}
+			view.Quiet(err)
 		case <-s.Lease.Done():
 			return none, fmt.Errorf("%w; everything committed is kept: remove the cause, then "+
 				"`ropewalk resume %s`", s.Lost(), run)
@@ -85,14 +86,14 @@ func follow[R any](ctx context.Context, s *Session, run string, view *ProgressVi
 
 // poll asks for the run's progress and shows what is new. A query can fail while a worker restarts or the run continues
 // as new; the next poll then shows what this one missed.
-func poll(ctx context.Context, c client.Client, run string, view *ProgressView) (workflows.Progress, bool) {
+func poll(ctx context.Context, c client.Client, run string, view *ProgressView) (workflows.Progress, error) {
 	p, err := ProgressOf(ctx, c, run)
 	if err != nil {
 		slog.Debug("query progress", "run", run, "error", err)
-		return p, false
+		return p, err
 	}
 	view.Show(p)
-	return p, true
+	return p, nil
 }
 
 // Querier is the part of Temporal's client that asks workflows.

@@ -16,6 +16,7 @@ type ProgressView struct {
 	w       io.Writer
 	screen  *Screen // nil where lines stay
 	started time.Time
+	spoke   time.Time // when the last line was printed
 	shown   int // last step printed
 	shards  int // shards of an evaluation that were printed as done
 	first   int // first step seen, for the remaining time
@@ -39,7 +40,7 @@ type ProgressView struct {
 
 // NewProgressView makes a view that writes to w. On a terminal it draws a bar: on w itself where that is a Screen.
 func NewProgressView(w io.Writer, terminal bool) *ProgressView {
-	v := &ProgressView{w: w, started: time.Now()}
+	v := &ProgressView{w: w, started: time.Now(), spoke: time.Now()}
 	if terminal {
 		screen, ok := w.(*Screen)
 		if !ok {
@@ -122,7 +123,29 @@ func (v *ProgressView) waiting(p workflows.Progress) {
 }
 
 // line prints a whole line above the bar.
-func (v *ProgressView) line(s string) { fmt.Fprintln(v.w, s) }
+func (v *ProgressView) line(s string) {
+	fmt.Fprintln(v.w, s)
+	v.spoke = time.Now()
+}
+
+// quietFor is how long nothing is printed before a line says what the run waits for.
+const quietFor = time.Minute
+
+// Quiet says what the run waits for if no line was printed for a while and there is no bar. failed is why the run could
+// not be asked now.
+func (v *ProgressView) Quiet(failed error) {
+	if v.screen != nil || time.Since(v.spoke) < quietFor {
+		return
+	}
+	what, _, _ := strings.Cut(stageWords(v.stage), ":")
+	switch {
+	case failed != nil:
+		what += "; the run does not answer: " + failed.Error()
+	case v.work.Activity != "":
+		what += ", in activity " + v.work.Activity
+	}
+	v.line(fmt.Sprintf("%6.1fs  still %s", time.Since(v.started).Seconds(), what))
+}
 
 // End removes the bar.
 func (v *ProgressView) End() {

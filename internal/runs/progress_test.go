@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -131,4 +132,22 @@ func TestTheOrderOfWhatIsPrinted(t *testing.T) {
 	}
 	require.Equal(t, []string{"note: of the", "before training", "step reward success", "1 – –", "2 – –",
 		"after step 2:", "3 – –", "4 – –", "after step 4:"}, got)
+}
+
+func TestALongSilenceIsExplained(t *testing.T) {
+	var out bytes.Buffer
+	view := NewProgressView(&out, false)
+	view.Show(workflows.Progress{Run: "r", Stage: schema.StageWarmStart})
+	out.Reset()
+	view.Quiet(nil)
+	require.Empty(t, out.String(), "a line was just printed")
+	view.spoke = time.Now().Add(-quietFor)
+	view.Working(Work{Activity: "WarmStart"})
+	view.Quiet(nil)
+	require.Regexp(t, `^ +0\.\ds  still warm start, in activity WarmStart\n$`, out.String())
+	out.Reset()
+	view.spoke = time.Now().Add(-quietFor)
+	view.Quiet(errors.New("no worker has answered"))
+	view.Quiet(errors.New("no worker has answered"))
+	require.Regexp(t, `^ +0\.\ds  still warm start; the run does not answer: no worker has answered\n$`, out.String())
 }

@@ -48,7 +48,7 @@ type Describer interface {
 	) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 }
 
-// Working finds what a run is doing: an activity that is tried again comes first, then one that counts its work. It
+// Working finds what a run is doing: an activity that is tried again comes first, then the one with most work. It
 // looks at the run, the children that are its steps and a few of the steps' shards. A workflow that cannot be described
 // now is left out.
 func Working(ctx context.Context, temporal Describer, p workflows.Progress, now time.Time) Work {
@@ -64,7 +64,7 @@ func Working(ctx context.Context, temporal Describer, p workflows.Progress, now 
 			if w.Failure != "" {
 				return w
 			}
-			if w.Total > best.Total {
+			if best.Activity == "" || w.Total > best.Total {
 				best = w
 			}
 		}

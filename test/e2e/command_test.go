@@ -74,9 +74,11 @@ func (c *command) wait(t *testing.T) result {
 	select {
 	case <-c.ended:
 	case <-time.After(patience):
-		_ = c.cmd.Process.Kill()
+		said := c.err.String()
+		_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it prints its goroutines
 		<-c.ended
-		t.Fatalf("%v did not end in %s; it said:\n%s", c.args, patience, c.err.String())
+		t.Log(c.err.String())
+		t.Fatalf("%v did not end in %s; it said:\n%s", c.args, patience, said)
 	}
 	return result{c.args, c.cmd.ProcessState.ExitCode(), c.out.String(), c.err.String()}
 }
