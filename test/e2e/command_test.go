@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"cmp"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +21,7 @@ const patience = 10 * time.Minute
 
 // command is one started `ropewalk`.
 type command struct {
+	home     *home
 	args     []string
 	cmd      *exec.Cmd
 	out, err transcript.Transcript
@@ -36,7 +39,7 @@ type result struct {
 func (h *home) start(t *testing.T, args ...string) *command {
 	t.Helper()
 	line := slices.Concat(h.wrap, []string{cmp.Or(h.program, binary())}, args)
-	c := &command{args: args, cmd: exec.Command(line[0], line[1:]...), ended: make(chan struct{})}
+	c := &command{home: h, args: args, cmd: exec.Command(line[0], line[1:]...), ended: make(chan struct{})}
 	c.cmd.Env, c.cmd.Dir = h.env, h.cwd
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	require.NoError(t, c.cmd.Start())
@@ -75,12 +78,26 @@ func (c *command) wait(t *testing.T) result {
 	case <-c.ended:
 	case <-time.After(patience):
 		said := c.err.String()
+		c.home.quitWorker(t)
 		_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it prints its goroutines
 		<-c.ended
 		t.Log(c.err.String())
 		t.Fatalf("%v did not end in %s; it said:\n%s", c.args, patience, said)
 	}
 	return result{c.args, c.cmd.ProcessState.ExitCode(), c.out.String(), c.err.String()}
+}
+
+// quitWorker ends the worker of a home, if there is one, and shows its log, to which it prints its goroutines.
+func (h *home) quitWorker(t *testing.T) {
+	t.Helper()
+	pid := h.state(t).Parts["worker"]
+	if pid == 0 {
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGQUIT)
+	time.Sleep(time.Second)
+	log, err := os.ReadFile(filepath.Join(h.dir, "logs", "worker.log"))
+	t.Log(string(log), err)
 }
 
 // run runs the command to its end.
