@@ -61,7 +61,7 @@ func (r *trainRun) mayGoAhead(ctx workflow.Context) bool {
 		return false
 	}
 	step := r.ahead.next
-	plan := r.preparedFor(step).Plan
+	plan := r.amendments.at(step, r.prepared).Plan
 	return step <= r.next+plan.Staleness && step <= plan.Steps
 }
 
@@ -135,24 +135,18 @@ func (r *trainRun) advance(policy api.PolicyRef) {
 	r.policy, r.next = policy, r.next+1
 }
 
-// samplerOf returns the policy that a step is sampled from, and its lag in updates: how many updates lie between it and
-// the policy that the step updates.
-func (r *trainRun) samplerOf(step int) (api.PolicyRef, int) {
-	lag := min(r.preparedFor(step).Plan.Staleness, step-1)
-	// The run's policy is the one after step next − 1, and the step is sampled from the one after step − 1 − lag.
-	if back := (r.next - 1) - (step - 1 - lag); back > 0 {
-		return r.earlier[max(len(r.earlier)-back, 0)], lag
-	}
-	return r.policy, lag
-}
-
 // stepInput is the input of a step, or of its sampling alone.
 func (r *trainRun) stepInput(ctx workflow.Context, step int) TrainStepInput {
 	in := TrainStepInput{
-		Run: r.run, Step: step, Gen: r.generation(step), Prepared: r.preparedFor(step), Policy: r.policy,
-		Buffer: r.buffer, Home: r.home, Timeouts: timeoutsOf(ctx),
+		Run: r.run, Step: step, Gen: r.amendments.generation(step), Prepared: r.amendments.at(step, r.prepared),
+		Policy: r.policy, Buffer: r.buffer, Home: r.home, Timeouts: timeoutsOf(ctx),
 	}
-	if sampler, lag := r.samplerOf(step); lag > 0 {
+	if lag := min(in.Prepared.Plan.Staleness, step-1); lag > 0 { // in updates
+		sampler := r.policy
+		// That is the one after step next − 1, and the step is sampled from the one after step − 1 − lag.
+		if back := (r.next - 1) - (step - 1 - lag); back > 0 {
+			sampler = r.earlier[max(len(r.earlier)-back, 0)]
+		}
 		in.Sampling, in.Lag = &sampler, lag
 	}
 	if s := r.selected; s != nil && s.Step == step && s.Config == in.Prepared.Manifest {

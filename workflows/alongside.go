@@ -10,31 +10,33 @@ import (
 // runs, so that every transaction of the server there delays the next step.
 const alongsideAfter = 150 * time.Millisecond
 
-// alongside does something that no step waits for once the next step runs.
-func (r *trainRun) alongside(f func(ctx workflow.Context)) { r.later = append(r.later, f) }
+// later is work that no step waits for. It starts once the next step runs.
+type later []func(ctx workflow.Context)
 
-// startAlongside starts what waits for the step that begins now, a moment after its start or when the step ends.
-func (r *trainRun) startAlongside(ctx workflow.Context) (stop func()) {
-	if len(r.later) == 0 {
+func (l *later) add(f func(ctx workflow.Context)) { *l = append(*l, f) }
+
+// during starts the work that waits for the step that begins now, a moment after its start or when the step ends.
+func (l *later) during(ctx workflow.Context) (stop func()) {
+	if len(*l) == 0 {
 		return func() {}
 	}
 	waiting, cancel := workflow.WithCancel(ctx)
 	workflow.Go(waiting, func(waiting workflow.Context) {
 		if workflow.Sleep(waiting, alongsideAfter) == nil {
-			r.flush(ctx)
+			l.flush(ctx)
 		}
 	})
 	return func() {
 		cancel()
-		r.flush(ctx)
+		l.flush(ctx)
 	}
 }
 
 // flush starts what waits.
-func (r *trainRun) flush(ctx workflow.Context) {
-	later := r.later
-	r.later = nil
-	for _, f := range later {
+func (l *later) flush(ctx workflow.Context) {
+	all := *l
+	*l = nil
+	for _, f := range all {
 		f(ctx)
 	}
 }

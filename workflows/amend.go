@@ -30,7 +30,7 @@ func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool, by As
 	if len(r.amendments) == maxAmendments {
 		return badInput("the run's settings were changed %d times; more would outgrow its history", maxAmendments)
 	}
-	in := api.AmendInput{Run: r.run, Config: r.newest().Manifest, From: r.comingStep(), Set: set}
+	in := api.AmendInput{Run: r.run, Config: r.amendments.newest(r.prepared).Manifest, From: r.comingStep(), Set: set}
 	switch {
 	case retried:
 		in.From, in.Rerun = r.next, true

@@ -63,7 +63,7 @@ func (r *trainRun) attempt(ctx workflow.Context, skip func([]StageFailure) skipp
 // its retry.
 func (r *trainRun) mend(scope api.Scope) api.Scope {
 	if r.mended {
-		scope.Config = r.newest().Manifest
+		scope.Config = r.amendments.newest(r.prepared).Manifest
 	}
 	return scope
 }

@@ -11,7 +11,7 @@ import (
 // hold ends the workflow between two steps, with the evaluations that are due. A workflow that is started with the same
 // recipe goes on from there.
 func (r *trainRun) hold(ctx workflow.Context) (TrainRunResult, error) {
-	r.flush(ctx)
+	r.later.flush(ctx)
 	if err := r.idle(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
@@ -21,7 +21,7 @@ func (r *trainRun) hold(ctx workflow.Context) (TrainRunResult, error) {
 	if err := r.recorded(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
-	r.compacted(ctx)
+	r.compactions.wait(ctx)
 	done := r.next - 1
 	r.states.leave(ctx, schema.StateInterrupted, "", fmt.Sprintf("its experiment holds it after step %d", done))
 	out := TrainRunResult{Run: r.run, Recipe: r.prepared.Plan.Recipe, Seed: r.prepared.Plan.Seed, Steps: done,

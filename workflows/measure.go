@@ -44,7 +44,7 @@ func (r *trainRun) measureNow(ctx workflow.Context, d Due) error {
 	if done {
 		r.measured(ctx, d, evaluated)
 	}
-	r.compactAlongside(ctx, d.Input.Step)
+	r.compact(d.Input.Step)
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (r *trainRun) measured(ctx workflow.Context, d Due, evaluated api.Evaluated
 		r.pruner.evaluated = append(r.pruner.evaluated,
 			api.EvaluatedStep{Step: d.Input.Step, Success: evaluated.Summary.Success})
 	}
-	r.start(ctx, api.RecordTimingsInput{Scope: d.Input.Scope, Timings: append(d.Timings, evaluated.Timing),
+	r.recordings.start(ctx, api.RecordTimingsInput{Scope: d.Input.Scope, Timings: append(d.Timings, evaluated.Timing),
 		Part: "run"})
 }
 
@@ -81,7 +81,7 @@ func (r *trainRun) tookAlongside(ctx workflow.Context, out *api.Evaluated) error
 	d := *r.due
 	r.due = nil
 	r.measured(ctx, d, *out)
-	r.compactAlongside(ctx, d.Input.Step)
+	r.compact(d.Input.Step)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func skipEvaluation(tag string) func([]StageFailure) skipping {
 
 // skipAlongside is skipEvaluation for the evaluation alongside a step. Where anything else has failed, too, other
 // decides.
-func (r *trainRun) skipAlongside(ctx workflow.Context, other func([]StageFailure) skipping,
+func (r *trainRun) skipAlongside(other func([]StageFailure) skipping,
 ) func([]StageFailure) skipping {
 	return func(all []StageFailure) skipping {
 		isOther := func(f StageFailure) bool { return f.Stage != schema.StageEvaluate }
@@ -108,7 +108,7 @@ func (r *trainRun) skipAlongside(ctx workflow.Context, other func([]StageFailure
 		s.enact = func() {
 			step := r.due.Input.Step
 			r.due = nil
-			r.compactAlongside(ctx, step)
+			r.compact(step)
 		}
 		return s
 	}

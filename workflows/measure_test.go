@@ -163,10 +163,10 @@ func TestSkipsAlongside(t *testing.T) {
 	r := &trainRun{due: &Due{Input: api.EvaluateInput{Tag: "warm_start"}}}
 	other := func([]StageFailure) skipping { return skipping{refused: "other"} }
 	evaluate, update := StageFailure{Stage: schema.StageEvaluate}, StageFailure{Stage: schema.StageUpdate}
-	require.Contains(t, r.skipAlongside(nil, other)([]StageFailure{evaluate}).refused, "before and after")
+	require.Contains(t, r.skipAlongside(other)([]StageFailure{evaluate}).refused, "before and after")
 	r.due.Input.Tag = api.TagStep
-	require.Empty(t, r.skipAlongside(nil, other)([]StageFailure{evaluate}).refused)
-	require.Equal(t, "other", r.skipAlongside(nil, other)([]StageFailure{evaluate, update}).refused)
+	require.Empty(t, r.skipAlongside(other)([]StageFailure{evaluate}).refused)
+	require.Equal(t, "other", r.skipAlongside(other)([]StageFailure{evaluate, update}).refused)
 }
 
 // A run that pauses measures its policy before it waits.

@@ -15,25 +15,24 @@ type pruner struct {
 	evaluated []api.EvaluatedStep // evaluations that retention does not include yet
 	handed    int                 // how many of evaluated the running pruning was given
 	running   workflow.Future     // nil: none
-	step      int                 // step of the latest pruning that was started; 0 if it failed
+	latest    api.Scope           // of the latest pruning that was started; zero if it failed
+	failed    string              // why the latest pruning failed; "" if it succeeded
 }
 
-// prune starts the pruning for a finished step, unless another pruning still runs.
-func (r *trainRun) prune(ctx workflow.Context, step int) {
-	p := &r.pruner
-	if step < 1 || p.running != nil && !p.running.IsReady() {
+// start starts the pruning for a finished step, unless another pruning still runs.
+func (p *pruner) start(ctx workflow.Context, done api.Scope) {
+	if done.Step < 1 || p.running != nil && !p.running.IsReady() {
 		return
 	}
-	r.collect(ctx)
-	p.step, p.handed = step, len(p.evaluated)
+	p.collect(ctx)
+	p.latest, p.handed = done, len(p.evaluated)
 	p.running = start(ctx, api.PruneCheckpoints, "checkpoints that the recipe does not keep", api.PruneInput{
-		Scope: scoped(r.run, step, r.prepared), Retention: p.retention, Evaluated: p.evaluated,
+		Scope: done, Retention: p.retention, Evaluated: p.evaluated,
 	})
 }
 
 // collect takes the result of the running pruning and waits for it if necessary.
-func (r *trainRun) collect(ctx workflow.Context) {
-	p := &r.pruner
+func (p *pruner) collect(ctx workflow.Context) {
 	if p.running == nil {
 		return
 	}
@@ -41,21 +40,21 @@ func (r *trainRun) collect(ctx workflow.Context) {
 	err := p.running.Get(ctx, &out)
 	p.running = nil
 	if err != nil {
-		_, r.progress.Unpruned = failure(err)
-		p.step = 0
-		workflow.GetLogger(ctx).Warn("prune checkpoints", "run", r.run, "error", r.progress.Unpruned)
+		_, p.failed = failure(err)
+		workflow.GetLogger(ctx).Warn("prune checkpoints", "run", p.latest.Run, "error", p.failed)
+		p.latest = api.Scope{}
 		return
 	}
-	r.progress.Unpruned, p.retention, p.evaluated = "", &out.Retention, p.evaluated[p.handed:]
+	p.failed, p.retention, p.evaluated = "", &out.Retention, p.evaluated[p.handed:]
 }
 
-// pruned completes the run's pruning for its last step. It waits for a running pruning, and prunes once more if that
+// finish completes the run's pruning for its last step. It waits for a running pruning, and prunes once more if that
 // pruning was for an earlier step or failed. Only a cancellation is an error.
-func (r *trainRun) pruned(ctx workflow.Context, last int) error {
-	r.collect(ctx)
-	if r.pruner.step < last {
-		r.prune(ctx, last)
-		r.collect(ctx)
+func (p *pruner) finish(ctx workflow.Context, last api.Scope) error {
+	p.collect(ctx)
+	if p.latest.Step < last.Step {
+		p.start(ctx, last)
+		p.collect(ctx)
 	}
 	if ctx.Err() != nil {
 		return temporal.NewCanceledError()
@@ -63,11 +62,11 @@ func (r *trainRun) pruned(ctx workflow.Context, last int) error {
 	return nil
 }
 
-// carryPruning adds the pruning state to the input of the next history. A pruning that still runs ends with this
-// history, and the next pruning does its work: nothing waits for it.
-func (r *trainRun) carryPruning(ctx workflow.Context, c *Continued) {
-	if p := &r.pruner; p.running != nil && p.running.IsReady() {
-		r.collect(ctx)
+// carry adds the pruning state to the input of the next history. A pruning that still runs ends with this history, and
+// the next pruning does its work: nothing waits for it.
+func (p *pruner) carry(ctx workflow.Context, c *Continued) {
+	if p.running != nil && p.running.IsReady() {
+		p.collect(ctx)
 	}
-	c.Retention, c.Evaluated, c.Unpruned = r.pruner.retention, r.pruner.evaluated, r.progress.Unpruned
+	c.Retention, c.Evaluated, c.Unpruned = p.retention, p.evaluated, p.failed
 }

@@ -22,26 +22,20 @@ func (o *recording) start(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) { o.done = o.future.Get(ctx, nil) == nil })
 }
 
-// record starts to record measured times alongside the next steps. Only the end of the run waits for it.
-func (r *trainRun) record(ctx workflow.Context, step int, part string, timings ...api.Timing) {
-	r.start(ctx, r.timesOf(step, part, timings...))
-}
+// recordings record measured times alongside the next steps. Only the end of the run waits for them.
+type recordings []*recording
 
-func (r *trainRun) timesOf(step int, part string, timings ...api.Timing) api.RecordTimingsInput {
-	return api.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
-}
-
-func (r *trainRun) start(ctx workflow.Context, in api.RecordTimingsInput) {
+func (l *recordings) start(ctx workflow.Context, in api.RecordTimingsInput) {
 	one := &recording{in: in}
-	r.recording = append(r.recording, one)
+	*l = append(*l, one)
 	one.start(ctx)
 }
 
 // unrecorded returns the measured times that are not recorded yet. It answers a query: the workflow that goes on with a
 // run that was ended records what that run knew, and no one else does.
-func (r *trainRun) unrecorded() ([]api.RecordTimingsInput, error) {
+func (l *recordings) unrecorded() ([]api.RecordTimingsInput, error) {
 	out := []api.RecordTimingsInput{}
-	for _, one := range r.recording {
+	for _, one := range *l {
 		if !one.done {
 			out = append(out, one.in)
 		}
@@ -58,7 +52,7 @@ func (r *trainRun) makeUp(ctx workflow.Context) {
 		if in.Step >= r.next {
 			continue // its step is not done, and is taken again
 		}
-		r.start(ctx, in)
+		r.recordings.start(ctx, in)
 		if in.Part == "step" {
 			untimed = slices.DeleteFunc(untimed, func(step int) bool { return step == in.Step })
 		}
@@ -66,25 +60,27 @@ func (r *trainRun) makeUp(ctx workflow.Context) {
 	for _, step := range untimed {
 		in := r.timesOf(step, "step")
 		in.Lost = true
-		r.start(ctx, in)
+		r.recordings.start(ctx, in)
 	}
-	if len(uncompacted) > 0 {
-		r.compact(ctx, uncompacted...)
-	}
+	r.compactions.start(ctx, r.run, r.prepared, r.recordings, uncompacted...)
 }
 
-// noteBuild makes the run hand over if a recording that is done reports that another build is current. It waits for
-// none: what the times of the last step say holds before the step after the next one.
-func (r *trainRun) noteBuild(ctx workflow.Context) {
-	for _, one := range r.recording {
+func (r *trainRun) timesOf(step int, part string, timings ...api.Timing) api.RecordTimingsInput {
+	return api.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
+}
+
+// superseded reports whether a recording that is done says that another build is current. It waits for none: what the
+// times of the last step say holds before the step after the next one.
+func (l *recordings) superseded(ctx workflow.Context) (out bool) {
+	for _, one := range *l {
 		if one.future == nil || !one.future.IsReady() {
 			continue
 		}
-		var out api.TimingsRecorded
-		if err := one.future.Get(ctx, &out); err == nil && out.Superseded { // recorded deals with errors
-			r.handsOver = true
-		}
+		var said api.TimingsRecorded
+		err := one.future.Get(ctx, &said)
+		out = out || err == nil && said.Superseded // recorded deals with errors
 	}
+	return out
 }
 
 // recorded waits until all measured times are recorded.
@@ -92,7 +88,7 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 	skip := func([]StageFailure) skipping {
 		return skipping{words: "these measured times are not kept; no stage reads them"}
 	}
-	for _, one := range r.recording {
+	for _, one := range r.recordings {
 		// A recording that failed alongside the steps may have failed in an outage that is over by now. So the run
 		// tries it again before it asks a person.
 		var out api.TimingsRecorded
@@ -108,6 +104,6 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 		}
 		r.handsOver = r.handsOver || out.Superseded
 	}
-	r.recording = nil
+	r.recordings = nil
 	return nil
 }

@@ -76,9 +76,9 @@ func (s states) began(ctx workflow.Context, started time.Time) {
 		attrRunStarted.ValueSet(started))
 }
 
-// ended is the state of a run that has taken all its steps.
-func (r *trainRun) ended() string {
-	if r.prepared.Plan.Steps < r.asked {
+// ended is the state of a run that began with a number of steps and has taken all.
+func ended(steps, asked int) string {
+	if steps < asked {
 		return schema.StateStoppedEarly
 	}
 	return schema.StateDone

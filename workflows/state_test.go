@@ -80,8 +80,6 @@ func TestContinueAsNewCarriesStartAndTotals(t *testing.T) {
 }
 
 func TestEndedEarly(t *testing.T) {
-	r := trainRun{asked: 5, prepared: api.Prepared{Plan: api.Plan{Steps: 3}}}
-	require.Equal(t, "stopped_early", r.ended())
-	r.prepared.Plan.Steps = 8
-	require.Equal(t, "done", r.ended())
+	require.Equal(t, "stopped_early", ended(3, 5))
+	require.Equal(t, "done", ended(8, 5))
 }

@@ -188,39 +188,41 @@ func (r *trainRun) upgrade(workflow.Context) (Steered, error) {
 		r.nextStep())}, nil
 }
 
-// newest returns the recipe after the latest amendment.
-func (r *trainRun) newest() api.Amendment {
-	if n := len(r.amendments); n > 0 {
-		return r.amendments[n-1]
+// amendments are the changes of a run's recipe, in the order they were made.
+type amendments []api.Amendment
+
+// newest returns the recipe after the latest amendment of a run.
+func (a amendments) newest(p api.Prepared) api.Amendment {
+	if n := len(a); n > 0 {
+		return a[n-1]
 	}
-	return api.Amendment{Manifest: r.prepared.Manifest, Plan: r.prepared.Plan}
+	return api.Amendment{Manifest: p.Manifest, Plan: p.Plan}
 }
 
 // generation is the generation at which a step commits: 0 unless it is retried with other settings. The steps after it
 // that were sampled ahead under the former settings are sampled again.
-func (r *trainRun) generation(step int) int {
+func (a amendments) generation(step int) int {
 	gen := 0
-	for _, a := range r.amendments {
-		if a.From <= step && step <= a.From+a.Plan.Staleness {
-			gen = max(gen, a.Gen)
+	for _, one := range a {
+		if one.From <= step && step <= one.From+one.Plan.Staleness {
+			gen = max(gen, one.Gen)
 		}
 	}
 	return gen
 }
 
-// enact applies the amendments that are in force at a step.
-func (r *trainRun) enact(step int) { r.prepared = r.preparedFor(step) }
-
-// preparedFor returns the run as the amendments that are in force at a step leave it.
-func (r *trainRun) preparedFor(step int) api.Prepared {
-	out := r.prepared
-	for _, a := range r.amendments {
-		if a.From <= step {
-			out.Manifest, out.Plan = a.Manifest, a.Plan
+// at returns a run as the amendments that are in force at a step leave it.
+func (a amendments) at(step int, p api.Prepared) api.Prepared {
+	for _, one := range a {
+		if one.From <= step {
+			p.Manifest, p.Plan = one.Manifest, one.Plan
 		}
 	}
-	return out
+	return p
 }
+
+// enact applies the amendments that are in force at a step.
+func (r *trainRun) enact(step int) { r.prepared = r.amendments.at(step, r.prepared) }
 
 // await waits until nothing blocks the next step: no pending or unsettled amendment, and no pause.
 func (r *trainRun) await(ctx workflow.Context) error {
@@ -236,7 +238,7 @@ func (r *trainRun) await(ctx workflow.Context) error {
 			}
 			continue
 		}
-		r.flush(ctx)
+		r.later.flush(ctx)
 		if r.paused {
 			if err := r.settleDue(ctx); err != nil {
 				return err

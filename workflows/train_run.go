@@ -29,26 +29,27 @@ type TrainRunResult struct {
 
 // trainRun is TrainRun's state.
 type trainRun struct {
-	in        TrainRunInput
-	run       string
-	prepared  api.Prepared
-	policy    api.PolicyRef
-	earlier   []api.PolicyRef // policies before policy that steps are sampled from, the oldest first
-	home      string          // the host whose engine holds the policy, as far as the workflow knows
-	buffer    schema.Ref      // the replay buffer after the previous step; zero where it is empty
-	next      int             // the current step, or the next one if none runs
-	progress  Progress
-	recording []*recording // of measured times, alongside the next steps
-	pruner    pruner
-	ahead     ahead
-	due       *Due      // the evaluation that runs alongside the next step; nil: none
-	selected  *Selected // the next step's prompts, if they are selected; nil: they are not
-	// compacting are the compactions of steps that run alongside.
-	compacting []workflow.Future
+	in       TrainRunInput
+	run      string
+	prepared api.Prepared
+	policy   api.PolicyRef
+	earlier  []api.PolicyRef // policies before policy that steps are sampled from, the oldest first
+	home     string          // the host whose engine holds the policy, as far as the workflow knows
+	buffer   schema.Ref      // the replay buffer after the previous step; zero where it is empty
+	next     int             // the current step, or the next one if none runs
+	progress Progress
+	pruner   pruner
+	ahead    ahead
+	due      *Due      // the evaluation that runs alongside the next step; nil: none
+	selected *Selected // the next step's prompts, if they are selected; nil: they are not
+
+	recordings  recordings
+	compactions compactions
+	later       later
 
 	parking    parking
-	turn       workflow.Mutex  // one amendment at a time
-	amendments []api.Amendment // of the recipe, in the order they were made
+	turn       workflow.Mutex // one amendment at a time
+	amendments amendments
 	number     int             // number of the next amendment
 	amending   int             // pending amendments
 	unsettled  *api.AmendInput // an amendment that may or may not be committed; nil: none
@@ -58,7 +59,6 @@ type trainRun struct {
 	mended     bool // a person has changed the recipe for the retry of the stage that runs, which is no rollout
 	finishing  bool // the last step is done
 	handsOver  bool // to the current build of the workers: a person asked for it, or this one is superseded
-	later      []func(ctx workflow.Context)
 	states     states
 	asked      int // steps of the recipe that the run began with
 }
@@ -86,7 +86,7 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := r.parking.register(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
-	if err := answer(ctx, QueryUnrecorded, r.unrecorded); err != nil {
+	if err := answer(ctx, QueryUnrecorded, r.recordings.unrecorded); err != nil {
 		return TrainRunResult{}, err
 	}
 	result, err := r.execute(ctx)
@@ -118,12 +118,12 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 		if until := r.in.Until; until > 0 && r.next > until {
 			return r.hold(ctx)
 		}
-		r.noteBuild(ctx)
+		r.handsOver = r.handsOver || r.recordings.superseded(ctx)
 		if taken == stepsPerHistory || r.handsOver {
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
 		done := r.next - 1
-		r.alongside(func(ctx workflow.Context) { r.prune(ctx, done) })
+		r.later.add(func(ctx workflow.Context) { r.pruner.start(ctx, scoped(r.run, done, r.prepared)) })
 		if err := r.step(ctx); err != nil {
 			return TrainRunResult{}, err
 		}
@@ -186,16 +186,15 @@ func (r *trainRun) resume(ctx workflow.Context) error {
 		}
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 		// The run may have ended before this evaluation did; if not, the evaluation is adopted.
-		if last := r.next - 1; r.evaluatesAfter(last) {
-			return r.measure(ctx, last, api.TagStep, r.preparedFor(last))
+		if last := r.next - 1; evaluatesAfter(r.prepared.Plan, last) {
+			return r.measure(ctx, last, api.TagStep, r.amendments.at(last, r.prepared))
 		}
 	}
 	return nil
 }
 
 // evaluatesAfter reports whether a step that is not the last one is followed by an evaluation.
-func (r *trainRun) evaluatesAfter(step int) bool {
-	plan := r.prepared.Plan
+func evaluatesAfter(plan api.Plan, step int) bool {
 	return plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps
 }
 
@@ -230,7 +229,7 @@ func (r *trainRun) prepare(ctx workflow.Context) error {
 	r.enact(0) // what was changed before the first step
 	r.number = max(r.prepared.NextAmendment, len(r.amendments))
 	r.prepared.Amendments, r.asked = nil, r.prepared.Plan.Steps
-	r.progress.plan(r.run, r.newest().Plan)
+	r.progress.plan(r.run, r.amendments.newest(r.prepared).Plan)
 	r.progress.Notes, r.prepared.Notes = r.prepared.Notes, nil
 	return nil
 }
@@ -245,20 +244,20 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		place = schema.StageRollout
 	}
 	r.at(ctx, step, place)
-	r.alongside(func(ctx workflow.Context) { showPlace(ctx, step, place) })
+	r.later.add(func(ctx workflow.Context) { showPlace(ctx, step, place) })
 	var out TrainStepResult
 	var skipped []api.ExcludedShard
-	gen := r.generation(step)
+	gen := r.amendments.generation(step)
 	r.sampleAhead(ctx)
 	if err := r.awaitSampled(ctx); err != nil {
 		return err
 	}
-	err := r.attempt(ctx, r.skipAlongside(ctx, r.skipShards(step, &skipped)), func(ctx workflow.Context) (err error) {
+	err := r.attempt(ctx, r.skipAlongside(r.skipShards(step, &skipped)), func(ctx workflow.Context) (err error) {
 		if err := r.settleInTurn(ctx); err != nil {
 			return err
 		}
 		r.enact(step)
-		if now := r.generation(step); now != gen { // the settings changed, so the shard numbers mean other shards
+		if now := r.amendments.generation(step); now != gen { // the settings changed, so the shard numbers mean other shards
 			gen, skipped = now, nil
 		}
 		in := r.stepInput(ctx, step)
@@ -270,7 +269,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 			r.due.Input.Scope = r.mend(r.due.Input.Scope)
 			in.Evaluate = &r.due.Input
 		}
-		defer r.startAlongside(ctx)()
+		defer r.later.during(ctx)()
 		if takesItself(plan) {
 			out, err = r.ownStep(ctx, in)
 			return err
@@ -284,15 +283,15 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	r.buffer, r.home, r.stepping = out.Buffer, out.Home, false
 	r.progress.add(out.Line)
 	times := &recording{in: r.timesOf(step, "step", out.Timings...)}
-	r.recording = append(r.recording, times)
-	r.alongside(times.start)
+	r.recordings = append(r.recordings, times)
+	r.later.add(times.start)
 	if err := r.tookAlongside(ctx, out.Evaluated); err != nil {
 		return err
 	}
 	if r.prepared.Plan.Staleness == 0 { // otherwise the sampling of a step selects the next one's
 		r.selected = out.Next
 	}
-	if r.evaluatesAfter(step) {
+	if evaluatesAfter(r.prepared.Plan, step) {
 		if r.prepared.Plan.Evaluations != api.EvaluateAlongside {
 			if err := r.idle(ctx); err != nil {
 				return err
@@ -301,7 +300,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		return r.measure(ctx, step, api.TagStep, r.prepared)
 	}
 	if step < r.prepared.Plan.Steps {
-		r.compactAlongside(ctx, step)
+		r.compact(step)
 	}
 	return nil
 }
@@ -331,9 +330,10 @@ func (r *trainRun) evaluate(ctx workflow.Context, in api.EvaluateInput) (out api
 
 func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	r.finishing = true
-	r.flush(ctx)
+	r.later.flush(ctx)
 	last := r.prepared.Plan.Steps
-	r.prune(ctx, last)
+	done := scoped(r.run, last, r.prepared)
+	r.pruner.start(ctx, done)
 	if r.due != nil && r.due.Input.Step == last { // the run was stopped here: the final evaluation has its place
 		r.due = nil
 	}
@@ -344,21 +344,21 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	if err != nil {
 		return TrainRunResult{}, err
 	}
-	r.record(ctx, last, "run", evaluated.Timing)
+	r.recordings.start(ctx, r.timesOf(last, "run", evaluated.Timing))
 	if err := r.recorded(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
 	if last > 0 {
-		r.compact(ctx, last)
+		r.compactions.start(ctx, r.run, r.prepared, r.recordings, last)
 	}
-	r.compacted(ctx)
-	if err := r.pruned(ctx, last); err != nil {
+	r.compactions.wait(ctx)
+	if err := r.pruner.finish(ctx, done); err != nil {
 		return TrainRunResult{}, err
 	}
 	r.progress.Final = &evaluated.Summary
 	r.states.success(ctx, evaluated.Summary)
 	r.states.settle(ctx)
-	r.states.show(ctx, r.ended())
+	r.states.show(ctx, ended(last, r.asked))
 	r.stage(ctx, last, "done")
 	out := TrainRunResult{
 		Run: r.run, Recipe: r.prepared.Plan.Recipe, Seed: r.prepared.Plan.Seed, Steps: last,
@@ -375,23 +375,23 @@ func (r *trainRun) restore(c Continued) {
 	r.earlier, r.due, r.selected = c.Earlier, c.Due, c.Selected
 	r.amendments, r.paused, r.unsettled = c.Amendments, c.Paused, c.Unsettled
 	r.number = max(c.NextAmendment, len(c.Amendments))
-	r.pruner.retention, r.pruner.evaluated = c.Retention, c.Evaluated
+	r.pruner.retention, r.pruner.evaluated, r.pruner.failed = c.Retention, c.Evaluated, c.Unpruned
 	r.progress = Progress{Warm: c.Warm, Measured: c.Measured, Lines: c.Lines,
 		WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes,
 		Unpruned: c.Unpruned, Started: c.Started, Totals: c.Totals}
 	r.asked = c.Asked
-	r.progress.plan(r.run, r.newest().Plan)
+	r.progress.plan(r.run, r.amendments.newest(r.prepared).Plan)
 }
 
 func (r *trainRun) continueAsNew(ctx workflow.Context) error {
-	r.flush(ctx)
+	r.later.flush(ctx)
 	if err := r.idle(ctx); err != nil {
 		return err
 	}
 	if err := r.recorded(ctx); err != nil {
 		return err
 	}
-	r.compacted(ctx)
+	r.compactions.wait(ctx)
 	r.states.settle(ctx)
 	// This history would lose an update that is answered only in the next one.
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
@@ -407,7 +407,7 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 		Paused: r.paused, Changes: r.progress.Changes,
 		Asked: r.asked, Started: r.progress.Started, Totals: r.progress.Totals,
 	}
-	r.carryPruning(ctx, in.Continued)
+	r.pruner.carry(ctx, in.Continued)
 	if r.handsOver {
 		return workflow.NewContinueAsNewError(ctx, HandOver, in)
 	}
@@ -437,7 +437,7 @@ func showPlace(ctx workflow.Context, step int, stage string) {
 
 // show updates the UI's details.
 func (r *trainRun) show(ctx workflow.Context) {
-	r.progress.Paused, r.progress.Parked = r.paused, r.parking.parked
+	r.progress.Paused, r.progress.Parked, r.progress.Unpruned = r.paused, r.parking.parked, r.pruner.failed
 	r.progress.Elapsed = workflow.Now(ctx).Sub(r.progress.Started).Seconds()
 	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
 }
