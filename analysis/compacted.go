@@ -73,10 +73,10 @@ func keysOf(refs []schema.Ref) []string {
 // copyOrShards returns what holds a table behind a step's manifests: its merged copy, or else its shards.
 func (v *Visible) copyOrShards(ctx context.Context, table schema.Table, refs []schema.Ref) ([]Shard, error) {
 	if s, ok, err := v.copy(table, keysOf(refs)); ok || err != nil {
-		return v.ofRun([]Shard{s}), err
+		return ofRun(v.run, []Shard{s}), err
 	}
 	manifests, err := v.record.manifests(ctx, refs)
-	return v.ofRun(shardsOf(table, manifests)), err
+	return ofRun(v.run, shardsOf(table, manifests)), err
 }
 
 // shardsWithoutHead is Shards for a table that is visible without a head.
@@ -100,10 +100,10 @@ func (v *Visible) shardsWithoutHead(ctx context.Context, table schema.Table) ([]
 			})
 		}
 	}
-	manifests, err := v.at(ctx, places)
+	manifests, err := v.record.at(ctx, places)
 	out = append(out, shardsOf(table, manifests)...)
 	slices.SortStableFunc(out, func(a, b Shard) int { return cmp.Compare(a.Step, b.Step) })
-	return v.ofRun(out), err
+	return ofRun(v.run, out), err
 }
 
 // eachStep returns what copyOrShards returns for each of several steps.

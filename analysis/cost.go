@@ -55,7 +55,7 @@ func (r *Record) Cost(ctx context.Context, run string) (Cost, error) {
 	}
 	out.Add(rows, max(recipe.Engine.Devices, 1))
 	var figures RunFigures
-	if err := v.count(ctx, &figures); err != nil {
+	if err := figures.count(ctx, v); err != nil {
 		return out, err
 	}
 	out.Trajectories = figures.Trajectories

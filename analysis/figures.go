@@ -53,7 +53,7 @@ func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
 		return RunFigures{}, err
 	}
 	out := Measure(rows)
-	return out, v.count(ctx, &out)
+	return out, out.count(ctx, v)
 }
 
 // timings reads the measured times of activities.
@@ -67,37 +67,37 @@ func (v *Visible) timings(ctx context.Context) ([]schema.TimingRow, error) {
 
 // count counts the committed work of every step with a head: an interrupted step's times may be lost, but its rows are
 // not.
-func (v *Visible) count(ctx context.Context, out *RunFigures) error {
+func (f *RunFigures) count(ctx context.Context, v *Visible) error {
 	trajectories, err := v.Shards(ctx, schema.Trajectories)
 	if err != nil {
 		return err
 	}
 	for _, s := range trajectories {
-		out.Trajectories += int64(s.Rows)
+		f.Trajectories += int64(s.Rows)
 	}
 	calls, err := v.Shards(ctx, schema.ToolCalls)
 	if err != nil {
 		return err
 	}
 	for _, s := range calls {
-		out.ToolCalls += int64(s.Rows)
+		f.ToolCalls += int64(s.Rows)
 	}
-	tokens, err := v.sum(ctx, schema.StageRollout, schema.StatTokens)
+	tokens, err := v.record.sum(ctx, v.heads, schema.StageRollout, schema.StatTokens)
 	if err != nil {
 		return err
 	}
-	excluded, err := v.sum(ctx, schema.StageResample, schema.StatExcluded)
-	out.Tokens, out.Excluded = int64(tokens), int64(excluded)
+	excluded, err := v.record.sum(ctx, v.heads, schema.StageResample, schema.StatExcluded)
+	f.Tokens, f.Excluded = int64(tokens), int64(excluded)
 	return err
 }
 
-// sum adds up a statistic over the manifests of one stage of every step with a head.
-func (v *Visible) sum(ctx context.Context, stage, stat string) (float64, error) {
+// sum adds up a statistic over the manifests of one stage of steps.
+func (r *Record) sum(ctx context.Context, steps []schema.Head, stage, stat string) (float64, error) {
 	var refs []schema.Ref
-	for _, h := range v.heads {
+	for _, h := range steps {
 		refs = append(refs, h.Stages[stage]...)
 	}
-	manifests, err := v.record.manifests(ctx, refs)
+	manifests, err := r.manifests(ctx, refs)
 	total := 0.0
 	for _, m := range manifests {
 		total += m.Stats[stat]

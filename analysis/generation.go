@@ -124,7 +124,7 @@ func (v *Visible) chosen(h schema.Head, stage string) []schema.Ref {
 		return named
 	case AllGenerations:
 		all := slices.Clone(named)
-		for _, g := range v.gens(step) {
+		for _, g := range v.Replays(step) {
 			all = append(all, v.replayed[made{step, stage, g}]...)
 		}
 		return all
@@ -136,26 +136,14 @@ func (v *Visible) chosen(h schema.Head, stage string) []schema.Ref {
 	return named
 }
 
-// gens lists the generations of a step's stages that its head does not name, in order.
-func (v *Visible) gens(step int) []int {
-	found := map[int]bool{}
-	for at := range v.replayed {
-		if at.step == step {
-			found[at.gen] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
-}
-
 // Replays lists the generations of a step that its head does not name, in order; of every step
 // when step is NoStep. The reader must select AllGenerations.
 func (v *Visible) Replays(step int) []int {
-	if step != NoStep {
-		return v.gens(step)
-	}
 	found := map[int]bool{}
 	for at := range v.replayed {
-		found[at.gen] = true
+		if step == NoStep || at.step == step {
+			found[at.gen] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(found))
 }
@@ -220,7 +208,7 @@ func (v *Visible) StepsOf(gen int) []int {
 	var steps []int
 	for i, h := range v.heads {
 		named := slices.Contains(slices.Collect(maps.Values(h.Generations)), gen)
-		if named || slices.Contains(v.gens(v.steps[i]), gen) {
+		if named || slices.Contains(v.Replays(v.steps[i]), gen) {
 			steps = append(steps, v.steps[i])
 		}
 	}

@@ -73,8 +73,8 @@ func (v *Visible) Origin(ctx context.Context) (Origin, error) {
 	if out.Amendments, err = v.record.Amendments(ctx, v.run); err != nil {
 		return out, err
 	}
-	for _, read := range []func(context.Context, *Origin) error{v.readPrograms, v.readMachine, v.readHosts} {
-		if err := read(ctx, &out); err != nil {
+	for _, read := range []func(context.Context, *Visible) error{out.readPrograms, out.readMachine, out.readHosts} {
+		if err := read(ctx, v); err != nil {
 			return out, err
 		}
 	}
@@ -127,8 +127,8 @@ func (r *Record) amenders(ctx context.Context, run string) (map[string]string, e
 }
 
 // readPrograms lists the programs that prepared the run and made its steps' last stages.
-func (v *Visible) readPrograms(ctx context.Context, out *Origin) error {
-	out.Programs = []Program{{Digest: v.prepare.Code}}
+func (o *Origin) readPrograms(ctx context.Context, v *Visible) error {
+	o.Programs = []Program{{Digest: v.prepare.Code}}
 	var refs []schema.Ref
 	var steps []int
 	for i, h := range v.heads {
@@ -144,28 +144,28 @@ func (v *Visible) readPrograms(ctx context.Context, out *Origin) error {
 		return err
 	}
 	for i, m := range manifests {
-		if last := out.Programs[len(out.Programs)-1]; m.Code != last.Digest {
-			out.Programs = append(out.Programs, Program{Digest: m.Code, From: steps[i]})
+		if last := o.Programs[len(o.Programs)-1]; m.Code != last.Digest {
+			o.Programs = append(o.Programs, Program{Digest: m.Code, From: steps[i]})
 		}
 	}
-	for i, p := range out.Programs {
+	for i, p := range o.Programs {
 		noted, _, err := readJSON[schema.Program](ctx, v.record, schema.ProgramKey(p.Digest))
 		if err != nil {
 			return err
 		}
-		out.Programs[i].Version = noted.Version
+		o.Programs[i].Version = noted.Version
 	}
 	return nil
 }
 
 // readMachine reads the first policy and what its warm start computed with.
-func (v *Visible) readMachine(ctx context.Context, out *Origin) error {
+func (o *Origin) readMachine(ctx context.Context, v *Visible) error {
 	m, _, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
 	if err != nil || !found {
 		return err
 	}
 	if m.Checkpoint != nil {
-		out.Policy = m.Checkpoint.Digest
+		o.Policy = m.Checkpoint.Digest
 	}
 	for _, ref := range m.Inputs {
 		p, err := schema.ParseManifestKey(ref.Key)
@@ -183,7 +183,7 @@ func (v *Visible) readMachine(ctx context.Context, out *Origin) error {
 			return err
 		}
 		for name, value := range inputs.Machine {
-			out.Machine[name] = fmt.Sprint(value)
+			o.Machine[name] = fmt.Sprint(value)
 		}
 	}
 	return nil
@@ -191,13 +191,13 @@ func (v *Visible) readMachine(ctx context.Context, out *Origin) error {
 
 // readHosts lists the hosts in the measured times of activities. The times of single tool calls, which are many more,
 // have the same hosts.
-func (v *Visible) readHosts(ctx context.Context, out *Origin) error {
+func (o *Origin) readHosts(ctx context.Context, v *Visible) error {
 	rows, err := v.timings(ctx)
 	for _, r := range rows {
-		if r.Host != "" && !slices.Contains(out.Hosts, r.Host) {
-			out.Hosts = append(out.Hosts, r.Host)
+		if r.Host != "" && !slices.Contains(o.Hosts, r.Host) {
+			o.Hosts = append(o.Hosts, r.Host)
 		}
 	}
-	slices.Sort(out.Hosts)
+	slices.Sort(o.Hosts)
 	return err
 }

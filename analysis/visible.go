@@ -165,7 +165,7 @@ func (v *Visible) MadeBy(ctx context.Context, stage string) ([]Shard, error) {
 		}
 		return err
 	})
-	return v.ofRun(slices.Concat(found...)), err
+	return ofRun(v.run, slices.Concat(found...)), err
 }
 
 // StepShards returns one step's shards of a table that its head leads to; the step must have a head.
@@ -184,7 +184,7 @@ func (v *Visible) withoutHead(ctx context.Context, table schema.Table, only ...s
 	if err != nil {
 		return nil, err
 	}
-	return v.at(ctx, places)
+	return v.record.at(ctx, places)
 }
 
 func (v *Visible) placesWithoutHead(table schema.Table, only ...string) ([]schema.Place, error) {
@@ -198,13 +198,13 @@ func (v *Visible) placesWithoutHead(table schema.Table, only ...string) ([]schem
 }
 
 // at reads the manifests of places, in the order of their steps. A manifest that has parts has their shards.
-func (v *Visible) at(ctx context.Context, places []schema.Place) ([]schema.Manifest, error) {
-	out, _, err := v.record.lookups(ctx, places)
+func (r *Record) at(ctx context.Context, places []schema.Place) ([]schema.Manifest, error) {
+	out, _, err := r.lookups(ctx, places)
 	if err != nil {
 		return nil, err
 	}
 	for i, m := range out {
-		parts, err := v.record.readAll(ctx, m.Parts)
+		parts, err := r.readAll(ctx, m.Parts)
 		if err != nil {
 			return nil, err
 		}
@@ -224,10 +224,10 @@ func placed(m schema.Manifest) int {
 	return NoStep
 }
 
-// ofRun names the run in shards, whichever run has made them.
-func (v *Visible) ofRun(shards []Shard) []Shard {
+// ofRun names a run in shards, whichever run has made them.
+func ofRun(run string, shards []Shard) []Shard {
 	for i := range shards {
-		shards[i].Run = v.run
+		shards[i].Run = run
 	}
 	return shards
 }
