@@ -90,7 +90,7 @@ func TestUnsolvedProblems(t *testing.T) {
 			m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 			require.NoError(t, err)
 			require.Equal(t, c.passed, m.Note["passed_over"])
-			if recipe := recipeOf(b); recipe.Unsolved(2) > 0 {
+			if recipe := recipeOf(b); recipe.Schedule.Unsolved(2) > 0 {
 				require.Equal(t, []schema.Ref{b.scope.Config, prompts, rewards}, m.Inputs)
 			} else {
 				require.Equal(t, []schema.Ref{b.scope.Config}, m.Inputs)

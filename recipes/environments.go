@@ -153,7 +153,7 @@ func toolsFit(r *Recipe) string {
 		return ""
 	}
 	named, have := r.Rollout.ToolNames(), toolsOf(r.Environment.Declaration())
-	if r.bringsFunctions() {
+	if r.Environment.bringsFunctions() {
 		return unless(len(named)+len(r.Rollout.MCP) == 0, "must be empty: each task of %s brings its functions",
 			r.Environment.Name)
 	}

@@ -73,7 +73,7 @@ func TestPresetsHoldWhatPapersPrint(t *testing.T) {
 
 // updates is the number of optimiser steps on a full batch, where rows are trajectories.
 func updates(r *Recipe) int {
-	rows, most := r.Rollout.Prompts*kept(r), r.MinibatchRows()
+	rows, most := r.Rollout.Prompts*kept(r.Resample, r.Rollout.SamplesPerPrompt), r.MinibatchRows()
 	if most == 0 {
 		return r.Optimizer.Minibatches
 	}

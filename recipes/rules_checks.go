@@ -27,7 +27,7 @@ func protocolFits(r *Recipe) string {
 			r.Environment.Name)
 	case !acts && r.Environment.Declaration().Interactive:
 		return fmt.Sprintf("%s has no actions, which %s is played by", p.Spec().Name, r.Environment.Name)
-	case r.bringsFunctions() && !slices.Contains([]string{"chat", "hermes"}, p.Spec().Name):
+	case r.Environment.bringsFunctions() && !slices.Contains([]string{"chat", "hermes"}, p.Spec().Name):
 		return fmt.Sprintf("must be chat or hermes, because the tasks of %s bring functions; got %s",
 			r.Environment.Name, p.Spec().Name)
 	}
@@ -35,7 +35,7 @@ func protocolFits(r *Recipe) string {
 }
 
 // bringsFunctions reports whether tasks bring functions, calls of which are the answer.
-func (r *Recipe) bringsFunctions() bool { return r.Environment.Declaration().Functions != nil }
+func (e Environment) bringsFunctions() bool { return e.Declaration().Functions != nil }
 
 // toolFormatFits checks the form of calls.
 func toolFormatFits(r *Recipe) string {
@@ -50,7 +50,7 @@ func toolFormatFits(r *Recipe) string {
 func answerFits(r *Recipe) string {
 	p, err := r.Protocol()
 	d, _ := reward.Declared(r.Reward.Name)
-	if err != nil || p.Spec().Acts || r.bringsFunctions() {
+	if err != nil || p.Spec().Acts || r.Environment.bringsFunctions() {
 		return ""
 	}
 	answer := p.Spec().Answer
@@ -151,17 +151,17 @@ func stagesFit(r *Recipe) string {
 	return ""
 }
 
-// kept is the number of trajectories of a full group that reach the batch.
-func kept(r *Recipe) int {
-	if roc := r.Resample.RoC(); roc != nil {
+// kept is the number of trajectories of a group of so many samples that reach the batch.
+func kept(rule Resample, samples int) int {
+	if roc := rule.RoC(); roc != nil {
 		return roc.Keep
 	}
-	return r.Rollout.SamplesPerPrompt
+	return samples
 }
 
 // MinibatchRows is the greatest number of rows of one optimiser step; 0 if optimizer.minibatches divides the batch.
 func (r *Recipe) MinibatchRows() int {
-	return cmp.Or(r.Optimizer.MinibatchPrompts*kept(r), r.Optimizer.MinibatchRows)
+	return cmp.Or(r.Optimizer.MinibatchPrompts*kept(r.Resample, r.Rollout.SamplesPerPrompt), r.Optimizer.MinibatchRows)
 }
 
 // short renders a sum without the rounding noise of its last digits.
@@ -190,19 +190,13 @@ func minimumsFault(c *RoC) string {
 
 // minibatchesFit checks that no mini-batch of a full batch is empty.
 func minibatchesFit(r *Recipe) string {
-	rows, n := r.Rollout.Prompts*kept(r), r.Optimizer.Minibatches
+	rows, n := r.Rollout.Prompts*kept(r.Resample, r.Rollout.SamplesPerPrompt), r.Optimizer.Minibatches
 	return unless(n <= rows, "must be ≤ the rows of a full batch (%d), got %d", rows, n)
 }
 
 // compares reports whether a rule of resampling compares the rewards of a group.
 func compares(s Resample) bool {
 	return s.LowVariance() != nil || s.Dynamic() != nil || s.RejectEqual()
-}
-
-// anchorsFit checks that the states that GiGPO compares are recorded.
-func anchorsFit(r *Recipe) bool {
-	return r.Advantage.Params["anchor"] != "state" ||
-		r.Environment.Declaration().Interactive && r.Advantage.Params["anchors"] == "exact"
 }
 
 // stagesBegin checks that a run of these steps reaches the last stage of its schedule.

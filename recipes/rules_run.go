@@ -121,7 +121,11 @@ var runRules = []rule{
 		ok:    func(r *Recipe) bool { return r.Rollout.SamplesPerPrompt > 1 || !compares(r.Resample) },
 		doc:   "low_variance, dynamic and reject_equal only with rollout.samples_per_prompt > 1",
 		fault: "compares the rewards of a group, and rollout.samples_per_prompt 1 leaves nothing to compare"},
-	{at: "advantage.anchor", reads: "environment.name advantage.anchors", only: trained, ok: anchorsFit,
+	{at: "advantage.anchor", reads: "environment.name advantage.anchors", only: trained,
+		ok: func(r *Recipe) bool { // the states that GiGPO compares must be recorded
+			return r.Advantage.Params["anchor"] != "state" ||
+				r.Environment.Declaration().Interactive && r.Advantage.Params["anchors"] == "exact"
+		},
 		doc:   "observation outside interactive environments, and with anchors similar",
 		fault: "state wants an interactive environment, whose states are recorded, and anchors: exact"},
 	{at: "advantage.prefixes", reads: "rollout.tree", only: trained, doc: "per_leaf without rollout.tree",

@@ -55,7 +55,7 @@ var tinkerRules = []rule{
 		why: "servers decay what they keep next to the adapter too, the adapters of others among it"},
 	{at: "schedule.stages", only: trained, remote: true, doc: "none that resets the optimiser",
 		ok: func(r *Recipe) bool {
-			return r.OptimizerReset(r.Steps) == 0
+			return r.Schedule.OptimizerReset(r.Steps) == 0
 		},
 		fault: "reset_optimizer: a server loads weights together with the optimiser's state"},
 }

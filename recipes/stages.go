@@ -1,7 +1,5 @@
 package recipes
 
-import "github.com/ropewalk/ropewalk/rl/schedule"
-
 // The stages of a schedule depend only on the step. All code that reads a recipe for a step reads it through At. So a
 // step has the same settings when it is run, resumed or replayed.
 //
@@ -13,7 +11,7 @@ import "github.com/ropewalk/ropewalk/rl/schedule"
 // stage has begun, and a copy otherwise. Step 0 and run-level stages use the recipe as written.
 func (r *Recipe) At(step int) *Recipe {
 	out := r
-	for _, s := range begun(r.Schedule, step) {
+	for _, s := range r.Schedule.Begun(step) {
 		if out == r {
 			out = new(Recipe)
 			*out = *r
@@ -31,29 +29,6 @@ func (r *Recipe) At(step int) *Recipe {
 	return out
 }
 
-// Unsolved returns the number of samples that decide whether a problem is solved. The step does not draw a problem if
-// all of those samples are right. 0 means that the step draws from all problems.
-func (r *Recipe) Unsolved(step int) int {
-	samples := 0
-	for _, s := range begun(r.Schedule, step) {
-		if s.Problems == "unsolved" {
-			samples = s.Samples
-		}
-	}
-	return samples
-}
-
-// OptimizerReset returns the first step of the latest stage so far that resets the optimiser, or 0 if no stage does.
-func (r *Recipe) OptimizerReset(step int) int {
-	first := 0
-	for _, s := range begun(r.Schedule, step) {
-		if s.ResetOptimizer {
-			first = s.FromStep
-		}
-	}
-	return first
-}
-
 // ReferenceStep returns the step whose policy is the reference policy of the given step. 0 means the run's first
 // policy. Both the stages and loss.reference can refresh the reference; the later refresh counts.
 func (r *Recipe) ReferenceStep(step int) int {
@@ -62,15 +37,10 @@ func (r *Recipe) ReferenceStep(step int) int {
 		every := reference.RefreshEvery
 		last = (step - 1) / every * every
 	}
-	for _, s := range begun(r.Schedule, step) {
+	for _, s := range r.Schedule.Begun(step) {
 		if s.RefreshReference {
 			last = max(last, s.FromStep-1)
 		}
 	}
 	return last
-}
-
-// begun returns the stages of a schedule that have begun by a step.
-func begun(s *Schedule, step int) []schedule.Stage {
-	return schedule.Stages{List: s.Stages()}.Begun(step)
 }

@@ -34,8 +34,8 @@ func TestStages(t *testing.T) {
 		at := r.At(c.step)
 		require.Equal(t, c.tokens, at.Rollout.MaxTokens, c.step)
 		require.Equal(t, c.lr, at.Optimizer.LR, c.step)
-		require.Equal(t, c.samples, at.Unsolved(c.step), c.step)
-		require.Equal(t, c.reset, at.OptimizerReset(c.step), c.step)
+		require.Equal(t, c.samples, at.Schedule.Unsolved(c.step), c.step)
+		require.Equal(t, c.reset, at.Schedule.OptimizerReset(c.step), c.step)
 		require.Equal(t, c.reference, at.ReferenceStep(c.step), c.step)
 		require.Equal(t, at, at.At(c.step), "it is the same again")
 		at.Rollout.MaxTokens, at.Optimizer.LR = r.Rollout.MaxTokens, r.Optimizer.LR
@@ -51,7 +51,7 @@ func TestWithoutStagesARecipeIsTheSameAtEveryStep(t *testing.T) {
 		r, err := ParseWith("f", []byte(small), set)
 		require.NoError(t, err)
 		require.Same(t, r, r.At(7))
-		require.Zero(t, r.Unsolved(7)+r.OptimizerReset(7)+r.ReferenceStep(7))
+		require.Zero(t, r.Schedule.Unsolved(7)+r.Schedule.OptimizerReset(7)+r.ReferenceStep(7))
 	}
 }
 

@@ -110,11 +110,5 @@ func (l *Loop) body(e *Episode, before []CallResult, call env.ToolCall, r *proto
 	return l.protocol.Body(limit, call, r)
 }
 
-// resolved finds the tools of a response's calls and refuses those beyond a budget.
-func (l *Loop) resolved(e *Episode, calls []env.ToolCall) {
-	l.settings.resolve(calls)
-	l.settings.Budgets.refuse(calls, e.countRunnable())
-}
-
 // beyondBudget reports whether a call was refused because of a budget. It could be parsed.
 func beyondBudget(c env.ToolCall) bool { return c.Error == env.CallOverBudget }

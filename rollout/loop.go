@@ -275,7 +275,8 @@ func (l *Loop) absorb(ctx context.Context, e *Episode, t Turn) {
 		return
 	}
 	t.Parsed = l.parse(e.Task, t)
-	l.resolved(e, t.Parsed.Calls)
+	l.settings.resolve(t.Parsed.Calls)
+	l.settings.Budgets.refuse(t.Parsed.Calls, e.countRunnable())
 	e.Turns = append(e.Turns, t)
 	e.Context, e.Observation = nil, ""
 	switch {

@@ -257,7 +257,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 			return err
 		}
 		r.enact(step)
-		if now := r.amendments.generation(step); now != gen { // the settings changed, so the shard numbers mean other shards
+		if now := r.amendments.generation(step); now != gen { // the numbers of shards mean other shards now
 			gen, skipped = now, nil
 		}
 		in := r.stepInput(ctx, step)

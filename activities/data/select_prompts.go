@@ -45,7 +45,7 @@ func (a SelectPrompts) Execute(ctx context.Context, e *stage.Env, in api.Prompts
 		if err != nil {
 			return err
 		}
-		solved, err := a.SolvedProblems(ctx, w, in.Scope, w.Recipe.Unsolved(in.Step))
+		solved, err := a.SolvedProblems(ctx, w, in.Scope, w.Recipe.Schedule.Unsolved(in.Step))
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ const (
 // resetsOptimizer reports whether this is the first update of a stage that resets the optimiser, and records it. The
 // stage's first steps may have left the policy unchanged; then it is still the policy that the stage began with.
 func (a UpdatePolicy) resetsOptimizer(ctx context.Context, w *stage.Draft, in api.UpdateInput) (bool, error) {
-	first := w.Recipe.OptimizerReset(in.Step)
+	first := w.Recipe.Schedule.OptimizerReset(in.Step)
 	if first == 0 {
 		return false, nil
 	}

@@ -302,7 +302,7 @@ func PlanOf(r recipes.Recipe) api.Plan {
 	if apart(&r, r.Engine.Kind) {
 		p.Evaluations = api.EvaluateAlongside
 	}
-	p.PromptsAhead = p.Dynamic == nil && !r.Environment.Imported() && r.Unsolved(math.MaxInt) == 0
+	p.PromptsAhead = p.Dynamic == nil && !r.Environment.Imported() && r.Schedule.Unsolved(math.MaxInt) == 0
 	if r.Rollout.ShardGroups > 0 {
 		p.Shards = (r.Rollout.Prompts + r.Rollout.ShardGroups - 1) / r.Rollout.ShardGroups
 	}

@@ -20,7 +20,7 @@ type evidence struct {
 	findings
 	run       string
 	listed    []store.Object
-	manifests map[string]committed   // by key; those of warm starts included
+	manifests manifests              // those of warm starts included
 	stages    map[string][]committed // the run's stage manifests by step, in the order of their keys
 	heads     map[int]schema.Head
 	shared    map[int]schema.Head // of the steps that another run has made
@@ -43,7 +43,7 @@ type shardFacts struct {
 func newEvidence(objects store.Store, run string, listed []store.Object) *evidence {
 	return &evidence{
 		findings: findings{objects: objects, out: Report{Run: run}, named: map[string]bool{}},
-		run:      run, listed: listed, manifests: map[string]committed{}, heads: map[int]schema.Head{},
+		run:      run, listed: listed, manifests: manifests{}, heads: map[int]schema.Head{},
 		shared: map[int]schema.Head{},
 		shards: shardFacts{
 			audited: map[string]bool{}, updates: map[string]policies{}, excluded: map[string]int{},
@@ -76,6 +76,9 @@ type committed struct {
 	// digest count here; the rest is checked with their own run.
 	foreign bool
 }
+
+// manifests are committed manifests by key.
+type manifests map[string]committed
 
 // readManifests reads every manifest and head that lies under the run's prefix.
 func readManifests(ctx context.Context, v *evidence) error {

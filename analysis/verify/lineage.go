@@ -169,16 +169,16 @@ func checkStages(v *evidence, h schema.Head, exempt func(stage string) bool) {
 		if exempt != nil && exempt(r.stage) {
 			continue
 		}
-		if !v.loaded(h.Stages[r.stage]) || !v.loaded(h.Stages[r.from]) {
+		if !v.manifests.loaded(h.Stages[r.stage]) || !v.manifests.loaded(h.Stages[r.from]) {
 			continue
 		}
-		inputs := v.inputs(h.Stages[r.stage])
+		inputs := v.manifests.inputs(h.Stages[r.stage])
 		for _, ref := range h.Stages[r.from] {
-			if r.stage == schema.StageSandbox && !v.called(ref, h) {
+			if r.stage == schema.StageSandbox && !v.manifests.called(ref, h) {
 				continue
 			}
 			if r.from == schema.StageSandbox && r.stage != schema.StageAssemble &&
-				v.rows([]schema.Ref{ref}, schema.Transitions) == 0 {
+				v.manifests.rows([]schema.Ref{ref}, schema.Transitions) == 0 {
 				continue
 			}
 			from := v.manifests[ref.Key]
@@ -193,10 +193,10 @@ func checkStages(v *evidence, h schema.Head, exempt func(stage string) bool) {
 
 // loaded reports whether a stage exists and all its manifests could be read. If one could not, that is a fault already,
 // and the checks that depend on it are skipped.
-func (v *evidence) loaded(stage []schema.Ref) bool {
+func (a manifests) loaded(stage []schema.Ref) bool {
 	for _, ref := range stage {
-		m, ok := v.manifests[ref.Key]
-		if !ok || (len(m.Parts) > 0 && !v.loaded(m.Parts)) {
+		m, ok := a[ref.Key]
+		if !ok || (len(m.Parts) > 0 && !a.loaded(m.Parts)) {
 			return false
 		}
 	}
@@ -204,20 +204,20 @@ func (v *evidence) loaded(stage []schema.Ref) bool {
 }
 
 // called reports whether a rollout's turn has tool calls of its own: the last turn has none.
-func (v *evidence) called(rollout schema.Ref, h schema.Head) bool {
-	turn := v.manifests[rollout.Key].Turn
+func (a manifests) called(rollout schema.Ref, h schema.Head) bool {
+	turn := a[rollout.Key].Turn
 	return slices.ContainsFunc(h.Stages[schema.StageSandbox],
-		func(ref schema.Ref) bool { return v.manifests[ref.Key].Turn == turn })
+		func(ref schema.Ref) bool { return a[ref.Key].Turn == turn })
 }
 
 // inputs returns the inputs of manifests and of their parts. A turn and its tool calls name only the manifest before
 // them, so the inputs of that manifest are included.
-func (v *evidence) inputs(stage []schema.Ref) map[schema.Ref]bool {
+func (a manifests) inputs(stage []schema.Ref) map[schema.Ref]bool {
 	out := map[schema.Ref]bool{}
 	var add func(m committed)
 	add = func(m committed) {
 		for _, in := range m.Inputs {
-			before := v.manifests[in.Key]
+			before := a[in.Key]
 			inRollout := before.Stage == schema.StageRollout || before.Stage == schema.StageSandbox
 			if !out[in] && inRollout && before.digest == in.Digest {
 				out[in] = true
@@ -227,10 +227,10 @@ func (v *evidence) inputs(stage []schema.Ref) map[schema.Ref]bool {
 		}
 	}
 	for _, ref := range stage {
-		m := v.manifests[ref.Key]
+		m := a[ref.Key]
 		add(m)
 		for _, part := range m.Parts {
-			add(v.manifests[part.Key])
+			add(a[part.Key])
 		}
 	}
 	return out
@@ -242,20 +242,20 @@ func checkRowCountsOf(v *evidence, _ int, h schema.Head) { checkRowCounts(v, h) 
 // checkRowCounts checks that every assembled trajectory has a reward or was excluded, and that exactly these
 // trajectories, and those of skipped shards, have a row in the selection.
 func checkRowCounts(v *evidence, h schema.Head) {
-	if !v.loaded(h.Stages[schema.StageAssemble]) || !v.loaded(h.Stages[schema.StageReward]) {
+	if !v.manifests.loaded(h.Stages[schema.StageAssemble]) || !v.manifests.loaded(h.Stages[schema.StageReward]) {
 		return
 	}
 	reward, resample := h.Stages[schema.StageReward], h.Stages[schema.StageResample]
-	trajectories := v.rows(h.Stages[schema.StageAssemble], schema.Trajectories)
-	scored, unscored := v.rows(reward, schema.Rewards), v.rows(reward, schema.Selection)
+	trajectories := v.manifests.rows(h.Stages[schema.StageAssemble], schema.Trajectories)
+	scored, unscored := v.manifests.rows(reward, schema.Rewards), v.manifests.rows(reward, schema.Selection)
 	if scored+unscored != trajectories {
 		v.fault(FaultRows, reward[0].Key, "commits %d rows of table %s and excludes %d trajectories, but there are "+
 			"%d trajectories", scored, schema.Rewards, unscored, trajectories)
 	}
-	if !v.loaded(resample) {
+	if !v.manifests.loaded(resample) {
 		return
 	}
-	selected, excluded := v.rows(resample, schema.Selection), v.excludedIn(resample)
+	selected, excluded := v.manifests.rows(resample, schema.Selection), v.excludedIn(resample)
 	if selected-excluded != scored {
 		v.fault(FaultRows, resample[0].Key, "commits %d rows of table %s for %d rewards, not counting %d excluded "+
 			"trajectories", selected-excluded, schema.Selection, scored, excluded)
@@ -271,7 +271,7 @@ func checkRowCounts(v *evidence, h schema.Head) {
 // may lack them: only older programs computed them.
 func checkOutputs(v *evidence, _ int, h schema.Head) {
 	outputs, resample := h.Stages[schema.StageLogprobs], h.Stages[schema.StageResample]
-	if !v.loaded(outputs) || !v.loaded(resample) {
+	if !v.manifests.loaded(outputs) || !v.manifests.loaded(resample) {
 		return
 	}
 	kept, masked := 0, 0
@@ -279,7 +279,7 @@ func checkOutputs(v *evidence, _ int, h schema.Head) {
 		kept += v.shards.kept[s.Key]
 		masked += v.shards.masked[s.Key]
 	}
-	if n := v.rows(outputs, schema.TokenOutputs); n != kept && n != kept-masked {
+	if n := v.manifests.rows(outputs, schema.TokenOutputs); n != kept && n != kept-masked {
 		v.fault(FaultRows, outputs[0].Key, "commits %d rows of table %s for %d kept trajectories, %d of them masked", n,
 			schema.TokenOutputs, kept, masked)
 	}
@@ -296,13 +296,13 @@ func (v *evidence) excludedIn(stage []schema.Ref) int {
 	return n
 }
 
-func (v *evidence) rows(stage []schema.Ref, table schema.Table) int {
+func (a manifests) rows(stage []schema.Ref, table schema.Table) int {
 	n := 0
 	for _, ref := range stage {
-		m := v.manifests[ref.Key]
+		m := a[ref.Key]
 		n += m.Rows(table)
 		for _, part := range m.Parts {
-			n += v.manifests[part.Key].Rows(table)
+			n += a[part.Key].Rows(table)
 		}
 	}
 	return n
@@ -311,7 +311,7 @@ func (v *evidence) rows(stage []schema.Ref, table schema.Table) int {
 // checkPolicy checks that the step's update started from the policy that the step before ended with.
 func checkPolicy(v *evidence, step int, h schema.Head) {
 	updates := h.Stages[schema.StageUpdate]
-	if !v.loaded(updates) {
+	if !v.manifests.loaded(updates) {
 		return // an import has no policy
 	}
 	before := schema.AtInit(v.run, schema.StageWarmStart).ManifestKey()
@@ -342,7 +342,7 @@ func checkPolicy(v *evidence, step int, h schema.Head) {
 func checkContinued(v *evidence, step int, h schema.Head) {
 	for _, stage := range stages.All() {
 		now, before := h.Stages[stage.Name], v.head(step - 1).Stages[stage.Name]
-		if stage.Continues == "" || !v.loaded(now) || !v.loaded(before) {
+		if stage.Continues == "" || !v.manifests.loaded(now) || !v.manifests.loaded(before) {
 			continue
 		}
 		if !slices.Contains(v.manifests[now[0].Key].Inputs, before[0]) {

@@ -15,7 +15,7 @@ import (
 // step's rows.
 func checkProperties(ctx context.Context, v *evidence) error {
 	h, done := v.heads[1]
-	if !done || !v.loaded(h.Stages[schema.StageResample]) {
+	if !done || !v.manifests.loaded(h.Stages[schema.StageResample]) {
 		return nil
 	}
 	key := h.Stages[schema.StageResample][0].Key
@@ -71,10 +71,10 @@ func (v *evidence) properties(ctx context.Context, h schema.Head) (out diagnose.
 // rowsBehind returns the rows of a table behind the manifests of a stage. With columns, only those are read.
 func rowsBehind[R schema.Row](ctx context.Context, v *evidence, stage []schema.Ref, columns ...string) (rows []R,
 	known bool, err error) {
-	if len(stage) > 0 && !v.loaded(stage) {
+	if len(stage) > 0 && !v.manifests.loaded(stage) {
 		return nil, false, nil
 	}
-	for _, m := range v.behindStage(stage) {
+	for _, m := range v.manifests.behindStage(stage) {
 		for _, s := range m.ShardsOf(schema.TableOf[R]()) {
 			if !v.shards.audited[s.Key] {
 				return nil, false, nil
@@ -99,12 +99,12 @@ func rowsBehind[R schema.Row](ctx context.Context, v *evidence, stage []schema.R
 }
 
 // behindStage lists the manifests of a stage with their parts.
-func (v *evidence) behindStage(stage []schema.Ref) (out []schema.Manifest) {
+func (a manifests) behindStage(stage []schema.Ref) (out []schema.Manifest) {
 	for _, ref := range stage {
-		m := v.manifests[ref.Key]
+		m := a[ref.Key]
 		out = append(out, m.Manifest)
 		for _, part := range m.Parts {
-			out = append(out, v.manifests[part.Key].Manifest)
+			out = append(out, a[part.Key].Manifest)
 		}
 	}
 	return out

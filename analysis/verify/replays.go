@@ -17,7 +17,8 @@ func checkReplays(v *evidence, step int, h schema.Head) {
 		overlay.Stages = maps.Clone(h.Stages)
 		maps.Copy(overlay.Stages, replays[gen])
 		for _, r := range reads {
-			if again := replays[gen][r.stage]; r.spared && v.loaded(again) && !v.reads(again, r.from) {
+			again := replays[gen][r.stage]
+			if r.spared && v.manifests.loaded(again) && !v.manifests.reads(again, r.from) {
 				delete(overlay.Stages, r.from)
 			}
 		}
@@ -33,9 +34,9 @@ func checkReplays(v *evidence, step int, h schema.Head) {
 }
 
 // reads reports whether a stage's inputs hold a manifest of another stage.
-func (v *evidence) reads(stage []schema.Ref, from string) bool {
-	for ref := range v.inputs(stage) {
-		if v.manifests[ref.Key].Stage == from {
+func (a manifests) reads(stage []schema.Ref, from string) bool {
+	for ref := range a.inputs(stage) {
+		if a[ref.Key].Stage == from {
 			return true
 		}
 	}

@@ -17,9 +17,9 @@ type ProgressView struct {
 	screen  *Screen // nil where lines stay
 	started time.Time
 	spoke   time.Time // when the last line was printed
-	shown   int // last step printed
-	shards  int // shards of an evaluation that were printed as done
-	first   int // first step seen, for the remaining time
+	shown   int       // last step printed
+	shards  int       // shards of an evaluation that were printed as done
+	first   int       // first step seen, for the remaining time
 	firstAt time.Time
 	stage   string
 	parked  bool

@@ -38,6 +38,9 @@ type pace struct {
 	rates    []float64
 }
 
+// length estimates the tokens that an episode generates.
+func (p *pace) length() float64 { return p.tokens / float64(max(p.ended, 1)) }
+
 // turn is the mean of the tokens of a turn.
 func (p *pace) turn() float64 { return p.tokens / float64(max(p.turns, 1)) }
 
@@ -153,11 +156,8 @@ func (c *Core) horizon() float64 {
 	if perSecond == 0 {
 		return 0
 	}
-	return float64(c.queued[Training]+c.queued[Evaluation]+c.rejoin) * c.length() / perSecond
+	return float64(c.queued[Training]+c.queued[Evaluation]+c.rejoin) * c.pace.length() / perSecond
 }
-
-// length estimates the tokens that an episode generates.
-func (c *Core) length() float64 { return c.pace.tokens / float64(max(c.pace.ended, 1)) }
 
 // slack is how much later than elsewhere an episode may end on a straggler, as a share of its time elsewhere.
 const slack = 0.5
@@ -165,7 +165,7 @@ const slack = 0.5
 // finishesInTime reports whether a straggler would have finished a new episode before an engine of usual speed has
 // worked off the queue and then this episode.
 func (c *Core) finishesInTime(at *engine) bool {
-	length := max(c.length(), c.pace.turn())
+	length := max(c.pace.length(), c.pace.turn())
 	return length*at.perToken <= c.horizon()+(1+slack)*length*c.pace.usual
 }
 
@@ -187,7 +187,7 @@ func (c *Core) staysHome(at *engine, e *episode, cached int) bool {
 	if !at.straggler || !c.replaceable(e, e.Most) {
 		return true
 	}
-	return c.length()*at.perToken <= c.horizon()+c.length()*c.pace.usual+at.recompute(cached)
+	return c.pace.length()*at.perToken <= c.horizon()+c.pace.length()*c.pace.usual+at.recompute(cached)
 }
 
 // recompute is the time in which an engine computes tokens of a prefix.
@@ -245,7 +245,7 @@ func (c *Core) betterEngine(e *episode) (engine int, ok bool) {
 		if len(at.home) > 0 || at.trial || at.slow == 0 || !c.canStart(i, e, c.size(e)) {
 			continue
 		}
-		left := max(c.length(), float64(e.held-e.Prompt)) // long episodes are likely to be longer
+		left := max(c.pace.length(), float64(e.held-e.Prompt)) // long episodes are likely to be longer
 		if left*(home.perToken-at.slow*c.pace.predict(1)) > at.recompute(e.held) {
 			return i, true
 		}
