@@ -95,7 +95,7 @@ func (h *home) quitWorker(t *testing.T) {
 		return
 	}
 	_ = syscall.Kill(pid, syscall.SIGQUIT)
-	time.Sleep(time.Second)
+	eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, "the worker to print its goroutines")
 	log, err := os.ReadFile(filepath.Join(h.dir, "logs", "worker.log"))
 	t.Log(string(log), err)
 }
