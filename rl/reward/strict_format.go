@@ -16,8 +16,7 @@ import (
 // Action is what a response asks the environment to do.
 type Action struct {
 	Text   string // lower case, trimmed; executed even if it is invalid
-	Valid  bool   // the environment accepts it; otherwise the turn is penalised
-	Strict bool   // the response has the strict form
+	Strict bool   // the response has the strict form; otherwise the turn is penalised
 }
 
 // actionTail is how many characters of a response without an <action> block are executed.
@@ -70,28 +69,13 @@ func lowerASCII(text string) string {
 // first <action> block holds; else the last 30 characters.
 func ExtractAction(text string) Action {
 	if action, ok := StrictForm(text); ok {
-		return Action{Text: normalizeAction(action), Valid: true, Strict: true}
+		return Action{Text: normalizeAction(action), Strict: true}
 	}
-	if chunk, ok := actionChunk(text); ok {
-		return Action{Text: normalizeAction(chunk)}
+	for _, b := range Blocks(lowerASCII(text), "action") {
+		return Action{Text: normalizeAction(text[b.Start+len(actionOpen) : b.End-len(actionClose)])}
 	}
 	characters := []rune(text)
 	return Action{Text: normalizeAction(string(characters[max(0, len(characters)-actionTail):]))}
-}
-
-// actionChunk is the content of the first closed action block, in any case.
-func actionChunk(text string) (string, bool) {
-	lower := lowerASCII(text)
-	from := strings.Index(lower, actionOpen)
-	if from < 0 {
-		return "", false
-	}
-	from += len(actionOpen)
-	n := strings.Index(lower[from:], actionClose)
-	if n < 0 {
-		return "", false
-	}
-	return text[from : from+n], true
 }
 
 // normalizeAction is an action's text as environments take it: lower case, trimmed.

@@ -131,15 +131,15 @@ func TestHostileTextsAreReadOnce(t *testing.T) {
 		ReadResearch(text)
 		Blocks(text, "think", "search", "answer")
 		Wrapped(text, "think", "action")
-		for _, form := range []DAPOForm{DAPOStrict, DAPOMinerva} {
-			if out, err := (DAPO{Form: form}).Reward(text, "1"); err != nil || out.Reward != -1 {
-				t.Errorf("%q, %s: %+v, %v", piece, form, out.Verdict, err)
+		for _, out := range []Outcome{DAPOStrict(text, "1"), DAPOMinerva(text, "1")} {
+			if out.Reward != -1 {
+				t.Errorf("%q: %+v", piece, out.Verdict)
 			}
 		}
 		if s, err := (SearchR1{}).Reward(text, []string{"paris"}); err != nil || s != 0 {
 			t.Errorf("%q: Search-R1 gives %g, %v", piece, s, err)
 		}
-		if s, err := (DeepResearch{}).Reward(text, []string{"paris"}); err != nil || s != -1 {
+		if s, err := (DeepResearch{}).Score(Trajectory{Text: text, Gold: "paris"}, Outcome{}); err != nil || s != -1 {
 			t.Errorf("%q: deep research gives %g, %v", piece, s, err)
 		}
 		if s := (BLEU{}).ScoreText(text, []string{"paris", text[:1000]}); s < 0 || s > 1 {
