@@ -2,6 +2,7 @@ package reward
 
 import (
 	"regexp"
+	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
 )
@@ -62,12 +63,9 @@ func plusOrMinus(v Verdict, answer string) Outcome {
 // lastCharacters cuts a text to its last n characters.
 func lastCharacters(text string, n int) string {
 	at := len(text)
-	for range n {
-		if at == 0 {
-			break
-		}
+	for ; n > 0 && at > 0; n-- {
 		at--
-		for at > 0 && text[at]&0xc0 == 0x80 { // inside a character of several bytes
+		for at > 0 && !utf8.RuneStart(text[at]) { // inside a character of several bytes
 			at--
 		}
 	}

@@ -1,8 +1,6 @@
 package reward
 
-import (
-	"strings"
-)
+import "strings"
 
 // The strict form of a response, and the action that is taken from it.
 //
@@ -32,24 +30,21 @@ const (
 // StrictForm returns the content of the action block of a response in strict form.
 func StrictForm(text string) (action string, ok bool) {
 	lower := lowerASCII(text)
+	var parts []string // before each tag
+	from := 0
 	for _, tag := range []string{thinkOpen, thinkClose, actionOpen, actionClose} {
-		if strings.Count(lower, tag) != 1 {
+		at := strings.Index(lower[from:], tag)
+		if at < 0 || strings.Count(lower, tag) != 1 {
 			return "", false
 		}
+		parts = append(parts, text[from:from+at])
+		from += at + len(tag)
 	}
-	thought, opens := strings.Index(lower, thinkClose), strings.Index(lower, actionOpen)
-	closes := strings.Index(lower, actionClose)
-	head, tail := strings.Index(lower, thinkOpen), closes+len(actionClose)
-	if head >= thought || thought >= opens || opens >= closes {
+	ok = blank(parts[0]) && blank(parts[2]) && blank(text[from:]) && !strings.ContainsFunc(text, chinese)
+	if !ok {
 		return "", false
 	}
-	if !blank(text[:head]) || !blank(text[thought+len(thinkClose):opens]) || !blank(text[tail:]) {
-		return "", false
-	}
-	if strings.ContainsFunc(text, chinese) {
-		return "", false
-	}
-	return text[opens+len(actionOpen) : closes], true
+	return parts[3], true
 }
 
 func chinese(r rune) bool { return r >= 0x4e00 && r <= 0x9fff }
