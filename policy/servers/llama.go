@@ -1,8 +1,8 @@
 package servers
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -214,17 +213,10 @@ func (d *llama) complete(ctx context.Context, r row, prefix []int32, tokens, at 
 
 // streamed reads a response as it grows: each event has some of its tokens, the last one says why it ends.
 func (d *llama) streamed(ctx context.Context, body map[string]any, tokens int) (reply llamaReply, err error) {
-	body["stream"] = true
-	err = d.stream(ctx, "completion", body, tokens, func(data []byte) error {
-		var part llamaReply
-		if err := json.Unmarshal(data, &part); err != nil {
-			return d.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
-		}
+	err = stream(ctx, d.link, "completion", body, tokens, func(part llamaReply) error {
 		reply.Tokens, reply.Probabilities = append(reply.Tokens, part.Tokens...),
 			append(reply.Probabilities, part.Probabilities...)
-		if part.Stop != "" {
-			reply.Stop = part.Stop
-		}
+		reply.Stop = cmp.Or(part.Stop, reply.Stop)
 		return nil
 	})
 	if err == nil && reply.Stop == "" {
