@@ -17,21 +17,17 @@ var probePrefix = []int32{1, 2, 3}
 // warm is the temperature with which the kind of log-probabilities is found out.
 const warm = 0.25
 
-// asked is a dialect of servers that are asked for the gap between the log-probabilities of the two likeliest tokens
-// after the probePrefix.
-type asked interface {
-	dialect
-	gap(ctx context.Context, temperature float64) (float64, error)
-}
+// gapAt asks for the difference of the log-probabilities of the two likeliest tokens after the probePrefix.
+type gapAt func(ctx context.Context, temperature float64) (float64, error)
 
-// explore adds to the facts what asking shows. The gap at a low temperature grows if log-probabilities are those of the
+// explore adds to the facts what asking shows. The gap grows at a low temperature if log-probabilities are those of the
 // tempered distribution (vLLM's --logprobs-mode processed_logprobs), and stays if they are the model's own.
-func (l *link) explore(ctx context.Context, d asked, f Facts) (Facts, error) {
-	gap, err := d.gap(ctx, 1)
+func (l *link) explore(ctx context.Context, d dialect, ask gapAt, f Facts) (Facts, error) {
+	gap, err := ask(ctx, 1)
 	if err != nil {
 		return Facts{}, err
 	}
-	cold, err := d.gap(ctx, warm)
+	cold, err := ask(ctx, warm)
 	if err != nil {
 		return Facts{}, err
 	}
@@ -43,7 +39,8 @@ func (l *link) explore(ctx context.Context, d asked, f Facts) (Facts, error) {
 	if l.Folder != "" {
 		f.Capabilities.Weights = policy.WeightsReload
 	}
-	return f, l.findCuts(ctx, d, gap, &f)
+	err = l.findCuts(ctx, d, gap, &f)
+	return f, err
 }
 
 // gapOf is the difference of the two greatest of several log-probabilities.

@@ -35,7 +35,7 @@ func (d *sglang) facts(ctx context.Context) (Facts, error) {
 	if d.Model != "" && d.Model != name {
 		return Facts{}, d.fault("it serves model %q, want %s", shorten(name), d.Model)
 	}
-	return d.explore(ctx, d, Facts{Model: name, Revision: "sglang " + server.Version, Dtype: server.Dtype,
+	return d.explore(ctx, d, d.gap, Facts{Model: name, Revision: "sglang " + server.Version, Dtype: server.Dtype,
 		Positions: max(server.Context, server.Most), Tokens: max(0, server.Tokens)})
 }
 

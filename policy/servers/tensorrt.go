@@ -17,7 +17,7 @@ func (d *tensorrt) facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	f, err := d.explore(ctx, d, Facts{Model: id, Revision: "tensorrt-llm " + version})
+	f, err := d.explore(ctx, d, d.gap, Facts{Model: id, Revision: "tensorrt-llm " + version})
 	f.Capabilities.Weights, f.Capabilities.TopLogProbs = policy.WeightsFixed, 0 // tops are by the tokens' texts
 	return f, err
 }

@@ -20,7 +20,8 @@ func (d *vllm) facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	return d.explore(ctx, d, Facts{Model: id, Revision: "vllm " + version, Positions: positions, Tokens: d.cache(ctx)})
+	return d.explore(ctx, d, d.gap, Facts{Model: id, Revision: "vllm " + version, Positions: positions,
+		Tokens: d.cache(ctx)})
 }
 
 // cacheInfo are the labels of vLLM's gauge that describe its KV cache.
