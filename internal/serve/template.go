@@ -78,8 +78,8 @@ func (c *chat) render(v conversation, now time.Time) (string, error) {
 // harmless changes what others wrote so that it holds none of the tokenizer's added tokens.
 func (c *chat) harmless(text string) string { return protocol.Harmless(text, c.marks) }
 
-// message reads the message at a place: contents in parts become one text, and the arguments of calls become objects, as templates
-// expect them.
+// message reads the message at a place: contents in parts become one text, and the arguments of calls become objects,
+// as templates expect them.
 func (c *chat) message(at string, raw json.RawMessage) (*jinja.Dict, *apiError) {
 	v, err := jinja.From(raw)
 	if err != nil {
