@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/testing/vectors"
 	"github.com/ropewalk/ropewalk/rl/reward"
+	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
 var rewardKinds = vectors.Kinds{
@@ -52,7 +53,7 @@ func testSPEARComposite(t *testing.T, c vectors.Case) {
 		if !x.FormatOK {
 			f.MalformedTurns = 1
 		}
-		p, err := reward.SPEAR{Decay: x.Decay}.Reward(f, x.T)
+		p, err := reward.SPEAR{ToolStep: 0.1, FormatBonus: 0.1}.Reward(f, schedule.Mu{Horizon: x.Decay}.At(x.T))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,14 @@ func testDeepResearch(t *testing.T, c vectors.Case) {
 	c.Decode(t, &in, &want)
 	got := make([]float64, len(in))
 	for i, x := range in {
-		got[i] = reward.DeepResearch{}.Combine(bool(x.FormatOK), x.F1, bool(x.HasSearch), bool(x.HasPython))
+		form := reward.Research{WellFormed: bool(x.FormatOK)}
+		if x.HasSearch {
+			form.Searches = 1
+		}
+		if x.HasPython {
+			form.Python = 1
+		}
+		got[i] = form.Reward(x.F1)
 	}
 	vectors.Equal(t, "reward", got, want)
 }

@@ -1,12 +1,10 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
+	"strings"
 )
 
 // Sources of trajectories, by layout.
@@ -68,11 +66,8 @@ func (o object) taskID() string {
 	if value[0] == '"' {
 		return o.name("task_id")
 	}
-	var number json.Number
-	if json.Unmarshal(value, &number) == nil {
-		if _, err := strconv.ParseInt(number.String(), 10, 64); err == nil {
-			return number.String()
-		}
+	if json.Unmarshal(value, new(int64)) == nil {
+		return string(value)
 	}
 	panic(fault("task_id", "must be text or a whole number, got %s", shown(value)))
 }
@@ -107,9 +102,9 @@ func (i Item) task() string {
 	if i.TaskID != "" {
 		return i.TaskID
 	}
-	h := sha256.New()
+	var all strings.Builder
 	for _, m := range leading(i.Messages) {
-		fmt.Fprintf(h, "%d\n%s\n", len(m.raw), m.raw)
+		fmt.Fprintf(&all, "%d\n%s\n", len(m.raw), m.raw)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return digest(all.String())
 }

@@ -1,36 +1,31 @@
 package openai
 
-import (
-	"encoding/json"
-	"maps"
-)
+import "encoding/json"
 
 // A *preference pair* holds two answers to one prompt, as UltraFeedback and TRL write them: chosen and rejected are
 // lists of messages, or texts, and prompt is a text or a list of messages, which chosen and rejected may repeat.
 
 // expand makes two conversations of a preference pair, the chosen one with the reward 1 and the rejected one with 0.
 // Anything else stays as it is.
-func expand(e entry) (_ []entry, err error) {
+func expand(text []byte) (out [][]byte, err error) {
 	defer catch(&err)
 	var o object
-	if json.Unmarshal(e.text, &o.fields) != nil || !o.has("chosen") || !o.has("rejected") || o.has("messages") {
-		return []entry{e}, nil // readItem says what is wrong
+	if json.Unmarshal(text, &o.fields) != nil || !o.has("chosen") || !o.has("rejected") || o.has("messages") {
+		return [][]byte{text}, nil // readItem says what is wrong
 	}
-	var out []entry
-	for i, field := range []string{"chosen", "rejected"} {
-		messages, err := json.Marshal(o.answered(field))
+	answers := [][]json.RawMessage{o.answered("chosen"), o.answered("rejected")}
+	delete(o.fields, "chosen")
+	delete(o.fields, "rejected")
+	for i, answered := range answers {
+		o.fields["reward"] = json.RawMessage([]string{"1", "0"}[i])
+		if o.fields["messages"], err = json.Marshal(answered); err != nil {
+			return nil, err
+		}
+		item, err := json.Marshal(o.fields)
 		if err != nil {
 			return nil, err
 		}
-		item := maps.Clone(o.fields)
-		delete(item, "chosen")
-		delete(item, "rejected")
-		item["messages"], item["reward"] = messages, json.RawMessage([]string{"1", "0"}[i])
-		text, err := json.Marshal(item)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, entry{e.line, text})
+		out = append(out, item)
 	}
 	return out, nil
 }

@@ -21,10 +21,10 @@ func Read(data []byte) ([]Task, error) {
 	}
 	var items []Item
 	for i, e := range entries {
-		both, err := expand(e)
-		for _, one := range both {
+		texts, err := expand(e.text)
+		for _, text := range texts {
 			var item Item
-			if item, err = readItem(one.text); err != nil {
+			if item, err = readItem(text); err != nil {
 				break
 			}
 			item.Index, item.Line = i, e.line
@@ -48,28 +48,16 @@ type entry struct {
 }
 
 func split(data []byte) ([]entry, error) {
-	if at := firstInvalid(data); at >= 0 {
-		return nil, fmt.Errorf("line %d: is not UTF-8", lineOf(data, at))
+	n := 0
+	for line := range bytes.Lines(data) {
+		if n++; !utf8.Valid(line) {
+			return nil, fmt.Errorf("line %d: is not UTF-8", n)
+		}
 	}
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
 		return list(data)
 	}
 	return lines(data)
-}
-
-// firstInvalid returns the index of the first byte that is not UTF-8, or −1.
-func firstInvalid(data []byte) int {
-	if utf8.Valid(data) {
-		return -1
-	}
-	at := 0
-	for {
-		r, n := utf8.DecodeRune(data[at:])
-		if r == utf8.RuneError && n <= 1 {
-			return at
-		}
-		at += n
-	}
 }
 
 func lineOf(data []byte, at int) int { return 1 + bytes.Count(data[:at], []byte("\n")) }

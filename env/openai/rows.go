@@ -2,7 +2,8 @@ package openai
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -87,13 +88,10 @@ func turnRow(turn Turn, n, shared int, before string, encode func(string) []int3
 	text, response := context(turn, n), turn.Response.response()
 	ids, answer := encode(text), encode(response)
 	out := schema.TurnRow{
-		Turn: int32(n), ContextTokens: int32(len(ids)), LossMask: make([]int32, len(ids)+len(answer)),
+		Turn: int32(n), ContextTokens: int32(len(ids)), TokenIDs: slices.Concat(ids, answer),
+		LossMask:    slices.Concat(make([]int32, len(ids)), slices.Repeat([]int32{1}, len(answer))),
 		Observation: text, Response: response, Finish: "stop", ToolCalls: int32(len(turn.Response.Calls)),
 		AnchorHash: digest(before + text),
-	}
-	out.TokenIDs = append(append(make([]int32, 0, len(ids)+len(answer)), ids...), answer...)
-	for i := len(ids); i < len(out.LossMask); i++ {
-		out.LossMask[i] = 1
 	}
 	if n == 0 { // the prompt's row holds the shared part
 		if out.Observation = ""; len(turn.Context) > shared {
@@ -104,7 +102,4 @@ func turnRow(turn Turn, n, shared int, before string, encode func(string) []int3
 }
 
 // digest identifies a text.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
+func digest(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }

@@ -9,7 +9,6 @@ import (
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rl/schedule"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -111,10 +110,12 @@ func (g *Grader) grade(t schema.TrajectoryRow) (reward.Outcome, float64, error) 
 	if err != nil || g.reward.Overlong == nil {
 		return outcome, score, err
 	}
-	o := reward.Overlong{Mode: reward.OverlongSoft, MaxLength: g.limit, Buffer: g.reward.Overlong.Buffer,
-		Factor: g.reward.Overlong.Factor}
-	score, err = o.Reward(score, int(t.Tokens), t.Finish == string(rollout.FinishLength))
-	return outcome, score, err
+	soft := g.reward.Overlong
+	if soft.Buffer > g.limit {
+		return outcome, 0, fmt.Errorf("reward.overlong.buffer must be at most the limit of tokens, got %d of %d",
+			soft.Buffer, g.limit)
+	}
+	return outcome, score + reward.SoftOverlong(int(t.Tokens), g.limit, soft.Buffer, soft.Factor), nil
 }
 
 // base is grade without the length penalty.

@@ -82,6 +82,11 @@ func TestRewards(t *testing.T) {
 	}
 }
 
+func TestAnOverlongBufferFitsTheLimit(t *testing.T) {
+	_, _, err := New(scoring(t, "reward={name: rstar2_outcome, overlong: {buffer: 1000}}"), 1).grade(told("7", "7"))
+	require.EqualError(t, err, "reward.overlong.buffer must be at most the limit of tokens, got 1000 of 160")
+}
+
 // The weight of the tool term decreases with the steps of the run.
 func TestTheToolTermFades(t *testing.T) {
 	recipe := scoring(t, "reward={name: spear}", "schedule.mu_horizon=4")

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -229,18 +230,10 @@ func (s layoutSpec) body(w *writer, v any) (sign, text string) {
 
 // inBase writes a whole number in another base.
 func (s layoutSpec) inBase(n int) string {
-	base := map[string]int{"x": 16, "X": 16, "o": 8, "b": 2}[s.kind]
-	text := strconv.FormatInt(int64(n), base)
 	if s.alternate {
-		negative := strings.HasPrefix(text, "-")
-		if text = "0" + s.kind + strings.TrimPrefix(text, "-"); negative {
-			text = "-" + text
-		}
+		return fmt.Sprintf(map[string]string{"x": "%#x", "X": "%#X", "o": "%O", "b": "%#b"}[s.kind], n)
 	}
-	if s.kind == "X" {
-		return strings.ToUpper(text)
-	}
-	return text
+	return fmt.Sprintf("%"+s.kind, n)
 }
 
 // float writes a number with its digits after the point, or in all.

@@ -1,10 +1,12 @@
 package jinja
 
 import (
+	"cmp"
 	"fmt"
-	"math"
-	"sort"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -24,12 +26,9 @@ func (l layout) dump(w *writer, v any, depth int) {
 		w.write("null")
 	case bool:
 		w.write(strconv.FormatBool(v))
-	case int:
-		w.write(strconv.Itoa(v))
-	case float64:
-		w.write(jsonNumber(v))
-	case large:
-		w.write(string(v))
+	case int, float64, large:
+		text := numberText(v)
+		w.write(cmp.Or(map[string]string{"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[text], text))
 	case string:
 		l.quote(w, v)
 	case []any:
@@ -37,8 +36,8 @@ func (l layout) dump(w *writer, v any, depth int) {
 	case *Dict:
 		keys := v.keys
 		if l.sortsKeys {
-			keys = append([]any{}, keys...)
-			sort.SliceStable(keys, func(i, j int) bool { return w.r.text(keys[i]) < w.r.text(keys[j]) })
+			keys = slices.Clone(keys)
+			slices.SortStableFunc(keys, func(a, b any) int { return strings.Compare(w.r.text(a), w.r.text(b)) })
 		}
 		l.group(w, "{", "}", len(keys), depth, func(i int) {
 			key := keys[i]
@@ -75,41 +74,17 @@ func (l layout) group(w *writer, opening, closing string, n, depth int, write fu
 	w.write(closing)
 }
 
-func jsonNumber(x float64) string {
-	switch {
-	case math.IsInf(x, 1):
-		return "Infinity"
-	case math.IsInf(x, -1):
-		return "-Infinity"
-	case math.IsNaN(x):
-		return "NaN"
-	}
-	return floatText(x)
-}
-
 func (l layout) quote(w *writer, s string) {
 	w.write(`"`)
 	for _, r := range s {
 		switch {
-		case r == '"' || r == '\\':
-			w.write(`\` + string(r))
-		case r == '\n':
-			w.write(`\n`)
-		case r == '\r':
-			w.write(`\r`)
-		case r == '\t':
-			w.write(`\t`)
-		case r == '\b':
-			w.write(`\b`)
-		case r == '\f':
-			w.write(`\f`)
-		case r < ' ':
+		case strings.ContainsRune("\"\\\n\r\t\b\f", r):
+			w.write(escaped(r))
+		case r > 0xffff && l.ascii:
+			high, low := utf16.EncodeRune(r)
+			w.write(fmt.Sprintf(`\u%04x\u%04x`, high, low))
+		case r < ' ' || r >= utf8.RuneSelf && l.ascii:
 			w.write(fmt.Sprintf(`\u%04x`, r))
-		case l.ascii && r >= utf8.RuneSelf && r <= 0xffff:
-			w.write(fmt.Sprintf(`\u%04x`, r))
-		case l.ascii && r > 0xffff:
-			r -= 0x10000
-			w.write(fmt.Sprintf(`\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff))
 		default:
 			w.write(string(r))
 		}

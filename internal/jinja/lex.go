@@ -52,12 +52,8 @@ func lex(text string) []token {
 	l := &lexer{rest: strings.TrimSuffix(text, "\n"), line: 1}
 	for l.rest != "" {
 		at := nextTag(l.rest)
-		before := l.rest
-		if at >= 0 {
-			before = l.rest[:at]
-		}
 		if at < 0 {
-			l.text(before, "")
+			l.text(l.rest, "")
 			break
 		}
 		opening := l.rest[at : at+2]
@@ -69,7 +65,7 @@ func lex(text string) []token {
 		if opening != "{{" && sign == "" {
 			mode = "block"
 		}
-		l.text(before, mode)
+		l.text(l.rest[:at], mode)
 		l.skip(at + 2 + len(sign))
 		l.tag(opening)
 	}
@@ -78,16 +74,12 @@ func lex(text string) []token {
 
 // nextTag returns where the next tag begins, or −1.
 func nextTag(text string) int {
-	for from := 0; ; {
-		at := strings.IndexByte(text[from:], '{')
-		if at < 0 || from+at+1 >= len(text) {
-			return -1
+	for i := range len(text) - 1 {
+		if text[i] == '{' && strings.IndexByte("{%#", text[i+1]) >= 0 {
+			return i
 		}
-		if at += from; strings.IndexByte("{%#", text[at+1]) >= 0 {
-			return at
-		}
-		from = at + 1
 	}
+	return -1
 }
 
 // skip drops n bytes.
@@ -203,47 +195,23 @@ func (l *lexer) raw() {
 	l.closing(l.rest[at[4]:at[5]], at[1], true)
 }
 
-// operators are the tokens that are no names and values, the longest first.
-var operators = []string{"==", "!=", "<=", ">=", "//", "**", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}",
-	",", ".", ":", "|", "=", "<", ">"}
+// lexeme is a name, a number with a point or without, or an operator, the longest first.
+var lexeme = regexp.MustCompile(`^(?:([_\pL][_\pL\p{Nd}]*)|([0-9]+\.[0-9]+)|([0-9]+)|` +
+	`(==|!=|<=|>=|//|\*\*|[-+*/%~()\[\]{},.:|=<>]))`)
 
 // next reads the token that a text begins with, and its length.
 func next(text string, line int) (token, int) {
-	r, _ := utf8.DecodeRuneInString(text)
-	switch {
-	case r == '_' || unicode.IsLetter(r):
-		n := strings.IndexFunc(text, func(r rune) bool {
-			return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-		})
-		if n < 0 {
-			n = len(text)
-		}
-		return token{tokName, text[:n], line}, n
-	case r >= '0' && r <= '9':
-		return number(text, line)
-	case r == '"' || r == '\'':
+	if text[0] == '"' || text[0] == '\'' {
 		return quotedString(text, line)
 	}
-	for _, op := range operators {
-		if strings.HasPrefix(text, op) {
-			return token{tokOp, op, line}, len(op)
+	m := lexeme.FindStringSubmatch(text)
+	for i, k := range []kind{tokName, tokFloat, tokInt, tokOp} {
+		if m != nil && m[i+1] != "" {
+			return token{k, m[0], line}, len(m[0])
 		}
 	}
+	r, _ := utf8.DecodeRuneInString(text)
 	panic(syntaxError(line, "unexpected character %q", r))
-}
-
-func number(text string, line int) (token, int) {
-	n := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-	if n < 0 {
-		n = len(text)
-	}
-	k := tokInt
-	if n+1 < len(text) && text[n] == '.' && text[n+1] >= '0' && text[n+1] <= '9' {
-		k = tokFloat
-		for n++; n < len(text) && text[n] >= '0' && text[n] <= '9'; n++ {
-		}
-	}
-	return token{k, text[:n], line}, n
 }
 
 // quotedString reads a string with Python's escapes.

@@ -219,38 +219,25 @@ func (r *renderer) representation(v any) string {
 // represent writes a value as Python's repr does.
 func (w *writer) represent(v any) {
 	w.r.visit(1)
+	onOneLine := layout{item: ", "}
 	switch v := v.(type) {
 	case nil:
 		w.write("None")
 	case bool:
-		w.write(map[bool]string{true: "True", false: "False"}[v])
-	case int:
-		w.write(strconv.Itoa(v))
-	case float64:
-		w.write(floatText(v))
-	case large:
-		w.write(string(v))
+		w.write(title(strconv.FormatBool(v)))
+	case int, float64, large:
+		w.write(numberText(v))
 	case string:
 		w.r.spend(len(v), 1)
 		w.write(quote(v))
 	case []any:
-		defer w.r.deeper("a value is nested")()
-		w.write("[")
-		for i, e := range v {
-			w.separate(i)
-			w.represent(e)
-		}
-		w.write("]")
+		onOneLine.group(w, "[", "]", len(v), 0, func(i int) { w.represent(v[i]) })
 	case *Dict:
-		defer w.r.deeper("a value is nested")()
-		w.write("{")
-		for i, k := range v.keys {
-			w.separate(i)
-			w.represent(k)
+		onOneLine.group(w, "{", "}", len(v.keys), 0, func(i int) {
+			w.represent(v.keys[i])
 			w.write(": ")
-			w.represent(v.values[k])
-		}
-		w.write("}")
+			w.represent(v.values[v.keys[i]])
+		})
 	case undefined:
 		w.write("Undefined")
 	default:
@@ -258,25 +245,21 @@ func (w *writer) represent(v any) {
 	}
 }
 
-func (w *writer) separate(i int) {
-	if i > 0 {
-		w.write(", ")
+// numberText writes a number as Python does.
+func numberText(v any) string {
+	if x, float := v.(float64); float {
+		return floatText(x)
 	}
+	return fmt.Sprint(v)
 }
 
 // floatText writes a number as Python does.
 func floatText(x float64) string {
-	switch {
-	case math.IsInf(x, 1):
-		return "inf"
-	case math.IsInf(x, -1):
-		return "-inf"
-	case math.IsNaN(x):
-		return "nan"
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return strings.ToLower(strings.TrimPrefix(fmt.Sprint(x), "+"))
 	}
 	if abs := math.Abs(x); x != 0 && (abs < 1e-4 || abs >= 1e16) {
-		s := strconv.FormatFloat(x, 'e', -1, 64)
-		return s
+		return strconv.FormatFloat(x, 'e', -1, 64)
 	}
 	s := strconv.FormatFloat(x, 'f', -1, 64)
 	if !strings.Contains(s, ".") {
@@ -297,12 +280,8 @@ func quote(s string) string {
 		switch {
 		case string(r) == mark || r == '\\':
 			b.WriteString(`\` + string(r))
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
+		case r == '\n' || r == '\r' || r == '\t':
+			b.WriteString(escaped(r))
 		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa1 || r == 0xad:
 			fmt.Fprintf(&b, `\x%02x`, r)
 		case !strconv.IsPrint(r) && r <= 0xffff:
@@ -314,6 +293,12 @@ func quote(s string) string {
 		}
 	}
 	return b.String() + mark
+}
+
+// escaped is a quote, a backslash or a control character as Go, Python and JSON write it between quotes.
+func escaped(r rune) string {
+	quoted := strconv.Quote(string(r))
+	return quoted[1 : len(quoted)-1]
 }
 
 func typeName(v any) string {

@@ -188,11 +188,6 @@ func (c *Client) once(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return c.read(data)
-}
-
-// read decodes a completion.
-func (c *Client) read(data []byte) (Reply, error) {
 	var got completion
 	if err := json.Unmarshal(data, &got); err != nil {
 		return Reply{}, c.fault(Malformed, "its reply is no chat completion: %v", badinput.JSON(err))

@@ -91,7 +91,7 @@ func (c *Client) broken(limited context.Context, limit time.Duration, kind Kind,
 		return c.fault(Hung, "no whole reply in %v", limit)
 	}
 	var dial *net.OpError
-	if kind == Unreachable && (!errors.As(err, &dial) || dial.Op != "dial") && !isLookup(err) {
+	if kind == Unreachable && (!errors.As(err, &dial) || dial.Op != "dial") && !errors.As(err, new(*net.DNSError)) {
 		kind = Broken // there was a connection
 	}
 	// The error of http.Client repeats method and address, which may hold secrets.
@@ -100,11 +100,6 @@ func (c *Client) broken(limited context.Context, limit time.Duration, kind Kind,
 		err = inner
 	}
 	return c.fault(kind, "%v", err)
-}
-
-func isLookup(err error) bool {
-	var dns *net.DNSError
-	return errors.As(err, &dns)
 }
 
 // refused names the kind of a reply that is no success.

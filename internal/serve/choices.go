@@ -81,18 +81,13 @@ func (a *answer) add(rows []policy.BatchRow, echo *string) {
 	}
 }
 
-func (a *answer) jobs() []*job {
-	out := make([]*job, len(a.choices))
-	for i, c := range a.choices {
-		out[i] = c.job
-	}
-	return out
-}
-
 // run queues the rows and calls emit with each delta. It returns when all choices have ended, and gives the rows up
 // when the client is gone or emit fails.
 func (a *answer) run(ctx context.Context, s *scheduler, emit func(delta) error) error {
-	jobs := a.jobs()
+	var jobs []*job
+	for _, c := range a.choices {
+		jobs = append(jobs, c.job)
+	}
 	if err := s.submit(jobs); err != nil {
 		return err
 	}
@@ -151,7 +146,8 @@ func (a *answer) delta(c *choice, e choiceEvent) delta {
 		d.ids, d.entropies = []int32{e.Token}, []float32{e.Entropy}
 		d.tokens = append(d.tokens, a.token(c, e.Token, &e.LogProb, e.Top))
 		piece := a.m.Tokens.Decode([]int32{e.Token})
-		if a.p.skipSpecial && a.m.special[e.Token] && !keeps(a.p, piece) || ended && !a.p.keepStop {
+		marks := a.p.form != nil && a.p.form.Marked(piece) // calls or reasoning
+		if a.p.skipSpecial && a.m.special[e.Token] && !marks || ended && !a.p.keepStop {
 			piece = ""
 		}
 		text, found := c.out.push(piece)
@@ -175,9 +171,6 @@ func (a *answer) delta(c *choice, e choiceEvent) delta {
 	}
 	return d
 }
-
-// keeps reports whether a special token must be seen because calls or reasoning are marked with it.
-func keeps(p *params, piece string) bool { return p.form != nil && p.form.Marked(piece) }
 
 // prompt lists the prompt's tokens with their log-probabilities.
 func (a *answer) prompt(c *choice, e choiceEvent) []token {

@@ -150,7 +150,8 @@ func completionTokens(a *answer, tokens []token) *completionLogProbs {
 		if t.logProb != nil {
 			top = map[string]float32{}
 			for _, other := range t.top {
-				if name := tokenText(a.m, other.Token, a.p.idNames); !has(top, name) {
+				name := tokenText(a.m, other.Token, a.p.idNames)
+				if _, there := top[name]; !there {
 					top[name] = other.LogProb
 				}
 			}
@@ -176,9 +177,4 @@ func (a *answer) extras(d delta) (out extras) {
 		out.Entropies = append([]float32{}, d.entropies...)
 	}
 	return out
-}
-
-func has(m map[string]float32, name string) bool {
-	_, ok := m[name]
-	return ok
 }

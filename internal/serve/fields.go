@@ -135,27 +135,19 @@ func (f *fields) seeds(name string) []uint64 {
 	if !ok {
 		return nil
 	}
-	one := func(raw []byte) (uint64, bool) {
+	var many []json.RawMessage
+	if json.Unmarshal(raw, &many) != nil {
+		many = []json.RawMessage{raw}
+	}
+	var out []uint64
+	for _, one := range many {
 		var u uint64
 		var i int64
 		switch {
-		case json.Unmarshal(raw, &u) == nil:
-			return u, true
-		case json.Unmarshal(raw, &i) == nil:
-			return uint64(i), true
-		}
-		return 0, false
-	}
-	if seed, ok := one(raw); ok {
-		return []uint64{seed}
-	}
-	var many []json.RawMessage
-	var out []uint64
-	if json.Unmarshal(raw, &many) == nil {
-		for _, raw := range many {
-			if seed, ok := one(raw); ok {
-				out = append(out, seed)
-			}
+		case json.Unmarshal(one, &u) == nil:
+			out = append(out, u)
+		case json.Unmarshal(one, &i) == nil:
+			out = append(out, uint64(i))
 		}
 	}
 	if len(out) == 0 || len(out) != len(many) {

@@ -54,7 +54,7 @@ func TestNestedArguments(t *testing.T) {
 	raw, err := json.Marshal(map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
 		"function": map[string]any{"name": "f", "arguments": deep}}}})
 	require.NoError(t, err)
-	m, fault := (&chat{}).message(raw)
+	m, fault := (&chat{}).message("messages[0]", raw)
 	require.Nil(t, fault)
 	calls, _ := m.Get("tool_calls")
 	function, _ := calls.([]any)[0].(*jinja.Dict).Get("function")

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"errors"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,14 +14,14 @@ import (
 // health answers GET /health.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	_, broken := s.scheduler.current()
+	code, status := http.StatusOK, "ok"
 	switch {
 	case broken != nil:
-		respond(w, http.StatusServiceUnavailable, map[string]string{"status": "failed"})
+		code, status = http.StatusServiceUnavailable, "failed"
 	case s.draining.Load():
-		respond(w, http.StatusServiceUnavailable, map[string]string{"status": "draining"})
-	default:
-		respond(w, http.StatusOK, map[string]string{"status": "ok"})
+		code, status = http.StatusServiceUnavailable, "draining"
 	}
+	respond(w, code, map[string]string{"status": status})
 }
 
 // modelEntry is an entry of GET /v1/models.
@@ -138,14 +137,8 @@ func (s *Server) checkFolder(path, digest string) error {
 
 // loadError is what a client is told of a load that failed.
 func loadError(err error) *apiError {
-	var known *apiError
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.Is(err, policy.ErrLost), errors.Is(err, policy.ErrOutOfMemory):
+	if errors.As(err, new(*apiError)) || errors.Is(err, policy.ErrLost) || errors.Is(err, policy.ErrOutOfMemory) {
 		return asAPI(err)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, checkpoint.ErrUnsupported):
-		return invalid("path", "%v", err)
 	}
 	return invalid("path", "%v", err)
 }

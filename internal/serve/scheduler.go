@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -94,16 +95,25 @@ func (s *scheduler) note() {
 // total says what the batch holds, and what has been done since the start.
 func (s *scheduler) total() policy.BatchUsage { return *s.usage.Load() }
 
-// submit queues a request's rows, all or none of them.
-func (s *scheduler) submit(jobs []*job) *apiError {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// ended is why nothing is served any more. The caller holds the lock.
+func (s *scheduler) ended() *apiError {
 	switch {
 	case s.broken != nil:
 		return errBroken
 	case s.stopped:
 		return errDraining
-	case len(s.queue) > 0 && len(s.queue)+len(jobs) > s.most:
+	}
+	return nil
+}
+
+// submit queues a request's rows, all or none of them.
+func (s *scheduler) submit(jobs []*job) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ended(); err != nil {
+		return err
+	}
+	if len(s.queue) > 0 && len(s.queue)+len(jobs) > s.most {
 		return errFull(len(s.queue))
 	}
 	s.queue = append(s.queue, jobs...)
@@ -142,27 +152,27 @@ var errBusy = fault(409, typeInvalid, "other weights are being loaded").coded("l
 // have only been queued wait. It returns when the engine has the new weights or has refused them.
 func (s *scheduler) replace(ctx context.Context, dir string, check func() error) error {
 	l := &loading{dir: dir, check: check, done: make(chan error, 1)}
-	s.mu.Lock()
-	switch {
-	case s.broken != nil:
-		s.mu.Unlock()
-		return errBroken
-	case s.stopped:
-		s.mu.Unlock()
-		return errDraining
-	case s.load != nil:
-		s.mu.Unlock()
-		return errBusy
+	if err := s.request(l); err != nil {
+		return err
 	}
-	s.load = l
-	s.wake.Signal()
-	s.mu.Unlock()
 	select {
 	case err := <-l.done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err() // the weights may be loaded nevertheless
 	}
+}
+
+// request notes a request for new weights, unless there is one already.
+func (s *scheduler) request(l *loading) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ended(); err != nil || s.load != nil {
+		return cmp.Or(err, errBusy)
+	}
+	s.load = l
+	s.wake.Signal()
+	return nil
 }
 
 // stop ends the goroutine. Rows that are left get an error.
@@ -189,10 +199,7 @@ func (s *scheduler) run(ctx context.Context) {
 		}
 	}
 	s.mu.Lock()
-	left, load, why := s.queue, s.load, errDraining
-	if s.broken != nil {
-		why = errBroken
-	}
+	left, load, why := s.queue, s.load, s.ended()
 	s.queue, s.stopped = nil, true
 	s.mu.Unlock()
 	for _, j := range left {
@@ -264,7 +271,9 @@ func (s *scheduler) turn(ctx context.Context, jobs []*job) error {
 		s.rows[id] = j
 		j.inbox.start(s.weights)
 	}
-	s.dequeue(joined)
+	s.mu.Lock()
+	s.queue = slices.DeleteFunc(s.queue, func(j *job) bool { return joined[j] })
+	s.mu.Unlock()
 	if len(s.rows) == 0 {
 		return nil
 	}
@@ -285,16 +294,6 @@ func (s *scheduler) turn(ctx context.Context, jobs []*job) error {
 		j.inbox.put(j.choice, e)
 	}
 	return nil
-}
-
-// dequeue takes rows that have joined out of the queue.
-func (s *scheduler) dequeue(joined map[*job]bool) {
-	if len(joined) == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queue = slices.DeleteFunc(s.queue, func(j *job) bool { return joined[j] })
 }
 
 // reopen goes on after an error of the engine: the rows in the batch fail, and later ones get a new batch. It reports

@@ -124,15 +124,13 @@ func (s *Server) Handler() http.Handler {
 				_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // for the connection's next request
 				s.metrics.request(path, seen.status, time.Since(began))
 			}()
-			switch {
+			switch foreign := loopback.Foreign(req); {
 			case !r.open && !s.admits(req):
 				refuse(seen, fault(http.StatusUnauthorized, typeAuth, "the request has no valid token").coded(
 					"invalid_api_key"))
+			case foreign != nil && s.o.Token == "":
+				refuse(seen, fault(http.StatusForbidden, typeAuth, "the server has no token: %v", foreign))
 			default:
-				if err := loopback.Foreign(req); err != nil && s.o.Token == "" {
-					refuse(seen, fault(http.StatusForbidden, typeAuth, "the server has no token: %v", err))
-					return
-				}
 				r.serve(s, seen, req)
 			}
 		})

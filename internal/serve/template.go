@@ -46,9 +46,9 @@ type conversation struct {
 func (c *chat) render(v conversation, now time.Time) (string, error) {
 	messages := make([]any, len(v.messages))
 	for i, raw := range v.messages {
-		m, err := c.message(raw)
+		m, err := c.message(fmt.Sprintf("messages[%d]", i), raw)
 		if err != nil {
-			return "", invalid(fmt.Sprintf("messages[%d]%s", i, err.at), "%s", err.text)
+			return "", err
 		}
 		messages[i] = m
 	}
@@ -78,44 +78,41 @@ func (c *chat) render(v conversation, now time.Time) (string, error) {
 // harmless changes what others wrote so that it holds none of the tokenizer's added tokens.
 func (c *chat) harmless(text string) string { return protocol.Harmless(text, c.marks) }
 
-// messageError says what is wrong with which part of a message.
-type messageError struct{ at, text string }
-
-// message reads one message: contents in parts become one text, and the arguments of calls become objects, as templates
-// expect them.
-func (c *chat) message(raw json.RawMessage) (*jinja.Dict, *messageError) {
+// message reads the message at a place: contents in parts become one text, and the arguments of calls become objects,
+// as templates expect them.
+func (c *chat) message(at string, raw json.RawMessage) (*jinja.Dict, *apiError) {
 	v, err := jinja.From(raw)
 	if err != nil {
-		return nil, &messageError{"", err.Error()}
+		return nil, invalid(at, "%v", err)
 	}
 	m, ok := v.(*jinja.Dict)
 	if !ok {
-		return nil, &messageError{"", "must be an object"}
+		return nil, invalid(at, "must be an object")
 	}
 	role, _ := m.Get("role")
 	name, ok := role.(string)
 	if !ok || name == "" {
-		return nil, &messageError{".role", "must be a text"}
+		return nil, invalid(at+".role", "must be a text")
 	}
 	if name == "developer" { // the name of OpenAI's newer models
 		m.Set("role", "system")
 	}
 	content, given := m.Get("content")
-	text, fault := contentText(content)
+	text, fault := contentText(at+".content", content)
 	switch {
 	case fault != nil:
 		return nil, fault
 	case text != nil:
 		m.Set("content", *text)
 	case name != "assistant":
-		return nil, &messageError{".content", "must be a text or a list of parts"}
+		return nil, invalid(at+".content", "must be a text or a list of parts")
 	case !given:
 		m.Set("content", nil)
 	}
 	if calls, ok := m.Get("tool_calls"); ok {
 		if calls == nil {
 			m.Set("tool_calls", []any{})
-		} else if fault := callArguments(calls); fault != nil {
+		} else if fault := callArguments(at+".tool_calls", calls); fault != nil {
 			return nil, fault
 		}
 	}
@@ -126,7 +123,7 @@ func (c *chat) message(raw json.RawMessage) (*jinja.Dict, *messageError) {
 }
 
 // contentText returns a content as one text; nil for null.
-func contentText(content any) (*string, *messageError) {
+func contentText(at string, content any) (*string, *apiError) {
 	switch content := content.(type) {
 	case nil:
 		return nil, nil
@@ -137,48 +134,47 @@ func contentText(content any) (*string, *messageError) {
 		for i, part := range content {
 			p, _ := part.(*jinja.Dict)
 			if p == nil {
-				return nil, &messageError{fmt.Sprintf(".content[%d]", i), "must be an object"}
+				return nil, invalid(fmt.Sprintf("%s[%d]", at, i), "must be an object")
 			}
 			kind, _ := p.Get("type")
 			text, _ := p.Get("text")
 			s, ok := text.(string)
 			if kind != "text" || !ok {
-				return nil, &messageError{fmt.Sprintf(".content[%d]", i), "only parts of the type text can be read"}
+				return nil, invalid(fmt.Sprintf("%s[%d]", at, i), "only parts of the type text can be read")
 			}
 			texts = append(texts, s)
 		}
 		all := strings.Join(texts, "\n")
 		return &all, nil
 	}
-	return nil, &messageError{".content", "must be a text or a list of parts"}
+	return nil, invalid(at, "must be a text or a list of parts")
 }
 
 // callArguments turns the arguments of calls, which the API writes as a text, into objects.
-func callArguments(calls any) *messageError {
+func callArguments(at string, calls any) *apiError {
 	list, ok := calls.([]any)
 	if !ok {
-		return &messageError{".tool_calls", "must be a list"}
+		return invalid(at, "must be a list")
 	}
 	for i, call := range list {
-		at := fmt.Sprintf(".tool_calls[%d]", i)
+		at := fmt.Sprintf("%s[%d]", at, i)
 		c, _ := call.(*jinja.Dict)
 		if c == nil {
-			return &messageError{at, "must be an object"}
+			return invalid(at, "must be an object")
 		}
 		f, _ := c.Get("function")
 		function, _ := f.(*jinja.Dict)
 		if function == nil {
-			return &messageError{at + ".function", "must be an object"}
+			return invalid(at+".function", "must be an object")
 		}
 		if name, _ := function.Get("name"); name == nil || name == "" {
-			return &messageError{at + ".function.name", "must be a text"}
+			return invalid(at+".function.name", "must be a text")
 		}
 		arguments, _ := function.Get("arguments")
 		if text, ok := arguments.(string); ok {
-			if v, err := jinja.From([]byte(text)); err == nil {
-				if _, object := v.(*jinja.Dict); object {
-					function.Set("arguments", v)
-				}
+			v, err := jinja.From([]byte(text))
+			if _, object := v.(*jinja.Dict); err == nil && object {
+				function.Set("arguments", v)
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (t *textOut) mayBegin(text string) (longest int) {
 
 // end returns what was held back.
 func (t *textOut) end() string {
-	text := t.held + strings.ToValidUTF8(t.pending, replacement)
+	text := t.held + validText(t.pending)
 	t.held, t.pending = "", ""
 	return text
 }
@@ -65,12 +65,12 @@ func characters(text string) (whole, rest string) {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if b := text[len(text)-n]; utf8.RuneStart(b) {
 			if !utf8.FullRuneInString(text[len(text)-n:]) {
-				return strings.ToValidUTF8(text[:len(text)-n], replacement), text[len(text)-n:]
+				return validText(text[:len(text)-n]), text[len(text)-n:]
 			}
 			break
 		}
 	}
-	return strings.ToValidUTF8(text, replacement), ""
+	return validText(text), ""
 }
 
 // validText is a text in which bytes that are no UTF-8 are replaced.

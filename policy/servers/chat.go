@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -79,8 +78,7 @@ func (d *chat) ask(ctx context.Context, messages []openai.Message, r row) (compl
 			} `json:"message"`
 		} `json:"choices"`
 	}
-	if err := d.call(ctx, openai.Call{Method: http.MethodPost, Path: "chat/completions", Body: body,
-		Bytes: leastRow + perToken*int64(r.maxTokens)}, &reply); err != nil {
+	if err := d.generation(ctx, "chat/completions", body, r.maxTokens, &reply); err != nil {
 		return completionChoice{}, err
 	}
 	if len(reply.Choices) != 1 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -207,7 +208,7 @@ func (f *flight) take() {
 // refit looks at the rows that wait after a server was lost: one that no server in use could hold is submitted again,
 // or ends.
 func (d *dispatcher) refit() (events []scheduler.Event) {
-	for _, n := range numbers(d.flights) {
+	for _, n := range slices.Sorted(maps.Keys(d.flights)) { // in the order in which they came
 		f := d.flights[n]
 		if f.current.server != nil || slices.ContainsFunc(d.servers, func(v *server) bool {
 			return v.load.up && f.cost() <= v.longest() && f.spec.Most <= v.engine().Capacity
@@ -219,16 +220,6 @@ func (d *dispatcher) refit() (events []scheduler.Event) {
 		events = append(events, d.enter(f)...)
 	}
 	return events
-}
-
-// numbers are the rows in the order in which they came.
-func numbers(flights map[int]*flight) []int {
-	out := make([]int, 0, len(flights))
-	for n := range flights {
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // schedule asks the scheduler again when it wants to be asked, and looks at the servers while rows are on their way.

@@ -17,21 +17,30 @@ var probePrefix = []int32{1, 2, 3}
 // warm is the temperature with which the kind of log-probabilities is found out.
 const warm = 0.25
 
-// kindFrom compares the gap between the two likeliest tokens at temperature 1 with that at a low temperature: it grows
-// if log-probabilities are those of the tempered distribution, and stays if they are the model's own. gap is the one at
-// temperature 1.
-func kindFrom(ask func(temperature float64) (float64, error)) (kind LogProbs, gap float64, err error) {
-	if gap, err = ask(1); err != nil {
-		return "", 0, err
-	}
-	cold, err := ask(warm)
+// gapAt asks for the difference of the log-probabilities of the two likeliest tokens after the probePrefix.
+type gapAt func(ctx context.Context, temperature float64) (float64, error)
+
+// explore adds to the facts what asking shows. The gap grows at a low temperature if log-probabilities are those of the
+// tempered distribution (vLLM's --logprobs-mode processed_logprobs), and stays if they are the model's own.
+func (l *link) explore(ctx context.Context, d dialect, ask gapAt, f Facts) (Facts, error) {
+	gap, err := ask(ctx, 1)
 	if err != nil {
-		return "", 0, err
+		return Facts{}, err
 	}
+	cold, err := ask(ctx, warm)
+	if err != nil {
+		return Facts{}, err
+	}
+	f.LogProbs = LogProbsModel
 	if math.Abs(cold-gap/warm) < math.Abs(cold-gap) {
-		return LogProbsSampling, gap, nil
+		f.LogProbs = LogProbsSampling
 	}
-	return LogProbsModel, gap, nil
+	f.Capabilities = capabilitiesOf(f.LogProbs)
+	if l.Folder != "" {
+		f.Capabilities.Weights = policy.WeightsReload
+	}
+	err = l.findCuts(ctx, d, gap, &f)
+	return f, err
 }
 
 // gapOf is the difference of the two greatest of several log-probabilities.

@@ -1,8 +1,8 @@
 package servers
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -214,17 +213,10 @@ func (d *llama) complete(ctx context.Context, r row, prefix []int32, tokens, at 
 
 // streamed reads a response as it grows: each event has some of its tokens, the last one says why it ends.
 func (d *llama) streamed(ctx context.Context, body map[string]any, tokens int) (reply llamaReply, err error) {
-	body["stream"] = true
-	err = d.stream(ctx, "completion", body, tokens, func(data []byte) error {
-		var part llamaReply
-		if err := json.Unmarshal(data, &part); err != nil {
-			return d.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
-		}
+	err = stream(ctx, d.link, "completion", body, tokens, func(part llamaReply) error {
 		reply.Tokens, reply.Probabilities = append(reply.Tokens, part.Tokens...),
 			append(reply.Probabilities, part.Probabilities...)
-		if part.Stop != "" {
-			reply.Stop = part.Stop
-		}
+		reply.Stop = cmp.Or(part.Stop, reply.Stop)
 		return nil
 	})
 	if err == nil && reply.Stop == "" {
@@ -281,21 +273,12 @@ func (d *llama) publish(ctx context.Context, v version) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, seconds(d.LoadSeconds), d.fault("it has not loaded version %.16s in "+
 		"%v", v.digest, seconds(d.LoadSeconds)))
 	defer cancel()
-	if err := d.unload(ctx); err != nil {
-		return d.orCause(ctx, err)
+	for _, step := range []func(context.Context) error{d.unload, d.reload, d.context} {
+		if err := step(ctx); err != nil {
+			return cmp.Or(context.Cause(ctx), err)
+		}
 	}
-	if err := d.reload(ctx); err != nil {
-		return d.orCause(ctx, err)
-	}
-	return d.orCause(ctx, d.context(ctx))
-}
-
-// orCause returns why ctx has ended, if it has.
-func (d *llama) orCause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return nil
 }
 
 // statuses of a router's models.
@@ -304,64 +287,75 @@ const (
 	statusUnloaded = "unloaded"
 )
 
-// status returns the state of the model, "" if the router does not know it, and the exit code if it failed.
-func (d *llama) status(ctx context.Context, query string) (status string, failed bool, code int, err error) {
+// llamaStatus is the state of a router's model. A model that the router does not know has none.
+type llamaStatus struct {
+	Value  string `json:"value"`
+	Failed bool   `json:"failed"`
+	Code   int    `json:"exit_code"`
+}
+
+// stopped reports whether the model does not run.
+func (s llamaStatus) stopped() bool { return s.Value == "" || s.Value == statusUnloaded }
+
+// status asks for the state of the model.
+func (d *llama) status(ctx context.Context, query string) (status llamaStatus, err error) {
 	var models struct {
 		Data []struct {
-			ID     string `json:"id"`
-			Status struct {
-				Value  string `json:"value"`
-				Failed bool   `json:"failed"`
-				Code   int    `json:"exit_code"`
-			} `json:"status"`
+			ID     string      `json:"id"`
+			Status llamaStatus `json:"status"`
 		} `json:"data"`
 	}
-	if err := d.call(ctx, openai.Call{Method: http.MethodGet, Path: "models", Query: query}, &models); err != nil {
-		return "", false, 0, err
-	}
+	err = d.call(ctx, openai.Call{Method: http.MethodGet, Path: "models", Query: query}, &models)
 	for _, m := range models.Data {
 		if m.ID == d.Model {
-			return m.Status.Value, m.Status.Failed, m.Status.Code, nil
+			return m.Status, err
 		}
 	}
-	return "", false, 0, nil
+	return llamaStatus{}, err
+}
+
+// order has the router start or stop the model. It rejects what has happened already.
+func (d *llama) order(ctx context.Context, path string) error {
+	err := d.loading(ctx, path, map[string]any{"model": d.Model}, nil)
+	if kindOf(err) == openai.Rejected {
+		return nil
+	}
+	return err
 }
 
 // unload stops the model, if it runs, and waits until it has ended.
 func (d *llama) unload(ctx context.Context) error {
-	status, _, _, err := d.status(ctx, "")
-	if err != nil || status == "" || status == statusUnloaded {
+	status, err := d.status(ctx, "")
+	if err != nil || status.stopped() {
 		return err
 	}
-	if err := d.loading(ctx, "models/unload", map[string]any{"model": d.Model}, nil); err != nil &&
-		kindOf(err) != openai.Rejected { // it may have ended meanwhile
+	if err := d.order(ctx, "models/unload"); err != nil {
 		return err
 	}
 	return poll(ctx, func() (bool, error) {
-		status, _, _, err := d.status(ctx, "")
-		return status == "" || status == statusUnloaded, err
+		status, err := d.status(ctx, "")
+		return status.stopped(), err
 	})
 }
 
 // reload makes the router look at its folder, and starts the model.
 func (d *llama) reload(ctx context.Context) error {
-	status, _, _, err := d.status(ctx, "reload=1")
+	status, err := d.status(ctx, "reload=1")
 	switch {
 	case err != nil:
 		return err
-	case status == "":
+	case status.Value == "":
 		return d.fault("its --models-dir has no %s.gguf; folder must be that folder", d.Model)
 	}
-	if err := d.loading(ctx, "models/load", map[string]any{"model": d.Model}, nil); err != nil &&
-		kindOf(err) != openai.Rejected { // another request may have started it
+	if err := d.order(ctx, "models/load"); err != nil {
 		return err
 	}
 	return poll(ctx, func() (bool, error) {
-		status, failed, code, err := d.status(ctx, "")
-		if err == nil && failed && status == statusUnloaded {
-			err = d.fault("the model's process has ended with exit code %d; its log says why", code)
+		status, err := d.status(ctx, "")
+		if err == nil && status.Failed && status.Value == statusUnloaded {
+			err = d.fault("the model's process has ended with exit code %d; its log says why", status.Code)
 		}
-		return status == statusLoaded, err
+		return status.Value == statusLoaded, err
 	})
 }
 

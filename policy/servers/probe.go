@@ -70,14 +70,20 @@ func (l *link) verify(ctx context.Context, d dialect, v version, probe []int32, 
 	if err := l.checkNumbers("log-probability", got, len(expected), math.Inf(-1), 0); err != nil {
 		return fmt.Errorf("score the probe: %w", err)
 	}
-	mean, most := differences(got, expected)
-	m := &Mismatch{Server: l.Name(), Digest: v.digest, Expected: expected, Got: got, Mean: mean, Max: most,
-		Tolerance: l.Tolerance, Remedy: remedies[l.Kind]}
-	if before != nil && mean > noise {
+	return l.compare(v, got, expected, before)
+}
+
+// compare returns a Mismatch if a server's values are not those that are expected of a version, or are those from
+// before; nil = those are unknown.
+func (l *link) compare(v version, got, expected, before []float32) error {
+	m := &Mismatch{Server: l.Name(), Digest: v.digest, Expected: expected, Got: got, Tolerance: l.Tolerance,
+		Remedy: remedies[l.Kind]}
+	m.Mean, m.Max = differences(got, expected)
+	if before != nil && m.Mean > noise {
 		old, _ := differences(got, before)
-		m.Old = old*nearerBy < mean
+		m.Old = old*nearerBy < m.Mean
 	}
-	if mean > l.Tolerance || m.Old {
+	if m.Mean > l.Tolerance || m.Old {
 		return m
 	}
 	return nil
@@ -107,13 +113,7 @@ func (s *Sampler) compareDraws(ctx context.Context, to *server, d drawer, v vers
 	if err != nil {
 		return fmt.Errorf("compute our own log-probabilities of what it has drawn: %w", err)
 	}
-	expected := ours[len(next.probe)-1:]
-	mean, most := differences(out.logProbs, expected)
-	if mean > to.Tolerance {
-		return &Mismatch{Server: to.Name(), Digest: v.digest, Expected: expected, Got: out.logProbs, Mean: mean,
-			Max: most, Tolerance: to.Tolerance, Remedy: remedies[to.Kind]}
-	}
-	return nil
+	return to.compare(v, out.logProbs, ours[len(next.probe)-1:], nil)
 }
 
 // remedies say what is usually wrong where a server's values are not those of its weights.

@@ -108,13 +108,18 @@ func (l *link) logProbs(c completionChoice, begin int) ([]float32, error) {
 	return out, nil
 }
 
+// complete asks for a completion, and returns its choice.
+func (l *link) complete(ctx context.Context, body map[string]any, tokens int) (completionChoice, error) {
+	var reply completionReply
+	if err := l.generation(ctx, "v1/completions", body, tokens, &reply); err != nil {
+		return completionChoice{}, err
+	}
+	return l.only(reply)
+}
+
 // likeliestGap asks for one token, and returns how far the log-probabilities of the two likeliest ones are apart.
 func (l *link) likeliestGap(ctx context.Context, body map[string]any) (float64, error) {
-	var reply completionReply
-	if err := l.generation(ctx, "v1/completions", body, 1, &reply); err != nil {
-		return 0, err
-	}
-	c, err := l.only(reply)
+	c, err := l.complete(ctx, body, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -187,11 +192,7 @@ func (d *ropewalk) sameWeights(reply completionReply) error {
 
 func (d *ropewalk) score(ctx context.Context, ids []int32) ([]float32, error) {
 	body := map[string]any{"model": d.known.Model, "prompt": ids, "max_tokens": 0, "echo": true, "logprobs": 0}
-	var reply completionReply
-	if err := d.generation(ctx, "v1/completions", body, len(ids), &reply); err != nil {
-		return nil, err
-	}
-	c, err := d.only(reply)
+	c, err := d.complete(ctx, body, len(ids))
 	if err != nil {
 		return nil, err
 	}

@@ -148,19 +148,27 @@ func (s *Sampler) allAway(what string) error {
 func (s *Sampler) Load(ctx context.Context, role policy.Role, dir string, _ bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.ready(ctx); err != nil {
-		return fmt.Errorf("load %s: %w", role, err)
+	err := s.ready(ctx)
+	if err == nil && role != policy.RolePolicy {
+		err = bad("servers hold the policy only")
 	}
-	if role != policy.RolePolicy {
-		return fmt.Errorf("load %s: %w", role, bad("servers hold the policy only"))
+	if err == nil {
+		err = s.load(ctx, dir)
 	}
-	next, v, err := s.prepare(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
 	}
+	return nil
+}
+
+func (s *Sampler) load(ctx context.Context, dir string) error {
+	next, v, err := s.prepare(ctx, dir)
+	if err != nil {
+		return err
+	}
 	defer v.checkpoint.Close()
 	if err := s.dispatch.publish(); err != nil {
-		return fmt.Errorf("load %s: %w", role, err)
+		return err
 	}
 	var mismatches []error
 	var mu sync.Mutex
@@ -188,7 +196,7 @@ func (s *Sampler) Load(ctx context.Context, role policy.Role, dir string, _ bool
 	}
 	if err != nil {
 		s.dispatch.drainAll(fmt.Errorf("version %.16s was not published: %w", v.digest, err))
-		return fmt.Errorf("load %s: %w", role, err)
+		return err
 	}
 	if next.digest != s.loaded.digest {
 		s.finished.clear()
@@ -304,19 +312,8 @@ func (s *Sampler) ready(ctx context.Context) error {
 func (s *Sampler) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if err := s.ready(ctx); err != nil {
+	if err := s.check(ctx, req); err != nil {
 		return policy.Generated{}, fmt.Errorf("generate: %w", err)
-	}
-	if req.Role != policy.RolePolicy || s.loaded.digest == "" {
-		return policy.Generated{}, fmt.Errorf("generate: %w: %s", policy.ErrNotLoaded, req.Role)
-	}
-	if err := checkRequest(s.loaded.shape, s.longest(), s.can, req); err != nil {
-		return policy.Generated{}, fmt.Errorf("generate: %w", err)
-	}
-	for i, prefix := range req.Prefixes {
-		if err := s.checkLost(len(prefix), req.MaxTokens[i]); err != nil {
-			return policy.Generated{}, fmt.Errorf("generate: %w", err)
-		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -327,6 +324,25 @@ func (s *Sampler) Generate(ctx context.Context, req policy.GenerateRequest) (pol
 		return policy.Generated{}, fmt.Errorf("generate: %w", err)
 	}
 	return out, nil
+}
+
+// check returns why a request cannot be answered now.
+func (s *Sampler) check(ctx context.Context, req policy.GenerateRequest) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if req.Role != policy.RolePolicy || s.loaded.digest == "" {
+		return fmt.Errorf("%w: %s", policy.ErrNotLoaded, req.Role)
+	}
+	if err := checkRequest(s.loaded.shape, s.longest(), s.can, req); err != nil {
+		return err
+	}
+	for i, prefix := range req.Prefixes {
+		if err := s.checkLost(len(prefix), req.MaxTokens[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // longest is the longest sequence that a server takes, also one that is away and may come back.

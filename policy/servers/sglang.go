@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math"
-
-	"github.com/ropewalk/ropewalk/policy"
 )
 
 // sglang speaks to SGLang by its native API. Its replies name the version of the weights.
@@ -38,19 +35,8 @@ func (d *sglang) facts(ctx context.Context) (Facts, error) {
 	if d.Model != "" && d.Model != name {
 		return Facts{}, d.fault("it serves model %q, want %s", shorten(name), d.Model)
 	}
-	kind, gap, err := d.kind(ctx)
-	if err != nil {
-		return Facts{}, err
-	}
-	f := Facts{Model: name, Revision: "sglang " + server.Version, Dtype: server.Dtype, Positions: max(server.Context,
-		server.Most), Tokens: max(0, server.Tokens), LogProbs: kind, Capabilities: capabilitiesOf(kind)}
-	if err := d.findCuts(ctx, d, gap, &f); err != nil {
-		return Facts{}, err
-	}
-	if d.Folder != "" {
-		f.Capabilities.Weights = policy.WeightsReload
-	}
-	return f, nil
+	return d.explore(ctx, d, d.gap, Facts{Model: name, Revision: "sglang " + server.Version, Dtype: server.Dtype,
+		Positions: max(server.Context, server.Most), Tokens: max(0, server.Tokens)})
 }
 
 // sglangReply is the part of a reply that is read. A log-probability is a list: the number, the token, its text.
@@ -79,25 +65,21 @@ func (d *sglang) entry(e []json.RawMessage) (float32, int32, error) {
 	return v, id, nil
 }
 
-// kind is that of vllm.kind, by SGLang's requests.
-func (d *sglang) kind(ctx context.Context) (kind LogProbs, gap float64, err error) {
-	return kindFrom(func(temperature float64) (float64, error) {
-		body := d.request(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
-		body["top_logprobs_num"] = 2
-		var reply sglangReply
-		if err := d.generation(ctx, "generate", body, 1, &reply); err != nil {
-			return 0, err
-		}
-		if len(reply.Meta.Top) != 1 || len(reply.Meta.Top[0]) < 2 {
-			return 0, d.fault("it gives no log-probabilities of the two likeliest tokens")
-		}
-		first, _, err := d.entry(reply.Meta.Top[0][0])
-		if err != nil {
-			return 0, err
-		}
-		second, _, err := d.entry(reply.Meta.Top[0][1])
-		return math.Abs(float64(first) - float64(second)), err
-	})
+func (d *sglang) gap(ctx context.Context, temperature float64) (float64, error) {
+	body := d.request(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
+	body["top_logprobs_num"] = 2
+	var reply sglangReply
+	if err := d.generation(ctx, "generate", body, 1, &reply); err != nil {
+		return 0, err
+	}
+	if len(reply.Meta.Top) != 1 || len(reply.Meta.Top[0]) < 2 {
+		return 0, d.fault("it gives no log-probabilities of the two likeliest tokens")
+	}
+	two, err := d.entries(reply.Meta.Top[0][:2])
+	if err != nil {
+		return 0, err
+	}
+	return apart(two.logProbs[0], two.logProbs[1]), nil
 }
 
 func (d *sglang) request(r row) map[string]any {
@@ -127,7 +109,7 @@ func (d *sglang) row(ctx context.Context, r row) (response, error) {
 	if err != nil {
 		return out, err
 	}
-	if err := d.sameIDs(reply, out); err != nil {
+	if err := d.sameIDs(reply.IDs, out); err != nil {
 		return out, err
 	}
 	if reply.IDs != nil && len(reply.IDs) != len(out.tokens) { // some versions leave them out
@@ -149,12 +131,12 @@ func (d *sglang) entries(list [][]json.RawMessage) (out response, err error) {
 	return out, nil
 }
 
-// sameIDs compares the ids that a reply lists with those of its log-probabilities.
-func (d *sglang) sameIDs(reply sglangReply, out response) error {
-	for i := range min(len(reply.IDs), len(out.tokens)) {
-		if reply.IDs[i] != out.tokens[i] {
+// sameIDs compares the ids that a reply should have with those of its log-probabilities.
+func (d *sglang) sameIDs(ids []int32, out response) error {
+	for i := range min(len(ids), len(out.tokens)) {
+		if ids[i] != out.tokens[i] {
 			return d.fault("its reply has the log-probability of token %d in the place of that of %d", out.tokens[i],
-				reply.IDs[i])
+				ids[i])
 		}
 	}
 	return nil
@@ -179,19 +161,11 @@ func (d *sglang) score(ctx context.Context, ids []int32) ([]float32, error) {
 		return nil, d.fault("its reply has %d log-probabilities of a prompt of %d tokens", len(reply.Meta.Input),
 			len(ids))
 	}
-	var out []float32
-	for i, e := range reply.Meta.Input[1:] {
-		v, id, err := d.entry(e)
-		if err != nil {
-			return nil, err
-		}
-		if id != ids[i+1] {
-			return nil, d.fault("its reply has the log-probability of token %d in the place of that of %d", id,
-				ids[i+1])
-		}
-		out = append(out, v)
+	out, err := d.entries(reply.Meta.Input[1:])
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	return out.logProbs, d.sameIDs(ids[1:], out)
 }
 
 func (d *sglang) publish(ctx context.Context, v version) error {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-
-	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 // mostEvents bounds the events of one response. An event of SGLang repeats all log-probabilities since the first token,
@@ -16,14 +14,9 @@ const mostEvents = 32
 // streamed reads a response as it grows. Which of an event's lists repeat earlier tokens differs between versions and
 // settings of the server; the number of tokens so far, which each event states, tells.
 func (d *sglang) streamed(ctx context.Context, r row, body map[string]any) (out response, err error) {
-	body["stream"] = true
 	body["sampling_params"].(map[string]any)["stream_interval"] = (r.maxTokens + mostEvents - 1) / mostEvents
 	finished := false
-	err = d.stream(ctx, "generate", body, r.maxTokens, func(data []byte) error {
-		var reply sglangReply
-		if err := json.Unmarshal(data, &reply); err != nil {
-			return d.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
-		}
+	err = stream(ctx, d.link, "generate", body, r.maxTokens, func(reply sglangReply) error {
 		if err := d.sameVersion(reply); err != nil {
 			return err
 		}

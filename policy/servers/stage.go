@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -15,6 +16,11 @@ const stagePrefix = "ropewalk-"
 // stage writes a version to the server's folder, unless it is there, and returns its path as the server sees it. write
 // fills a new folder, which gets its name once it is whole.
 func (l *link) stage(digest string, write func(to string) error) (there string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("server %s: folder: write version %.16s: %w", l.Name(), digest, err)
+		}
+	}()
 	name := stagePrefix + digest
 	whole := filepath.Join(l.Folder, name)
 	if _, err := os.Stat(whole); err == nil {
@@ -22,15 +28,15 @@ func (l *link) stage(digest string, write func(to string) error) (there string, 
 	}
 	part, err := os.MkdirTemp(l.Folder, ".part-")
 	if err != nil {
-		return "", fmt.Errorf("server %s: folder: write version %.16s: %w", l.Name(), digest, err)
+		return "", err
 	}
 	defer os.RemoveAll(part)
 	if err := errors.Join(os.Chmod(part, 0o755), write(part)); err != nil {
-		return "", fmt.Errorf("server %s: folder: write version %.16s: %w", l.Name(), digest, err)
+		return "", err
 	}
 	if err := os.Rename(part, whole); err != nil {
 		if _, there := os.Stat(whole); there != nil { // another worker has not written it either
-			return "", fmt.Errorf("server %s: folder: write version %.16s: %w", l.Name(), digest, err)
+			return "", err
 		}
 	}
 	return l.there(name), nil
@@ -46,8 +52,8 @@ func (l *link) unstage(digest string) {
 		return // there is nothing to remove
 	}
 	for _, e := range entries {
-		if name := e.Name(); e.IsDir() && len(name) == len(stagePrefix)+len(digest) && name[:len(stagePrefix)] ==
-			stagePrefix && name != stagePrefix+digest {
+		if name := e.Name(); e.IsDir() && len(name) == len(stagePrefix)+len(digest) &&
+			strings.HasPrefix(name, stagePrefix) && name != stagePrefix+digest {
 			_ = os.RemoveAll(filepath.Join(l.Folder, name)) // it takes room and does no harm
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"github.com/ropewalk/ropewalk/internal/openai"
 )
 
-// stream is generation for a reply that is a stream of events; event gets the JSON of each.
-func (l *link) stream(ctx context.Context, path string, body any, tokens int, event func(data []byte) error) error {
+// stream is generation for a reply that is a stream of events, each of which is a T.
+func stream[T any](ctx context.Context, l *link, path string, body map[string]any, tokens int,
+	event func(T) error) error {
+	body["stream"] = true
 	return l.call(ctx, openai.Call{Method: http.MethodPost, Path: path, Body: body,
 		Bytes: leastRow + perEvent*int64(tokens), Event: func(data []byte) error {
 			var failed struct {
@@ -19,7 +21,11 @@ func (l *link) stream(ctx context.Context, path string, body any, tokens int, ev
 			if json.Unmarshal(data, &failed) == nil && len(failed.Error) > 0 && string(failed.Error) != "null" {
 				return l.fault("it breaks off: %s", shorten(string(failed.Error)))
 			}
-			return event(data)
+			var part T
+			if err := json.Unmarshal(data, &part); err != nil {
+				return l.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
+			}
+			return event(part)
 		}}, nil)
 }
 
@@ -42,13 +48,8 @@ func (l *link) completed(ctx context.Context, r row, body map[string]any,
 // streamed reads a response in OpenAI's form as it grows: each event has some of its tokens, which part reads.
 func (l *link) streamed(ctx context.Context, r row, body map[string]any,
 	part func(row, completionReply) (response, error)) (out response, err error) {
-	body["stream"] = true
 	finished := false
-	err = l.stream(ctx, "v1/completions", body, r.maxTokens, func(data []byte) error {
-		var reply completionReply
-		if err := json.Unmarshal(data, &reply); err != nil {
-			return l.fault("its stream is not the JSON that was expected: %v", badinput.JSON(err))
-		}
+	err = stream(ctx, l, "v1/completions", body, r.maxTokens, func(reply completionReply) error {
 		more, err := part(r, reply)
 		if err != nil {
 			return err

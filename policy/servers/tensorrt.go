@@ -1,6 +1,10 @@
 package servers
 
-import "context"
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/policy"
+)
 
 // tensorrt speaks to TensorRT-LLM's trtllm-serve by its completions: token ids in, and with detokenize false also out.
 // The server refuses fields that it does not know. It scores no given tokens, so its own draws are compared with our
@@ -13,24 +17,17 @@ func (d *tensorrt) facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	kind, gap, err := d.kind(ctx)
-	if err != nil {
-		return Facts{}, err
-	}
-	f := Facts{Model: id, Revision: "tensorrt-llm " + version, LogProbs: kind, Capabilities: capabilitiesOf(kind)}
-	f.Capabilities.TopLogProbs = 0 // they are by the tokens' texts
-	err = d.findCuts(ctx, d, gap, &f)
+	f, err := d.explore(ctx, d, d.gap, Facts{Model: id, Revision: "tensorrt-llm " + version})
+	f.Capabilities.Weights, f.Capabilities.TopLogProbs = policy.WeightsFixed, 0 // tops are by the tokens' texts
 	return f, err
 }
 
-// kind is that of vllm.kind. Its entries are by the tokens' texts, so that tokens of the same text are one of them; of
-// five, the same two are left at both temperatures.
-func (d *tensorrt) kind(ctx context.Context) (kind LogProbs, gap float64, err error) {
-	return kindFrom(func(temperature float64) (float64, error) {
-		body := d.request(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
-		body["logprobs"] = 5
-		return d.likeliestGap(ctx, body)
-	})
+// gap has entries by the tokens' texts, so that tokens of the same text are one of them; of five, the same two are left
+// at both temperatures.
+func (d *tensorrt) gap(ctx context.Context, temperature float64) (float64, error) {
+	body := d.request(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
+	body["logprobs"] = 5
+	return d.likeliestGap(ctx, body)
 }
 
 func (d *tensorrt) request(r row) map[string]any {

@@ -45,11 +45,7 @@ func (d *text) row(ctx context.Context, r row) (response, error) {
 	if len(stops) > 0 {
 		body["stop"] = stops[:min(len(stops), 4)] // OpenAI's limit
 	}
-	var reply completionReply
-	if err := d.generation(ctx, "v1/completions", body, r.maxTokens, &reply); err != nil {
-		return response{}, err
-	}
-	c, err := d.only(reply)
+	c, err := d.complete(ctx, body, r.maxTokens)
 	if err != nil {
 		return response{}, err
 	}

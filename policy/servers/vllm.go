@@ -20,19 +20,8 @@ func (d *vllm) facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	kind, gap, err := d.kind(ctx)
-	if err != nil {
-		return Facts{}, err
-	}
-	f := Facts{Model: id, Revision: "vllm " + version, Positions: positions, LogProbs: kind,
-		Tokens: d.cache(ctx), Capabilities: capabilitiesOf(kind)}
-	if err := d.findCuts(ctx, d, gap, &f); err != nil {
-		return Facts{}, err
-	}
-	if d.Folder != "" {
-		f.Capabilities.Weights = policy.WeightsReload
-	}
-	return f, nil
+	return d.explore(ctx, d, d.gap, Facts{Model: id, Revision: "vllm " + version, Positions: positions,
+		Tokens: d.cache(ctx)})
 }
 
 // cacheInfo are the labels of vLLM's gauge that describe its KV cache.
@@ -91,14 +80,10 @@ func (l *link) identify(ctx context.Context) (id string, positions int, version 
 	return "", 0, "", l.unknownModel(len(models.Data))
 }
 
-// kind finds out whether log-probabilities are those of the distribution that was sampled from (vLLM's
-// --logprobs-mode processed_logprobs), or of the model (kindFrom). gap is that of the two likeliest tokens.
-func (d *vllm) kind(ctx context.Context) (kind LogProbs, gap float64, err error) {
-	return kindFrom(func(temperature float64) (float64, error) {
-		body := d.completionRequest(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
-		body["logprobs"], body["return_tokens_as_token_ids"] = 2, true // tokens of the same text would be one entry
-		return d.likeliestGap(ctx, body)
-	})
+func (d *vllm) gap(ctx context.Context, temperature float64) (float64, error) {
+	body := d.completionRequest(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
+	body["logprobs"], body["return_tokens_as_token_ids"] = 2, true // tokens of the same text would be one entry
+	return d.likeliestGap(ctx, body)
 }
 
 func (d *vllm) row(ctx context.Context, r row) (response, error) {

@@ -51,11 +51,9 @@ func TestTheRemainsOfAProgramAreNoAnswer(t *testing.T) {
 
 func TestMinervaTakesNoOperatorForAnEquation(t *testing.T) {
 	for _, answer := range []string{"x-=30", "x == 30", "3 0", "3{,}0", "x=29, x=30"} {
-		got, err := DAPO{Form: DAPOMinerva}.Reward("Answer: "+answer, "30")
-		require.NoError(t, err)
+		got := DAPOMinerva("Answer: "+answer, "30")
 		require.Equal(t, Wrong, got.Verdict, answer)
 	}
-	got, err := DAPO{Form: DAPOMinerva}.Reward("Answer: 25", "x^2+y^2=25")
-	require.NoError(t, err)
+	got := DAPOMinerva("Answer: 25", "x^2+y^2=25")
 	require.Equal(t, Wrong, got.Verdict, "a curve is no number")
 }

@@ -1,10 +1,11 @@
 package reward
 
 import (
+	"cmp"
 	"math"
+	"slices"
+	"strings"
 	"unicode"
-
-	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Short-form BLEU: the order of BLEU is at most the candidate's length, so that a short correct answer scores 1.
@@ -23,12 +24,9 @@ const maxOrder = 4
 
 // BLEU says how to score. The zero value is the exact short form.
 type BLEU struct {
-	Smoothing float64 `min:"0" below:"1"` // what replaces a match count of 0, in [0, 1); 0 means none, 0.1 is usual
+	Smoothing float64 // what replaces a match count of 0, in [0, 1); 0 means none, 0.1 is usual
 	Standard  bool    // always order 4: a candidate below four tokens scores 0
 }
-
-// Validate names a field out of range.
-func (b BLEU) Validate() error { return choice.Check("BLEU: ", b) }
 
 // ScoreText is Score over TokenizeQA.
 func (b BLEU) ScoreText(candidate string, references []string) float64 {
@@ -47,45 +45,25 @@ func (b BLEU) Score(candidate []string, references [][]string) float64 {
 	if orders == 0 || len(references) == 0 || b.Standard && orders < maxOrder {
 		return 0
 	}
-	numbers := map[string]int32{}
-	c := number(candidate, numbers)
-	refs := make([][]int32, len(references))
-	for i, r := range references {
-		refs[i] = number(r, numbers)
-	}
 	sum := 0.0
 	for n := 1; n <= orders; n++ {
-		matches := float64(clippedMatches(c, refs, n))
+		matches := float64(clippedMatches(candidate, references, n))
 		if matches == 0 {
 			matches = b.Smoothing
 		}
 		if matches == 0 {
 			return 0
 		}
-		sum += math.Log(matches / float64(len(c)-n+1))
+		sum += math.Log(matches / float64(len(candidate)-n+1))
 	}
-	return brevity(len(c), refs) * math.Exp(sum/float64(orders))
+	return brevity(len(candidate), references) * math.Exp(sum/float64(orders))
 }
 
-// number replaces each token by its number, from 1.
-func number(tokens []string, numbers map[string]int32) []int32 {
-	out := make([]int32, len(tokens))
-	for i, token := range tokens {
-		id, ok := numbers[token]
-		if !ok {
-			id = int32(len(numbers) + 1)
-			numbers[token] = id
-		}
-		out[i] = id
-	}
-	return out
-}
-
-// ngram is an n-gram; orders below four leave the rest 0, which no token has.
-type ngram [maxOrder]int32
+// ngram is an n-gram; orders below four leave the rest "", and only n-grams of one order are compared.
+type ngram [maxOrder]string
 
 // countNgrams counts the n-grams of one order.
-func countNgrams(tokens []int32, n int) map[ngram]int {
+func countNgrams(tokens []string, n int) map[ngram]int {
 	counts := make(map[ngram]int, len(tokens))
 	for i := 0; i+n <= len(tokens); i++ {
 		var g ngram
@@ -97,7 +75,7 @@ func countNgrams(tokens []int32, n int) map[ngram]int {
 
 // clippedMatches counts the candidate's n-grams of one order, each at most as often as the
 // reference that has it most.
-func clippedMatches(candidate []int32, references [][]int32, n int) int {
+func clippedMatches(candidate []string, references [][]string, n int) int {
 	have := countNgrams(candidate, n)
 	most := map[ngram]int{}
 	for _, r := range references {
@@ -113,51 +91,29 @@ func clippedMatches(candidate []int32, references [][]int32, n int) int {
 }
 
 // brevity is BP.
-func brevity(candidate int, references [][]int32) float64 {
-	nearest := len(references[0])
-	for _, r := range references[1:] {
-		d, best := abs(len(r)-candidate), abs(nearest-candidate)
-		if d < best || d == best && len(r) < nearest {
-			nearest = len(r)
-		}
-	}
+func brevity(candidate int, references [][]string) float64 {
+	distance := func(r []string) int { return max(len(r)-candidate, candidate-len(r)) }
+	nearest := len(slices.MinFunc(references, func(a, b []string) int {
+		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(len(a), len(b)))
+	}))
 	if candidate > nearest {
 		return 1
 	}
 	return math.Exp(1 - float64(nearest)/float64(candidate))
 }
 
-func abs(n int) int {
-	if n < 0 {
-		return -n
-	}
-	return n
-}
-
 // TokenizeQA cuts a text into words after NormalizeQA; Chinese and Japanese, which do not space
 // their words, give a token per character.
 func TokenizeQA(text string) []string {
-	var out []string
-	word := []rune{}
-	flush := func() {
-		if len(word) > 0 {
-			out = append(out, string(word))
-			word = word[:0]
-		}
-	}
+	var spaced strings.Builder
 	for _, r := range NormalizeQA(text) {
-		switch {
-		case r == ' ':
-			flush()
-		case unspaced(r):
-			flush()
-			out = append(out, string(r))
-		default:
-			word = append(word, r)
+		if unspaced(r) {
+			spaced.WriteString(" " + string(r) + " ")
+		} else {
+			spaced.WriteRune(r)
 		}
 	}
-	flush()
-	return out
+	return strings.Fields(spaced.String())
 }
 
 // unspaced reports whether a character belongs to a script that is written without spaces; the

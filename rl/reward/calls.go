@@ -15,21 +15,13 @@ var calls = Declaration{
 	Choice: choice.Choice{
 		Name: "calls", Doc: "1 if the response makes the right calls of the task's functions and no other, else 0",
 		Source:   "the Berkeley Function-Calling Leaderboard (Patil et al. 2025)",
-		Settings: callsReward{},
+		Settings: outcomeReward{},
 	},
 	FromText: true,
 	Compare: func(t Trajectory, _ Options) Outcome {
-		out := Outcome{Verdict: NoAnswer, Answer: t.Answer}
 		if valid, right := words.Calls(t.Answer, t.Gold); t.Answered && valid {
-			out.Verdict = exactly(right)
+			return verdictOf(right, Exact).outcome(t.Answer)
 		}
-		out.Reward = out.Verdict.Score()
-		return out
+		return NoAnswer.outcome(t.Answer)
 	},
 }
-
-// callsReward is the outcome.
-type callsReward struct{}
-
-// Score is the outcome's reward.
-func (callsReward) Score(_ Trajectory, o Outcome) (float64, error) { return o.Reward, nil }

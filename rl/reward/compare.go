@@ -2,6 +2,7 @@ package reward
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ func Compare(answer, gold string, o Options) Verdict {
 	answer, gold, comparable := comparedParts(answer, gold)
 	same := normalize(answer) == normalize(gold) && normalize(gold) != "" && !otherUnits(answer, gold)
 	if !comparable {
-		return exactly(same)
+		return verdictOf(same, Exact)
 	}
 	a, answerValued := parseValue(answer)
 	g, goldValued := parseValue(gold)
@@ -27,7 +28,7 @@ func Compare(answer, gold string, o Options) Verdict {
 	if v, lists := compareLists(answer, gold, o); lists {
 		return agreement(v, same)
 	}
-	return exactly(same)
+	return verdictOf(same, Exact)
 }
 
 // otherUnits reports whether both texts have units, and different ones: normalising deletes all.
@@ -42,13 +43,6 @@ func agreement(v Verdict, same bool) Verdict {
 		return Exact
 	}
 	return v
-}
-
-func exactly(same bool) Verdict {
-	if same {
-		return Exact
-	}
-	return Wrong
 }
 
 // compareElements compares two elements of lists. There a name says which element it is.
@@ -83,12 +77,14 @@ func compareLists(answer, gold string, o Options) (v Verdict, lists bool) {
 	if len(a.elements) != len(g.elements) || a.brackets != g.brackets {
 		return Wrong, true
 	}
+	same := func(answer, gold string) bool { return compareElements(answer, gold, o) }
 	if a.brackets != "" {
-		return verdictOf(ordered(a.elements, g.elements, o), Tuple), true
+		return verdictOf(slices.EqualFunc(a.elements, g.elements, same), Tuple), true
 	}
-	return verdictOf(unordered(a.elements, g.elements, o), Set), true
+	return verdictOf(unordered(a.elements, g.elements, same), Set), true
 }
 
+// verdictOf is v if two sides are equal, else Wrong.
 func verdictOf(equal bool, v Verdict) Verdict {
 	if equal {
 		return v
@@ -96,27 +92,15 @@ func verdictOf(equal bool, v Verdict) Verdict {
 	return Wrong
 }
 
-func ordered(a, g []string, o Options) bool {
-	for i := range g {
-		if !compareElements(a[i], g[i], o) {
+// unordered pairs off equal elements, each once.
+func unordered(a, g []string, same func(answer, gold string) bool) bool {
+	left := slices.Clone(a)
+	for _, want := range g {
+		i := slices.IndexFunc(left, func(got string) bool { return same(got, want) })
+		if i < 0 {
 			return false
 		}
-	}
-	return true
-}
-
-// unordered pairs off equal elements, each once.
-func unordered(a, g []string, o Options) bool {
-	used := make([]bool, len(a))
-next:
-	for _, want := range g {
-		for i, got := range a {
-			if !used[i] && compareElements(got, want, o) {
-				used[i] = true
-				continue next
-			}
-		}
-		return false
+		left = slices.Delete(left, i, i+1)
 	}
 	return true
 }
@@ -127,17 +111,11 @@ var conjunction = regexp.MustCompile(`,?\s*(?:\\text\{\s*(?:and|or)\s*\}|\b(?:an
 // even where it may group digits.
 func readList(text string, naive bool) list {
 	text = strings.TrimSpace(plainNotation(text))
-	if inner, ok := enclosed(text, `\{`, `\}`); ok {
-		return list{elements: splitList(inner, true)}
-	}
-	if inner, ok := enclosed(text, "{", "}"); ok {
-		return list{elements: splitList(inner, true)}
-	}
-	for _, opening := range []string{"(", "["} {
-		for _, closing := range []string{")", "]"} {
-			if inner, ok := enclosed(text, opening, closing); ok {
-				return list{elements: splitList(inner, true), brackets: opening + closing}
-			}
+	for _, pair := range []struct{ opening, closing, brackets string }{
+		{`\{`, `\}`, ""}, {"{", "}", ""}, {"(", ")", "()"}, {"(", "]", "(]"}, {"[", ")", "[)"}, {"[", "]", "[]"},
+	} {
+		if inner, ok := enclosed(text, pair.opening, pair.closing); ok {
+			return list{elements: splitList(inner, true), brackets: pair.brackets}
 		}
 	}
 	return list{elements: splitList(conjunction.ReplaceAllString(text, ","), naive)}

@@ -2,6 +2,7 @@ package reward
 
 import (
 	"regexp"
+	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
 )
@@ -22,11 +23,7 @@ var dapoStrict = Declaration{
 		Source:   "DAPO (Yu et al. 2025); SPEAR's released code",
 		Settings: outcomeReward{}, Reads: choice.Reading("overlong"),
 	},
-	Compare: func(t Trajectory, _ Options) Outcome {
-		out := strictBox(t.Text, t.Gold)
-		out.Reward = 2*out.Verdict.Score() - 1
-		return out
-	},
+	Compare: func(t Trajectory, _ Options) Outcome { return DAPOStrict(t.Text, t.Gold) },
 }
 
 const (
@@ -38,73 +35,37 @@ const (
 // answerLine is "Answer:" and the rest of the first line behind it that is not empty.
 var answerLine = regexp.MustCompile(`(?i)answer[\s\pZ\x0b\x1c-\x1f\x{85}]*:[\s\pZ\x0b\x1c-\x1f\x{85}]*([^\n]+)`)
 
-// DAPOForm names a way to find and compare the answer.
-type DAPOForm string
-
-// The forms.
-const (
-	DAPOStrict  DAPOForm = "dapo_strict"
-	DAPOMinerva DAPOForm = "dapo_minerva"
-)
-
-// DAPO is the verification as one choice of a method. The zero value is the strict form.
-type DAPO struct {
-	Form DAPOForm `enum:"dapo_strict|dapo_minerva"` // "" means dapo_strict
-}
-
-// Validate names a field out of range.
-func (d DAPO) Validate() error { return choice.Check("DAPO reward: ", d) }
-
-// Reward scores a response: Reward is +1 or −1; the verdict is Exact, Wrong or, where no answer
-// could be found, NoBox and NoAnswer.
-func (d DAPO) Reward(text, gold string) (Outcome, error) {
-	if err := d.Validate(); err != nil {
-		return Outcome{}, err
-	}
-	out := strictBox(text, gold)
-	if d.Form == DAPOMinerva {
-		out = minerva(text, gold)
-	}
-	out.Reward = 2*out.Verdict.Score() - 1
-	return out, nil
-}
-
-// strictBox compares the last box of the text's end as a string.
-func strictBox(text, gold string) Outcome {
+// DAPOStrict compares the last box of the text's end as a string.
+func DAPOStrict(text, gold string) Outcome {
 	answer, ok := LastBoxed(lastCharacters(lastCharacters(text, strictWindow), strictTail))
-	switch {
-	case !ok:
-		return Outcome{Verdict: NoBox}
-	case answer == gold:
-		return Outcome{Verdict: Exact, Answer: answer}
+	if !ok {
+		return plusOrMinus(NoBox, "")
 	}
-	return Outcome{Verdict: Wrong, Answer: answer}
+	return plusOrMinus(verdictOf(answer == gold, Exact), answer)
 }
 
-// minerva compares the last answer line, normalised. A gold that normalises to nothing agrees with no answer.
-func minerva(text, gold string) Outcome {
-	lines := answerLine.FindAllStringSubmatchIndex(text, -1)
+// DAPOMinerva compares the last answer line, normalised. A gold that normalises to nothing agrees with no answer.
+func DAPOMinerva(text, gold string) Outcome {
+	lines := answerLine.FindAllStringSubmatch(text, -1)
 	if lines == nil {
-		return Outcome{Verdict: NoAnswer, Answer: invalidMinerva}
+		return plusOrMinus(NoAnswer, invalidMinerva)
 	}
-	last := lines[len(lines)-1]
-	answer, want, _ := comparedParts(text[last[2]:last[3]], gold)
+	answer, want, _ := comparedParts(lines[len(lines)-1][1], gold)
 	answer, want = normalize(answer), normalize(want)
-	if answer == want && want != "" {
-		return Outcome{Verdict: Exact, Answer: answer}
-	}
-	return Outcome{Verdict: Wrong, Answer: answer}
+	return plusOrMinus(verdictOf(answer == want && want != "", Exact), answer)
+}
+
+// plusOrMinus is a verdict on an answer, worth +1 or −1.
+func plusOrMinus(v Verdict, answer string) Outcome {
+	return Outcome{Reward: plusMinus(v.Correct()), Verdict: v, Answer: answer}
 }
 
 // lastCharacters cuts a text to its last n characters.
 func lastCharacters(text string, n int) string {
 	at := len(text)
-	for range n {
-		if at == 0 {
-			break
-		}
+	for ; n > 0 && at > 0; n-- {
 		at--
-		for at > 0 && text[at]&0xc0 == 0x80 { // inside a character of several bytes
+		for at > 0 && !utf8.RuneStart(text[at]) { // inside a character of several bytes
 			at--
 		}
 	}

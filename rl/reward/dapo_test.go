@@ -22,8 +22,8 @@ func TestDAPOStrict(t *testing.T) {
 		{"beyond 100 characters", `\boxed{34}` + strings.Repeat("é", 91), "34", Outcome{-1, NoBox, ""}},
 	}
 	for _, tt := range tests {
-		if got, err := (DAPO{}).Reward(tt.text, tt.gold); err != nil || got != tt.want {
-			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
+		if got := DAPOStrict(tt.text, tt.gold); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }
@@ -44,13 +44,9 @@ func TestDAPOMinerva(t *testing.T) {
 		{"nothing against nothing", "Answer: $", "", Outcome{-1, Wrong, ""}},
 	}
 	for _, tt := range tests {
-		if got, err := (DAPO{Form: DAPOMinerva}).Reward(tt.text, tt.gold); err != nil || got != tt.want {
-			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
+		if got := DAPOMinerva(tt.text, tt.gold); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
-	}
-	if _, err := (DAPO{Form: "lenient"}).Reward("", ""); err == nil ||
-		err.Error() != `DAPO reward: form must be dapo_strict or dapo_minerva, got "lenient"` {
-		t.Errorf("unknown form: %v", err)
 	}
 }
 
@@ -67,52 +63,26 @@ func TestLastCharacters(t *testing.T) {
 	}
 }
 
-func TestOverlong(t *testing.T) {
-	soft := Overlong{Mode: OverlongSoft, MaxLength: 100, Buffer: 20}
+func TestSoftOverlong(t *testing.T) {
 	tests := []struct {
-		name      string
-		overlong  Overlong
-		length    int
-		truncated bool
-		want      float64
+		name   string
+		length int
+		factor float64
+		want   float64
 	}{
-		{"zero value", Overlong{}, 1000, true, 1},
-		{"keep", Overlong{Mode: OverlongKeep}, 1000, true, 1},
-		{"zero, whole", Overlong{Mode: OverlongZero}, 100, false, 1},
-		{"zero, cut off", Overlong{Mode: OverlongZero}, 100, true, 0},
-		{"soft, short", soft, 80, false, 1},
-		{"soft, a token in", soft, 81, false, 0.95},
-		{"soft, at the limit", soft, 100, true, 0},
-		{"soft, beyond", soft, 110, true, -0.5},
-		{"soft, empty", soft, 0, false, 1},
-		{"soft, by half", Overlong{Mode: OverlongSoft, MaxLength: 100, Buffer: 20, Factor: 0.5}, 100, true, 0.5},
+		{"short", 80, 1, 0},
+		{"a token in", 81, 1, -0.05},
+		{"at the limit", 100, 1, -1},
+		{"beyond", 110, 1, -1.5},
+		{"empty", 0, 1, 0},
+		{"by half", 100, 0.5, -0.5},
 	}
 	for _, tt := range tests {
-		if got, err := tt.overlong.Reward(1, tt.length, tt.truncated); err != nil || !near(got, tt.want) {
-			t.Errorf("%s: %g, %v, want %g", tt.name, got, err, tt.want)
+		if got := SoftOverlong(tt.length, 100, 20, tt.factor); !near(got, tt.want) {
+			t.Errorf("%s: %g, want %g", tt.name, got, tt.want)
 		}
 	}
 	if p := SoftOverlong(80, 100, 20, 1); math.Signbit(p) {
 		t.Error("no penalty is a negative zero")
-	}
-	for name, o := range map[string]Overlong{
-		`overlong: mode must be keep, soft or zero, got "hard"`:     {Mode: "hard"},
-		"overlong: buffer must be in [1, max length], got 0 of 100": {Mode: OverlongSoft, MaxLength: 100},
-		"overlong: buffer must be in [1, max length], got 101 of 100": {
-			Mode: OverlongSoft, MaxLength: 100, Buffer: 101,
-		},
-		"overlong: factor must be finite and ≥ 0, got -1": {
-			Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: -1,
-		},
-		"overlong: factor must be finite and ≥ 0, got NaN": {
-			Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: math.NaN(),
-		},
-	} {
-		if _, err := o.Reward(0, 0, false); err == nil || err.Error() != name {
-			t.Errorf("%+v: %v, want %s", o, err, name)
-		}
-	}
-	if _, err := (Overlong{}).Reward(0, -1, false); err == nil {
-		t.Error("a negative length is taken")
 	}
 }

@@ -45,12 +45,10 @@ func (t Trajectory) golds() []string {
 
 // byWords compares the answer with the golds by exact match.
 func (t Trajectory) byWords() Outcome {
-	o := Outcome{Verdict: NoAnswer}
-	if t.Answered {
-		o.Answer, o.Verdict = t.Answer, exactly(ExactMatch(t.Answer, t.Golds))
+	if !t.Answered {
+		return Outcome{Verdict: NoAnswer}
 	}
-	o.Reward = o.Verdict.Score()
-	return o
+	return verdictOf(ExactMatch(t.Answer, t.Golds), Exact).outcome(t.Answer)
 }
 
 // Played is what an interactive environment made of a trajectory.
@@ -62,12 +60,10 @@ type Played struct {
 
 // outcome is the environment's verdict.
 func (p Played) outcome() Outcome {
-	o := Outcome{Verdict: Unsolved}
 	if p.Solved {
-		o.Verdict = Solved
+		return Solved.outcome("")
 	}
-	o.Reward = o.Verdict.Score()
-	return o
+	return Unsolved.outcome("")
 }
 
 // facts are the trajectory's, with the success that an outcome says.

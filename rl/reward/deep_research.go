@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
@@ -36,18 +37,20 @@ const (
 
 // DeepResearch is the reward as one choice of a method.
 type DeepResearch struct {
-	Bonus float64 `min:"0" max:"1"` // for using both tools; 0 means 0.1
 	// Judged uses a judge's verdict instead of F1.
 	Judged bool `json:"judged" quiet:"true" doc:"a judge's verdict, 1 or 0, takes the place of F1: whether the boxed answer means the same as a gold answer (AEPO §4.3); needs judge"`
 }
 
 // Score implements Scorer.
 func (d DeepResearch) Score(t Trajectory, _ Outcome) (float64, error) {
-	if !d.Judged {
-		return d.Reward(t.Text, t.golds())
+	r, f := ReadResearch(t.Text), 0.0
+	switch {
+	case d.Judged:
+		f = t.Judgement.Score()
+	case r.WellFormed:
+		f = F1(r.Answer, t.golds())
 	}
-	r := ReadResearch(t.Text)
-	return d.Combine(r.WellFormed, t.Judgement.Score(), r.Searches > 0, r.Python > 0), nil
+	return r.Reward(f), nil
 }
 
 // ByJudge implements Judged.
@@ -62,9 +65,6 @@ func (d DeepResearch) Ask(t Trajectory, _ Outcome) (Query, bool) {
 	return Query{Criterion: Matching, Response: r.Answer, References: t.golds()}, true
 }
 
-// Validate names a field out of range.
-func (d DeepResearch) Validate() error { return choice.Check("deep-research reward: ", d) }
-
 // Research is the parsed form of a response.
 type Research struct {
 	WellFormed       bool
@@ -72,30 +72,15 @@ type Research struct {
 	Searches, Python int    // closed calls, each with its result, up to where the form broke
 }
 
-// Reward reads a response and scores its answer against any of the golds.
-func (d DeepResearch) Reward(text string, golds []string) (float64, error) {
-	if err := d.Validate(); err != nil {
-		return 0, err
-	}
-	r := ReadResearch(text)
-	f := 0.0
-	if r.WellFormed {
-		f = F1(r.Answer, golds)
-	}
-	return d.Combine(r.WellFormed, f, r.Searches > 0, r.Python > 0), nil
-}
-
-// Combine combines the parts; f is the worth of the answer.
-func (d DeepResearch) Combine(wellFormed bool, f float64, searched, computed bool) float64 {
+// Reward combines the form with f, the worth of the answer.
+func (r Research) Reward(f float64) float64 {
 	switch {
-	case !wellFormed:
+	case !r.WellFormed:
 		return researchMalformed
-	case !(f > 0 && searched && computed):
-		return f
-	case d.Bonus == 0:
+	case f > 0 && r.Searches > 0 && r.Python > 0:
 		return f + researchBonus
 	}
-	return f + d.Bonus
+	return f
 }
 
 // ReadResearch reads a response's form.
@@ -122,10 +107,7 @@ type researchScan struct {
 	found    Research
 }
 
-var researchTags = []string{
-	"<think>", "</think>", "<search>", "<python>", "<answer>", // these may come next
-	"</search>", "</python>", "</answer>", "<result>", "</result>", // these close nothing, or answer nothing
-}
+var researchTag = regexp.MustCompile(`</?(?:think|search|python|answer|result)>`)
 
 // next takes the next tag; false at the end and where the form is broken.
 func (s *researchScan) next() bool {
@@ -149,7 +131,7 @@ func (s *researchScan) next() bool {
 			s.answers++
 			s.answer, s.broken = answer, !closed || s.answers > 1
 		}
-	default:
+	default: // it closes nothing, or answers nothing
 		s.broken = true
 	}
 	return !s.broken
@@ -157,20 +139,13 @@ func (s *researchScan) next() bool {
 
 // tag finds the next tag and steps over it.
 func (s *researchScan) tag() (string, bool) {
-	for {
-		i := strings.IndexByte(s.text[s.at:], '<')
-		if i < 0 {
-			return "", false
-		}
-		s.at += i
-		for _, tag := range researchTags {
-			if strings.HasPrefix(s.text[s.at:], tag) {
-				s.at += len(tag)
-				return tag, true
-			}
-		}
-		s.at++
+	found := researchTag.FindStringIndex(s.text[s.at:])
+	if found == nil {
+		return "", false
 	}
+	tag := s.text[s.at+found[0] : s.at+found[1]]
+	s.at += found[1]
+	return tag, true
 }
 
 // skipPast skips to the end of the next closing tag and returns the text before it.
@@ -187,13 +162,9 @@ func (s *researchScan) skipPast(closing string) (string, bool) {
 // call reads the rest of a tool call and the result that must follow it.
 func (s *researchScan) call(closing string, count *int) {
 	_, closed := s.skipPast(closing)
-	if tag, ok := s.tag(); !closed || !ok || tag != "<result>" {
-		s.broken = true
-		return
+	tag, _ := s.tag()
+	_, answered := s.skipPast("</result>")
+	if s.broken = !closed || tag != "<result>" || !answered; !s.broken {
+		*count++
 	}
-	if _, ok := s.skipPast("</result>"); !ok {
-		s.broken = true
-		return
-	}
-	*count++
 }

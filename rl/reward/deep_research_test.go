@@ -1,7 +1,6 @@
 package reward
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -48,20 +47,14 @@ func TestDeepResearch(t *testing.T) {
 		{"closing tags alone", "</search></python>" + answered, -1},
 	}
 	for _, tt := range tests {
-		got, err := DeepResearch{}.Reward(tt.text, []string{"new york"})
+		got, err := DeepResearch{}.Score(Trajectory{Text: tt.text, Gold: "new york"}, Outcome{})
 		if err != nil || !near(got, tt.want) {
 			t.Errorf("%s: %g, %v, want %g", tt.name, got, err, tt.want)
 		}
 	}
-	if got, err := (DeepResearch{Bonus: 0.5}).Reward(
-		searched+computed+answered, []string{"London", "New York"},
-	); err != nil || got != 1.5 {
-		t.Errorf("another bonus: %g, %v", got, err)
-	}
-	for _, bonus := range []float64{-0.1, 1.1, math.NaN()} {
-		if _, err := (DeepResearch{Bonus: bonus}).Reward("", nil); err == nil {
-			t.Errorf("bonus %g is taken", bonus)
-		}
+	several := Trajectory{Text: searched + computed + answered, Golds: []string{"London", "New York"}}
+	if got, err := (DeepResearch{}).Score(several, Outcome{}); err != nil || got != 1.1 {
+		t.Errorf("several golds: %g, %v", got, err)
 	}
 }
 
@@ -87,7 +80,7 @@ func FuzzReadResearch(f *testing.F) {
 		if words.Key(r.Answer) == "" {
 			return // nothing equals it
 		}
-		got, err := DeepResearch{}.Reward(text, []string{r.Answer})
+		got, err := DeepResearch{}.Score(Trajectory{Text: text, Gold: r.Answer}, Outcome{})
 		if want := -1.0; err != nil || r.WellFormed && got < 1 || !r.WellFormed && got != want {
 			t.Errorf("%q against its own answer: %g, %v", text, got, err)
 		}

@@ -14,22 +14,21 @@
 //	rstar2.go         the boxed answer matches: 0 or 1              rStar2-Agent
 //	spear.go          outcome, tool use that fades, format          SPEAR and its released variants
 //	prs.go            process, format, judge, answer in stages      PRS (with bleu.go and judge.go)
-//	arlarena.go       environments' outcomes, turn rows, penalty    ARLArena (with strict_format.go)
+//	arlarena.go       what environments pay                         ARLArena (with strict_format.go)
 //	deep_research.go  well-formedness, F1, use of both tools        AEPO
 //	search_r1.go      EM of the last answer block                   Search-R1
 //	qa.go             EM, sub-EM, F1 of a prediction                the baseline of PRS
 //	dapo.go           strict box or normalised answer line: ±1      DAPO
 //	tests.go          the program passes its tests: 0 or 1          HumanEval
-//	overlong.go       penalties for responses that are too long     DAPO, rStar2-Agent
+//	overlong.go       a penalty for responses that are too long     DAPO
 //	imported.go       rewards of imported trajectories              the sources
 //
 // Recipes choose a reward by name. The file of each holds its Declaration: name, source, parameters, the comparison
 // of the answer and the Scorer. Declarations lists them.
 //
-// Each reward is a plain struct whose zero value is the paper's form. Validate names a field out of range. Reward has
-// no state: equal inputs give equal bits, in whatever order they are scored. What an environment knows (calls that
-// parsed, turns that were malformed) is passed as Facts, and the output of a judge as a Judgement. No reward calls
-// another system.
+// A reward has no state: equal inputs give equal bits, in whatever order they are scored. What an environment knows
+// (calls that parsed, turns that were malformed) is passed as Facts, and the output of a judge as a Judgement. No
+// reward calls another system.
 //
 // A verdict is data: no text makes grading fail. Texts beyond a fixed length are compared only as strings, and
 // scanning never goes back, so the cost of an answer is linear in its length. Inputs that are NaN or contradict each

@@ -10,7 +10,6 @@ type Facts struct {
 	Turns          int // assistant turns
 	ToolTurns      int // assistant turns with a tool call that parsed, or with an action that the world knows
 	MalformedTurns int // assistant turns that are not wholly inside the tags of their task
-	Messages       int // messages, prompt included; 0 means 2 × Turns (each turn answers one message)
 
 	Calls         int // tool calls that the model began
 	ParsedCalls   int // calls that could be read
@@ -29,7 +28,6 @@ func (f Facts) Validate() error {
 		{"turns", f.Turns, f.Turns, ""},
 		{"tool turns", f.ToolTurns, f.Turns, "turns"},
 		{"malformed turns", f.MalformedTurns, f.Turns, "turns"},
-		{"messages", f.Messages, f.Messages, ""},
 		{"calls", f.Calls, f.Calls, ""},
 		{"parsed calls", f.ParsedCalls, f.Calls, "calls"},
 		{"executed calls", f.ExecutedCalls, f.ParsedCalls, "parsed calls"},
@@ -47,10 +45,13 @@ func (f Facts) Validate() error {
 // wellFormed reports whether there are turns and all of them are wholly inside their tags.
 func (f Facts) wellFormed() bool { return f.Turns > 0 && f.MalformedTurns == 0 }
 
-// messages is the count of messages, prompt included.
-func (f Facts) messages() int {
-	if f.Messages == 0 {
-		return 2 * f.Turns
+// process is R_process of progressive reward shaping: −1, 0 or 1.
+func (f Facts) process() float64 {
+	switch {
+	case f.ExecutedCalls < f.Calls:
+		return -1
+	case !f.Answered:
+		return 0
 	}
-	return f.Messages
+	return 1
 }

@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -40,20 +41,18 @@ func ReadJudgement(output string) (j Judgement, ok bool) {
 		return "", false
 	}
 	output, _ = strings.CutPrefix(strings.ToLower(output), ratingLabel)
-	switch j = Judgement(strings.TrimSpace(output)); j {
-	case Match, Mismatch:
-		return j, true
+	if j = Judgement(strings.TrimSpace(output)); j.Validate() != nil {
+		return "", false
 	}
-	return "", false
+	return j, true
 }
 
 // Validate reports an unknown judgement.
 func (j Judgement) Validate() error {
-	switch j {
-	case Match, Mismatch:
-		return nil
+	if j != Match && j != Mismatch {
+		return fmt.Errorf("judgement must be %s or %s, got %q", Match, Mismatch, j)
 	}
-	return fmt.Errorf("judgement must be %s or %s, got %q", Match, Mismatch, j)
+	return nil
 }
 
 // Score is 1 for Match, else 0.
@@ -115,10 +114,7 @@ const judgeForm = "\n\nThe user's message holds the parts. Each part is between 
 // Prompt renders the messages of the system and of the user. The parts are between lines with a marker that follows
 // from all of them, so that no part can contain it.
 func (q Query) Prompt() (system, user string) {
-	text := q.Criteria
-	if text == "" {
-		text = criteria[q.Criterion]
-	}
+	text := cmp.Or(q.Criteria, criteria[q.Criterion])
 	marker := q.marker(text)
 	var b strings.Builder
 	fmt.Fprintf(&b, "The marker is %s.\n\n", marker)

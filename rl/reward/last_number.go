@@ -21,7 +21,7 @@ var lastNumber = Declaration{
 	Choice: choice.Choice{
 		Name: "last_number", Doc: "1 if the last number of the final answer equals the gold, else 0",
 		Source:   "the usual grading of GSM8K",
-		Settings: lastNumberReward{},
+		Settings: outcomeReward{},
 	},
 	FromText: true,
 	Compare: func(t Trajectory, o Options) Outcome {
@@ -118,9 +118,3 @@ func decimalOf(number string) string {
 }
 
 var thousands = strings.NewReplacer(",", "", `\,`, "", " ", "", "\u00a0", "", "\u2009", "", "\u202f", "")
-
-// lastNumberReward is the outcome.
-type lastNumberReward struct{}
-
-// Score is the outcome's reward.
-func (lastNumberReward) Score(_ Trajectory, o Outcome) (float64, error) { return o.Reward, nil }

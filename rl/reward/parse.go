@@ -20,9 +20,10 @@ import (
 //
 // where a mixed number's fraction is a frac, or integer "/" integer after a space.
 type parser struct {
-	text  string
-	at    int
-	depth int // open brackets: inside them a comma separates and never groups digits
+	text   string
+	at     int
+	depth  int // open brackets: inside them a comma separates and never groups digits
+	failed bool
 }
 
 var (
@@ -50,71 +51,61 @@ func (p *parser) take(token string) bool {
 	return true
 }
 
-func (p *parser) signed() (value, bool) {
-	negative := p.take("-")
-	if !negative {
-		p.take("+")
-	}
-	v, ok := p.quotient()
-	if ok && negative {
-		v = v.negated()
-	}
-	return v, ok
+// check notes that something cannot be read or has no value. Then the whole text is no number, whatever follows.
+func (p *parser) check(v value, ok bool) value {
+	p.failed = p.failed || !ok
+	return v
 }
 
-func (p *parser) quotient() (value, bool) {
-	v, ok := p.term()
-	if !ok || !p.take("/") {
-		return v, ok
+func (p *parser) signed() value {
+	if p.take("-") {
+		return p.quotient().negated()
 	}
-	d, ok := p.term()
-	if !ok {
-		return value{}, false
-	}
-	return v.divide(d)
+	p.take("+")
+	return p.quotient()
 }
 
-func (p *parser) term() (value, bool) {
+func (p *parser) quotient() value {
+	v := p.term()
+	if !p.take("/") {
+		return v
+	}
+	return p.check(v.divide(p.term()))
+}
+
+func (p *parser) term() value {
 	if p.take(`\sqrt`) {
 		return p.root()
 	}
-	v, ok := p.factor()
-	if !ok {
-		return value{}, false
-	}
+	v := p.factor()
 	if v.literal && v.rat.IsInt() {
-		if part, mixed, ok := p.fraction(); mixed {
-			if !ok {
-				return value{}, false
+		if part, mixed := p.fraction(); mixed {
+			if part == nil || part.Sign() < 0 {
+				return p.check(value{}, false)
 			}
-			return exact(new(big.Rat).Add(v.rat, part)), true
+			return exact(new(big.Rat).Add(v.rat, part))
 		}
 	}
 	if !p.take(`\sqrt`) {
-		return v, true
+		return v
 	}
-	r, ok := p.root()
-	if !ok {
-		return value{}, false
-	}
-	return v.times(r)
+	return p.check(v.times(p.root()))
 }
 
-// fraction reads what makes an integer a mixed number; found says whether there is such a thing.
-func (p *parser) fraction() (part *big.Rat, found, ok bool) {
+// fraction reads what makes an integer a mixed number; mixed says whether there is such a thing.
+func (p *parser) fraction() (part *big.Rat, mixed bool) {
 	if m := mixedTail.FindStringSubmatch(p.rest()); m != nil {
 		p.at += len(m[0])
-		part, ok = new(big.Rat).SetString(m[1] + "/" + m[2])
-		return part, true, ok
+		part, _ = new(big.Rat).SetString(m[1] + "/" + m[2])
+		return part, true
 	}
 	if !p.take(`\frac`) {
-		return nil, false, false
+		return nil, false
 	}
-	v, ok := p.frac()
-	return v.rat, true, ok && v.rat != nil && v.rat.Sign() >= 0
+	return p.frac().rat, true
 }
 
-func (p *parser) factor() (value, bool) {
+func (p *parser) factor() value {
 	switch {
 	case p.take(`\frac`):
 		return p.frac()
@@ -126,7 +117,7 @@ func (p *parser) factor() (value, bool) {
 	return p.number()
 }
 
-func (p *parser) number() (value, bool) {
+func (p *parser) number() value {
 	p.space()
 	match := ""
 	if p.depth == 0 {
@@ -135,64 +126,47 @@ func (p *parser) number() (value, bool) {
 	if match == "" {
 		match = decimal.FindString(p.rest())
 	}
-	if match == "" {
-		return value{}, false
-	}
 	p.at += len(match)
-	digits := strings.TrimSuffix(strings.ReplaceAll(match, ",", ""), ".")
-	r, ok := new(big.Rat).SetString(digits)
+	r, ok := new(big.Rat).SetString(strings.TrimSuffix(strings.ReplaceAll(match, ",", ""), "."))
 	if !ok {
-		return value{}, false
+		return p.check(value{}, false)
 	}
 	v := exact(r)
 	v.literal = true
-	return v, true
+	return v
 }
 
 // enclosed reads up to a closing bracket; what brackets hold is not literal.
-func (p *parser) enclosed(closing string) (value, bool) {
+func (p *parser) enclosed(closing string) value {
 	p.depth++
-	v, ok := p.signed()
-	ok = ok && p.take(closing)
+	v := p.signed()
 	p.depth--
 	v.literal = false
-	return v, ok
+	return p.check(v, p.take(closing))
 }
 
-func (p *parser) frac() (value, bool) {
-	n, ok := p.argument()
-	if !ok {
-		return value{}, false
-	}
-	d, ok := p.argument()
-	if !ok {
-		return value{}, false
-	}
-	return n.divide(d)
+func (p *parser) frac() value {
+	n := p.argument()
+	return p.check(n.divide(p.argument()))
 }
 
-func (p *parser) root() (value, bool) {
+func (p *parser) root() value {
 	index := 2
 	if m := rootIndex.FindStringSubmatch(p.rest()); m != nil {
 		p.at += len(m[0])
 		index = int(m[1][0] - '0')
 	}
-	v, ok := p.argument()
-	if !ok {
-		return value{}, false
-	}
-	return v.root(index)
+	return p.check(p.argument().root(index))
 }
 
 // argument reads a braced group or one bare digit.
-func (p *parser) argument() (value, bool) {
+func (p *parser) argument() value {
 	if p.take("{") {
 		return p.enclosed("}")
 	}
 	if p.at < len(p.text) && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
-		v := exact(big.NewRat(int64(p.text[p.at]-'0'), 1))
 		p.at++
-		return v, true
+		return exact(big.NewRat(int64(p.text[p.at-1]-'0'), 1))
 	}
-	return value{}, false
+	return p.check(value{}, false)
 }

@@ -1,7 +1,6 @@
 package reward
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -27,8 +26,7 @@ import (
 //
 // Source: PRS + VSPO, equations 8, 9, 13, 14 and 15 (the general form). Departures: the cases of equation 14
 // overlap, and the most specific one applies. In a trajectory without tool calls all of them count as correct, so
-// an answer alone gives 1. Calls must run as well as parse, as the text says (ParsedOnly gives the equation's
-// reading).
+// an answer alone gives 1. Calls must run as well as parse, as the text says; in the equation they need only parse.
 
 var prsShort = Declaration{
 	Choice: choice.Choice{
@@ -74,33 +72,46 @@ type prsGeneralReward struct {
 
 // Score is the short form.
 func (p prsShortReward) Score(t Trajectory, o Outcome) (float64, error) {
-	parts, err := prsParts(PRSShort, p.SmoothedBLEU, t, o)
-	return parts.Total, err
+	r, err := t.prs(o, p.SmoothedBLEU)
+	return ShortPRS(r.process, r.format, r.answer), err
 }
 
 // Score is the long form. Without a judge, exact match replaces it.
 func (p prsLongReward) Score(t Trajectory, o Outcome) (float64, error) {
-	parts, err := prsParts(PRSLong, p.SmoothedBLEU, t, o)
-	return parts.Total, err
+	r, err := t.prs(o, p.SmoothedBLEU)
+	return LongPRS(r.process, r.format, r.judge, r.answer), err
 }
 
 // Score is the general form over process, judge and answer; the format of the text is none of its stages.
 func (p prsGeneralReward) Score(t Trajectory, o Outcome) (float64, error) {
-	parts, err := prsParts(PRSShort, p.SmoothedBLEU, t, o)
+	r, err := t.prs(o, p.SmoothedBLEU)
 	if err != nil {
 		return 0, err
 	}
-	stages := []float64{parts.Process, t.judgement().Score(), parts.Answer}
-	return GeneralPRS(stages, []float64{p.ProcessGate, p.JudgeGate})
+	return GeneralPRS([]float64{r.process, r.judge, r.answer}, []float64{p.ProcessGate, p.JudgeGate})
 }
 
-// prsParts are the terms of a form over a trajectory.
-func prsParts(form PRSForm, smoothed bool, t Trajectory, o Outcome) (PRSParts, error) {
-	p := PRS{Form: form}
-	if smoothed {
-		p.BLEU.Smoothing = 0.1
+// prsStages are what the stages of a trajectory pay, whether or not it reaches them.
+type prsStages struct{ process, format, judge, answer float64 }
+
+// prs works the stages out. The answer is compared with the references by BLEU over TokenizeQA.
+func (t Trajectory) prs(o Outcome, smoothed bool) (prsStages, error) {
+	f, judgement := t.facts(o), t.judgement()
+	if err := f.Validate(); err != nil {
+		return prsStages{}, err
 	}
-	return p.Reward(t.facts(o), t.Answer, t.golds(), t.judgement())
+	if err := judgement.Validate(); err != nil {
+		return prsStages{}, err
+	}
+	out := prsStages{process: f.process(), format: formatReward * indicator(f.wellFormed()), judge: judgement.Score()}
+	if f.Answered {
+		var b BLEU
+		if smoothed {
+			b.Smoothing = 0.1
+		}
+		out.answer = b.ScoreText(t.Answer, t.golds())
+	}
+	return out, nil
 }
 
 // judgement is the judge's verdict, or that of exact match, which replaces a judge.
@@ -119,7 +130,7 @@ func (prsLongReward) ByJudge() bool { return false }
 
 // Ask implements Judged: the judge's stage opens with the whole process.
 func (prsLongReward) Ask(t Trajectory, o Outcome) (Query, bool) {
-	return t.grounded(PRS{}.Process(t.facts(o)) >= 1)
+	return t.grounded(t.facts(o).process() >= 1)
 }
 
 // ByJudge implements Judged.
@@ -127,7 +138,7 @@ func (prsGeneralReward) ByJudge() bool { return false }
 
 // Ask implements Judged: the judge's stage opens at its gate.
 func (p prsGeneralReward) Ask(t Trajectory, o Outcome) (Query, bool) {
-	return t.grounded(PRS{}.Process(t.facts(o)) >= p.ProcessGate)
+	return t.grounded(t.facts(o).process() >= p.ProcessGate)
 }
 
 // grounded asks whether the answer is grounded, if the judge's stage is open. Without an answer it is not.
@@ -136,72 +147,6 @@ func (t Trajectory) grounded(open bool) (Query, bool) {
 		return Query{}, false
 	}
 	return Query{Criterion: Grounded, Response: t.Answer, References: t.golds()}, true
-}
-
-// PRSForm says which stages there are.
-type PRSForm string
-
-// The forms.
-const (
-	PRSShort PRSForm = "prs_short" // short-form question answering: the answer's BLEU
-	PRSLong  PRSForm = "prs_long"  // long-form: the judge first, then BLEU
-)
-
-// PRS is progressive reward shaping as one choice of a method. The zero value is the short form.
-type PRS struct {
-	Form       PRSForm `enum:"prs_short|prs_long"` // "" means prs_short
-	ParsedOnly bool    // calls need only parse: one that ran into an error does not cost the stage
-	BLEU       BLEU    // how answers are compared with the references
-}
-
-// PRSParts are the terms of one reward. A term that the stages did not reach is set too, but Total does not include
-// it.
-type PRSParts struct {
-	Process, Format, Judge, Answer, Total float64
-}
-
-// Validate names a field out of range.
-func (p PRS) Validate() error { return errors.Join(choice.Check("PRS: ", p), p.BLEU.Validate()) }
-
-// Reward gives the reward of a trajectory. Facts read: Turns, MalformedTurns, Calls, ParsedCalls,
-// ExecutedCalls, Answered; answer is the text that was extracted, compared with the references by
-// BLEU over TokenizeQA; judgement is read by the long form alone.
-func (p PRS) Reward(f Facts, answer string, references []string, judgement Judgement) (PRSParts, error) {
-	if err := p.Validate(); err != nil {
-		return PRSParts{}, err
-	}
-	if err := f.Validate(); err != nil {
-		return PRSParts{}, err
-	}
-	out := PRSParts{Process: p.Process(f), Format: formatReward * indicator(f.wellFormed())}
-	if f.Answered {
-		out.Answer = p.BLEU.ScoreText(answer, references)
-	}
-	if p.Form != PRSLong {
-		out.Total = ShortPRS(out.Process, out.Format, out.Answer)
-		return out, nil
-	}
-	if err := judgement.Validate(); err != nil {
-		return PRSParts{}, err
-	}
-	out.Judge = judgement.Score()
-	out.Total = LongPRS(out.Process, out.Format, out.Judge, out.Answer)
-	return out, nil
-}
-
-// Process is R_process, −1, 0 or 1.
-func (p PRS) Process(f Facts) float64 {
-	good := f.ExecutedCalls
-	if p.ParsedOnly {
-		good = f.ParsedCalls
-	}
-	switch {
-	case good < f.Calls:
-		return -1
-	case !f.Answered:
-		return 0
-	}
-	return 1
 }
 
 // ShortPRS combines the stages of the short form (equation 13).

@@ -13,82 +13,50 @@ func TestPRS(t *testing.T) {
 		change(&f)
 		return f
 	}
+	short, long := prsShortReward{}, prsLongReward{}
 	tests := []struct {
 		name      string
-		prs       PRS
+		reward    Scorer
 		facts     Facts
 		answer    string
 		judgement Judgement
-		want      PRSParts
+		want      float64
 	}{
-		{"all right", PRS{}, clean, "New York City", "", PRSParts{1, 0.1, 0, 1, 2.1}},
-		{"shorter answer", PRS{}, clean, "New York", "", PRSParts{1, 0.1, 0, math.Exp(-0.5), 1.1 + math.Exp(-0.5)}},
-		{"wrong answer", PRS{}, clean, "London", "", PRSParts{1, 0.1, 0, 0, 1.1}},
+		{"all right", short, clean, "New York City", "", 2.1},
+		{"shorter answer", short, clean, "New York", "", 1.1 + math.Exp(-0.5)},
+		{"wrong answer", short, clean, "London", "", 1.1},
+		{"no answer", short, with(func(f *Facts) { f.Answered = false }), "New York City", "", 0.1},
 		{
-			"no answer", PRS{}, with(func(f *Facts) { f.Answered = false }), "New York City", "",
-			PRSParts{0, 0.1, 0, 0, 0.1},
+			"unread call", short, with(func(f *Facts) { f.ParsedCalls, f.ExecutedCalls = 1, 1 }), "New York City", "",
+			-0.9,
 		},
-		{
-			"unread call", PRS{}, with(func(f *Facts) { f.ParsedCalls, f.ExecutedCalls = 1, 1 }), "New York City", "",
-			PRSParts{-1, 0.1, 0, 1, -0.9},
-		},
-		{
-			"failed call", PRS{}, with(func(f *Facts) { f.ExecutedCalls = 1 }), "New York City", "",
-			PRSParts{-1, 0.1, 0, 1, -0.9},
-		},
-		{
-			"failed call, parsing is enough", PRS{ParsedOnly: true}, with(func(f *Facts) { f.ExecutedCalls = 1 }),
-			"New York City", "", PRSParts{1, 0.1, 0, 1, 2.1},
-		},
-		{
-			"malformed turn", PRS{}, with(func(f *Facts) { f.MalformedTurns = 1 }), "New York City", "",
-			PRSParts{1, 0, 0, 1, 2},
-		},
-		{"no calls", PRS{}, Facts{Turns: 1, Answered: true}, "New York City", "", PRSParts{1, 0.1, 0, 1, 2.1}},
-		{"nothing", PRS{}, Facts{}, "", "", PRSParts{0, 0, 0, 0, 0}},
-		{"long, match", PRS{Form: PRSLong}, clean, "New York City", Match, PRSParts{1, 0.1, 1, 1, 3.1}},
-		{"long, mismatch", PRS{Form: PRSLong}, clean, "New York City", Mismatch, PRSParts{1, 0.1, 0, 1, 1.1}},
-		{
-			"long, stage not reached", PRS{Form: PRSLong}, with(func(f *Facts) { f.Answered = false }), "", Match,
-			PRSParts{0, 0.1, 1, 0, 0.1},
-		},
-		{
-			"smoothed", PRS{BLEU: BLEU{Smoothing: 0.1}}, clean, "London", "",
-			PRSParts{1, 0.1, 0, 0.1 * math.Exp(-2), 1.1 + 0.1*math.Exp(-2)},
-		},
+		{"failed call", short, with(func(f *Facts) { f.ExecutedCalls = 1 }), "New York City", "", -0.9},
+		{"malformed turn", short, with(func(f *Facts) { f.MalformedTurns = 1 }), "New York City", "", 2},
+		{"no calls", short, Facts{Turns: 1, Answered: true}, "New York City", "", 2.1},
+		{"nothing", short, Facts{}, "", "", 0},
+		{"long, match", long, clean, "New York City", Match, 3.1},
+		{"long, mismatch", long, clean, "New York City", Mismatch, 1.1},
+		{"long, stage not reached", long, with(func(f *Facts) { f.Answered = false }), "", Match, 0.1},
+		{"smoothed", prsShortReward{SmoothedBLEU: true}, clean, "London", "", 1.1 + 0.1*math.Exp(-2)},
 	}
 	for _, tt := range tests {
-		got, err := tt.prs.Reward(tt.facts, tt.answer, []string{"new york city"}, tt.judgement)
-		if err != nil {
-			t.Fatalf("%s: %v", tt.name, err)
-		}
-		if !near(got.Process, tt.want.Process) || !near(got.Format, tt.want.Format) ||
-			!near(got.Judge, tt.want.Judge) || !near(got.Answer, tt.want.Answer) ||
-			!near(got.Total, tt.want.Total) {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		got, err := tt.reward.Score(Trajectory{Facts: tt.facts, Answer: tt.answer, Gold: "new york city",
+			Answered: tt.facts.Answered, Judgement: tt.judgement}, Outcome{})
+		if err != nil || !near(got, tt.want) {
+			t.Errorf("%s: %g, %v, want %g", tt.name, got, err, tt.want)
 		}
 	}
 }
 
 func TestPRSRefuses(t *testing.T) {
-	tests := []struct {
-		name      string
-		prs       PRS
-		facts     Facts
-		judgement Judgement
-		want      string
-	}{
-		{"form", PRS{Form: "medium"}, Facts{}, "", `PRS: form must be prs_short or prs_long, got "medium"`},
-		{
-			"smoothing", PRS{BLEU: BLEU{Smoothing: math.NaN()}}, Facts{}, "",
-			"BLEU: smoothing must be in [0, 1), got NaN",
-		},
-		{"facts", PRS{}, Facts{Calls: -1}, "", "read facts: calls must not be negative, got -1"},
-		{"judgement", PRS{Form: PRSLong}, Facts{}, "", `judgement must be match or mismatch, got ""`},
-	}
-	for _, tt := range tests {
-		if _, err := tt.prs.Reward(tt.facts, "", nil, tt.judgement); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+	for want, trajectory := range map[string]Trajectory{
+		"read facts: calls must not be negative, got -1":     {Facts: Facts{Calls: -1}},
+		`judgement must be match or mismatch, got "perhaps"`: {Judgement: "perhaps"},
+	} {
+		for _, s := range []Scorer{prsShortReward{}, prsLongReward{}, prsGeneralReward{}} {
+			if _, err := s.Score(trajectory, Outcome{}); err == nil || err.Error() != want {
+				t.Errorf("%T: %v, want %s", s, err, want)
+			}
 		}
 	}
 }

@@ -85,26 +85,3 @@ const (
 	QASub   QAMetric = "sub_em"
 	QAF1    QAMetric = "f1"
 )
-
-// QA compares a prediction with golds as one choice of a method. The zero value is EM, the baseline that PRS is
-// compared with.
-type QA struct {
-	Metric QAMetric `enum:"em|sub_em|f1"` // "" means em
-}
-
-// Validate names a field out of range.
-func (q QA) Validate() error { return choice.Check("QA reward: ", q) }
-
-// Reward is in [0, 1]; an unknown metric is an error.
-func (q QA) Reward(prediction string, golds []string) (float64, error) {
-	if err := q.Validate(); err != nil {
-		return 0, err
-	}
-	switch q.Metric {
-	case QAF1:
-		return F1(prediction, golds), nil
-	case QASub:
-		return indicator(SubMatch(prediction, golds)), nil
-	}
-	return indicator(ExactMatch(prediction, golds)), nil
-}

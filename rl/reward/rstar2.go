@@ -11,9 +11,9 @@ import (
 //	r = 1[the answer in \boxed{} inside <answer> matches the gold]
 //
 // Source: rStar2-Agent §2.2 (the answer-only reward). Departures: none by default. The release grades the last box of
-// the whole response, inside or outside an answer block (WholeText), and accepts an answer that either of two graders
-// accepts. Here one grader compares strings, exact values and lists (see Compare). A rollout that was cut off has no
-// answer, so its reward is 0.
+// the whole response, inside or outside an answer block (GradeLastBox), and accepts an answer that either of two
+// graders accepts. Here one grader compares strings, exact values and lists (see Compare). A rollout that was cut off
+// has no answer, so its reward is 0.
 
 var rstar2Outcome = Declaration{
 	Choice: choice.Choice{
@@ -42,17 +42,16 @@ func Grade(text, gold string, o Options) Outcome {
 	if o.Fallback && !boxed {
 		answer, boxed = boxedLike(text, gold)
 	}
-	if o.Plain && answered && !boxed {
-		answer, boxed = strings.TrimSpace(block), true
-	}
 	switch {
 	case boxed:
-		v := Compare(answer, gold, o)
-		return Outcome{Reward: v.Score(), Verdict: v, Answer: answer}
+	case answered && o.Plain:
+		answer = strings.TrimSpace(block)
 	case answered:
 		return Outcome{Verdict: NoBox}
+	default:
+		return Outcome{Verdict: NoAnswer}
 	}
-	return Outcome{Verdict: NoAnswer}
+	return Compare(answer, gold, o).outcome(answer)
 }
 
 // GradeLastBox grades the last box of the whole text, as rStar2's release and tool-integrated
@@ -62,23 +61,5 @@ func GradeLastBox(text, gold string, o Options) Outcome {
 	if !boxed {
 		return Outcome{Verdict: NoBox}
 	}
-	v := Compare(answer, gold, o)
-	return Outcome{Reward: v.Score(), Verdict: v, Answer: answer}
-}
-
-// RStar2 is the outcome reward as one choice of a method.
-type RStar2 struct {
-	Options
-	WholeText bool // the release's reading: the last box, wherever it is
-}
-
-// Validate refuses nothing: every combination has a meaning, though WholeText makes Fallback idle.
-func (RStar2) Validate() error { return nil }
-
-// Reward grades a trajectory's text.
-func (r RStar2) Reward(text, gold string) Outcome {
-	if r.WholeText {
-		return GradeLastBox(text, gold, r.Options)
-	}
-	return Grade(text, gold, r.Options)
+	return Compare(answer, gold, o).outcome(answer)
 }

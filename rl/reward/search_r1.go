@@ -1,8 +1,9 @@
 package reward
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Search-R1's score of a response:
@@ -20,29 +21,25 @@ const (
 
 // SearchR1 is the scorer as one choice of a method. The zero value compares by EM.
 type SearchR1 struct {
-	Metric QAMetric // "" means em; f1 multiplies like the others
+	Metric QAMetric `enum:"em|sub_em|f1"` // "" means em; f1 multiplies like the others
 }
 
-// Validate names a field out of range.
-func (s SearchR1) Validate() error {
-	if err := QA(s).Validate(); err != nil {
-		return fmt.Errorf("Search-R1: %w", err)
-	}
-	return nil
-}
-
-// Reward scores a whole response; without an answer block it is 0.
-func (s SearchR1) Reward(text string, golds []string) (float64, error) {
-	if err := s.Validate(); err != nil {
+// Reward scores a whole response; without an answer block it is 0. An unknown metric is an error.
+func (s SearchR1) Reward(text string, golds []string) (score float64, err error) {
+	if err := choice.Check("Search-R1: ", s); err != nil {
 		return 0, err
 	}
 	answer, ok := LastAnswer(text)
 	if !ok {
 		return 0, nil
 	}
-	score, err := QA(s).Reward(strings.TrimFunc(answer, isSpace), golds)
-	if err != nil {
-		return 0, err
+	switch answer = strings.TrimFunc(answer, isSpace); s.Metric {
+	case QAF1:
+		score = F1(answer, golds)
+	case QASub:
+		score = indicator(SubMatch(answer, golds))
+	default:
+		score = indicator(ExactMatch(answer, golds))
 	}
 	if strings.Count(text, answerOpen) > searchTagLimit || strings.Count(text, answerClose) > searchTagLimit {
 		score *= searchSprayed

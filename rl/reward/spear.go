@@ -1,12 +1,10 @@
 package reward
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
-	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
 // SPEAR's composite reward:
@@ -15,7 +13,7 @@ import (
 //	R_outcome = +1 if the task is solved, else −1
 //	R_tool    = min(1, 0.1·n), n = turns whose tool call parsed, or whose action the world knows
 //	R_format  = 0.1 iff every turn is well wrapped, else 0
-//	μ(t)      = ½(cos(πt/T_decay) + 1) for t ≤ T_decay, else 0, t = the global training step
+//	μ(t)      = the weight of the tool term at step t (package schedule)
 //
 // Source: SPEAR, equations 17–21. Departures: none in the
 // variant of the paper; the others are the forms of its release:
@@ -23,15 +21,14 @@ import (
 //	spear_math        ±1 + μ·min(1, 0.1n); no format term
 //	spear_math_qwen3  wrong: −1 + μ·min(1, 0.1n); right: 1 + μ·1[n > 0]
 //	spear_agent       10·solved + μ·min(1, 0.1·turns) − 0.1·(malformed turns): all turns count
-//	retool            right: 1; wrong: min(0, −1 + 0.1·(messages − 2)/2); the baseline
+//	retool            right: 1; wrong: min(0, −1 + 0.1·(turns − 1)); the baseline
 //
-// Where rows are turns, spear_agent's penalty belongs to the rows of the malformed turns (see
-// TurnRewards.Rows); Total holds their sum.
+// A trajectory without turns is not well wrapped.
 
 var spear = Declaration{
 	Choice: choice.Choice{
 		Name: "spear", Doc: "±1 + μ·min(1, 0.1·calls) + 0.1 if every turn is well wrapped", Source: "SPEAR eqs 17–20",
-		Settings: spearReward{ToolStep: toolRewardPerTurn, FormatBonus: formatReward},
+		Settings: SPEAR{ToolStep: toolRewardPerTurn, FormatBonus: formatReward},
 		Reads:    choice.Reading("overlong", "symbolic"),
 	},
 	ReadsTurns: true, ToolTerm: true,
@@ -40,7 +37,7 @@ var spear = Declaration{
 var spearMath = Declaration{
 	Choice: choice.Choice{
 		Name: "spear_math", Doc: "±1 + μ·min(1, 0.1·turns with calls)", Source: "SPEAR's released code, mathematics",
-		Settings: spearTool{ToolStep: toolRewardPerTurn, variant: SPEARMath},
+		Settings: spearTool{ToolStep: toolRewardPerTurn},
 		Reads:    choice.Reading("overlong", "symbolic"),
 	},
 	ReadsTurns: true, ToolTerm: true,
@@ -50,7 +47,7 @@ var spearMathQwen3 = Declaration{
 	Choice: choice.Choice{
 		Name: "spear_math_qwen3", Doc: "spear_math where a right answer earns the whole tool term with one call",
 		Source:   "SPEAR's released code, Qwen3",
-		Settings: spearTool{ToolStep: toolRewardPerTurn, variant: SPEARMathQwen3},
+		Settings: spearTool{ToolStep: toolRewardPerTurn, of: qwen3},
 		Reads:    choice.Reading("overlong", "symbolic"),
 	},
 	ReadsTurns: true, ToolTerm: true,
@@ -59,7 +56,7 @@ var spearMathQwen3 = Declaration{
 var spearAgent = Declaration{
 	Choice: choice.Choice{
 		Name: "spear_agent", Doc: "10·won + μ·min(1, 0.1·turns), less 0.1 for an invalid turn",
-		Source: "SPEAR's released code, agents", Settings: spearTool{ToolStep: toolRewardPerTurn, variant: SPEARAgent},
+		Source: "SPEAR's released code, agents", Settings: spearTool{ToolStep: toolRewardPerTurn, of: agents},
 	},
 	ReadsTurns: true, ToolTerm: true,
 }
@@ -73,8 +70,8 @@ var retool = Declaration{
 	ReadsTurns: true,
 }
 
-// spearReward holds the parameters of the paper's form in a recipe.
-type spearReward struct {
+// SPEAR is the paper's form.
+type SPEAR struct {
 	ToolStep    float64 `json:"tool_step" min:"0" max:"1000" doc:"the tool term is min(1, tool_step × calls), times μ of the schedule"`
 	FormatBonus float64 `json:"format_bonus" min:"0" max:"1000" doc:"added where every turn is well wrapped"`
 }
@@ -83,140 +80,87 @@ type spearReward struct {
 type (
 	spearTool struct {
 		ToolStep float64 `json:"tool_step"`
-		variant  SPEARVariant
+		of       spearTerms
 	}
 	retoolReward struct{}
 )
 
-// Score is the paper's form. A step or a bonus of 0 leaves its term out.
-func (s spearReward) Score(t Trajectory, o Outcome) (float64, error) {
-	return t.spear(SPEAR{
-		Variant: SPEARComposite, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0,
-		FormatBonus: s.FormatBonus, WithoutFormat: s.FormatBonus == 0,
-	}, o)
-}
+// spearTerms are the terms of a variant; "" is that for mathematics.
+type spearTerms string
 
-// Score is the release's form for mathematics, for Qwen3 or for agents.
-func (s spearTool) Score(t Trajectory, o Outcome) (float64, error) {
-	return t.spear(SPEAR{Variant: s.variant, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
-}
-
-// Score is ReTool's reward, which has no tool term.
-func (retoolReward) Score(t Trajectory, o Outcome) (float64, error) {
-	return t.spear(SPEAR{Variant: ReTool, WithoutTool: true}, o)
-}
-
-// spear is a variant's reward at the step's weight of the tool term.
-func (t Trajectory) spear(s SPEAR, o Outcome) (float64, error) {
-	parts, err := s.Weigh(t.facts(o), t.ToolWeight)
-	return parts.Total, err
-}
-
-// SPEARVariant names a form of the reward.
-type SPEARVariant string
-
-// The variants.
 const (
-	SPEARComposite SPEARVariant = "spear_composite"
-	SPEARMath      SPEARVariant = "spear_math"
-	SPEARMathQwen3 SPEARVariant = "spear_math_qwen3"
-	SPEARAgent     SPEARVariant = "spear_agent"
-	ReTool         SPEARVariant = "retool"
+	qwen3  spearTerms = "qwen3"
+	agents spearTerms = "agents"
 )
 
 const (
-	toolRewardPerTurn   = 0.1
-	formatReward        = 0.1
-	agentSuccess        = 10
-	agentFormatPenalty  = 0.1
-	retoolPerTurn       = 0.1
-	defaultDecay        = 200
-	messagesWithoutCall = 2 // the prompt and its answer
+	toolRewardPerTurn  = 0.1
+	formatReward       = 0.1
+	agentSuccess       = 10
+	agentFormatPenalty = 0.1
+	retoolPerTurn      = 0.1
 )
-
-// SPEAR is the composite reward as one choice of a method. The zero value is the paper's form.
-type SPEAR struct {
-	// Variant is spear_composite where it is "".
-	Variant     SPEARVariant `enum:"spear_composite|spear_math|spear_math_qwen3|spear_agent|retool"`
-	Decay       int          `min:"0"` // T_decay in training steps; 0 means 200
-	WithoutTool bool         // no tool-call reward, as the Dr.BoT baseline has it
-	ToolStep    float64      `min:"0"` // of the tool term, min(1, ToolStep·n); 0 means 0.1
-	FormatBonus float64      `min:"0"` // R_format of the paper's form; 0 means 0.1
-	// WithoutFormat leaves R_format out of the paper's form.
-	WithoutFormat bool
-}
 
 // SPEARParts are the terms of one reward: Total = Outcome + Mu·Tool + Format.
 type SPEARParts struct {
 	Outcome, Mu, Tool, Format, Total float64
 }
 
-// Validate names a field out of range.
-func (s SPEAR) Validate() error { return choice.Check("SPEAR reward: ", s) }
-
-// Reward gives the reward of a trajectory at a training step, 0 ≤ step. Facts read: Success,
-// Turns, ToolTurns, MalformedTurns and, for retool, Messages. A trajectory without turns is not
-// well wrapped.
-func (s SPEAR) Reward(f Facts, step int) (SPEARParts, error) {
-	if step < 0 {
-		return SPEARParts{}, fmt.Errorf("SPEAR reward: step must not be negative, got %d", step)
-	}
-	return s.Weigh(f, schedule.Mu{Horizon: cmp.Or(max(0, s.Decay), defaultDecay)}.At(step))
+// Score is the paper's form.
+func (s SPEAR) Score(t Trajectory, o Outcome) (float64, error) {
+	parts, err := s.Reward(t.facts(o), t.ToolWeight)
+	return parts.Total, err
 }
 
-// Weigh is Reward with a given weight μ of the tool term instead of the paper's decay.
-func (s SPEAR) Weigh(f Facts, mu float64) (SPEARParts, error) {
-	if err := s.Validate(); err != nil {
-		return SPEARParts{}, err
+// Reward gives the terms of the paper's form at the weight μ of the tool term.
+func (s SPEAR) Reward(f Facts, mu float64) (SPEARParts, error) {
+	return SPEARParts{
+		Outcome: plusMinus(f.Success), Tool: perTurn(s.ToolStep, f.ToolTurns),
+		Format: s.FormatBonus * indicator(f.wellFormed()),
+	}.weigh(f, mu)
+}
+
+// Score is the release's form for mathematics, for Qwen3 or for agents.
+func (s spearTool) Score(t Trajectory, o Outcome) (float64, error) {
+	parts, err := s.reward(t.facts(o), t.ToolWeight)
+	return parts.Total, err
+}
+
+func (s spearTool) reward(f Facts, mu float64) (SPEARParts, error) {
+	p := SPEARParts{Outcome: plusMinus(f.Success), Tool: perTurn(s.ToolStep, f.ToolTurns)}
+	switch {
+	case s.of == agents:
+		p.Outcome, p.Tool = agentSuccess*indicator(f.Success), perTurn(s.ToolStep, f.Turns)
+		p.Format = -agentFormatPenalty * float64(f.MalformedTurns)
+	case s.of == qwen3 && f.Success && s.ToolStep > 0:
+		p.Tool = indicator(f.ToolTurns > 0)
 	}
+	return p.weigh(f, mu)
+}
+
+// weigh checks the facts and adds up the terms.
+func (p SPEARParts) weigh(f Facts, mu float64) (SPEARParts, error) {
 	if err := f.Validate(); err != nil {
 		return SPEARParts{}, err
 	}
 	if !(mu >= 0) || math.IsInf(mu, 0) {
 		return SPEARParts{}, fmt.Errorf("SPEAR reward: mu must be finite and not negative, got %g", mu)
 	}
-	p := s.terms(f)
-	p.Mu = mu
-	if s.WithoutTool || s.Variant == ReTool {
-		p.Mu = 0
-	}
-	p.Total = p.Outcome + p.Mu*p.Tool + p.Format
+	p.Mu, p.Total = mu, p.Outcome+mu*p.Tool+p.Format
 	return p, nil
 }
 
-// terms gives outcome, tool and format reward.
-func (s SPEAR) terms(f Facts) SPEARParts {
-	p := SPEARParts{Outcome: -1, Tool: s.perTurn(f.ToolTurns)}
+// Score is ReTool's reward, which has no tool term.
+func (retoolReward) Score(t Trajectory, o Outcome) (float64, error) {
+	f := t.facts(o)
 	if f.Success {
-		p.Outcome = 1
+		return 1, f.Validate()
 	}
-	switch s.Variant {
-	case SPEARMath:
-	case SPEARMathQwen3:
-		if f.Success {
-			p.Tool = indicator(f.ToolTurns > 0)
-		}
-	case SPEARAgent:
-		p.Outcome = agentSuccess * indicator(f.Success)
-		p.Tool = s.perTurn(f.Turns)
-		p.Format = -agentFormatPenalty * float64(f.MalformedTurns)
-	case ReTool:
-		p.Tool = 0
-		if !f.Success {
-			p.Outcome = math.Min(0, -1+retoolPerTurn*float64(f.messages()-messagesWithoutCall)/2)
-		}
-	default:
-		if !s.WithoutFormat {
-			p.Format = cmp.Or(s.FormatBonus, formatReward) * indicator(f.wellFormed())
-		}
-	}
-	return p
+	return math.Min(0, -1+retoolPerTurn*float64(f.Turns-1)), f.Validate()
 }
 
 // perTurn is min(1, step·n).
-func (s SPEAR) perTurn(n int) float64 {
-	return math.Min(1, cmp.Or(s.ToolStep, toolRewardPerTurn)*float64(n))
-}
+func perTurn(step float64, n int) float64 { return math.Min(1, step*float64(n)) }
 
 // indicator is 1 where the condition holds.
 func indicator(holds bool) float64 {
@@ -225,3 +169,6 @@ func indicator(holds bool) float64 {
 	}
 	return 0
 }
+
+// plusMinus is 1 where the condition holds, else −1.
+func plusMinus(holds bool) float64 { return 2*indicator(holds) - 1 }

@@ -9,45 +9,39 @@ import (
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-12 }
 
-// Worked by hand; μ(0) = 1, μ(100) = ½, μ(200) = 0 with a decay of 200.
+// paper is the paper's form with its defaults.
+var paper = SPEAR{ToolStep: toolRewardPerTurn, FormatBonus: formatReward}
+
 func TestSPEARVariants(t *testing.T) {
 	solved := Facts{Success: true, Turns: 4, ToolTurns: 3}
 	failed := Facts{Turns: 4, ToolTurns: 3, MalformedTurns: 2}
+	maths, qwen := spearTool{ToolStep: 0.1}, spearTool{ToolStep: 0.1, of: qwen3}
+	agent := spearTool{ToolStep: 0.1, of: agents}
 	tests := []struct {
-		name  string
-		spear SPEAR
-		facts Facts
-		step  int
-		want  SPEARParts
+		name   string
+		reward func(Facts, float64) (SPEARParts, error)
+		facts  Facts
+		mu     float64
+		want   SPEARParts
 	}{
-		{"paper, solved", SPEAR{}, solved, 0, SPEARParts{1, 1, 0.3, 0.1, 1.4}},
-		{"paper, failed", SPEAR{}, failed, 100, SPEARParts{-1, 0.5, 0.3, 0, -0.85}},
-		{"paper, no turns", SPEAR{}, Facts{}, 0, SPEARParts{-1, 1, 0, 0, -1}},
-		{"paper, tool reward is capped", SPEAR{}, Facts{Turns: 30, ToolTurns: 30}, 0, SPEARParts{-1, 1, 1, 0.1, 0.1}},
-		{"paper, by name", SPEAR{Variant: SPEARComposite}, solved, 200, SPEARParts{1, 0, 0.3, 0.1, 1.1}},
-		{"paper, after the decay", SPEAR{Decay: 10}, solved, 11, SPEARParts{1, 0, 0.3, 0.1, 1.1}},
-		{"without tool reward", SPEAR{WithoutTool: true}, solved, 0, SPEARParts{1, 0, 0.3, 0.1, 1.1}},
-		{"maths, solved", SPEAR{Variant: SPEARMath}, solved, 0, SPEARParts{1, 1, 0.3, 0, 1.3}},
-		{"maths, failed", SPEAR{Variant: SPEARMath}, failed, 100, SPEARParts{-1, 0.5, 0.3, 0, -0.85}},
-		{"qwen3, solved", SPEAR{Variant: SPEARMathQwen3}, solved, 100, SPEARParts{1, 0.5, 1, 0, 1.5}},
-		{
-			"qwen3, solved without tools", SPEAR{Variant: SPEARMathQwen3}, Facts{Success: true, Turns: 1}, 0,
-			SPEARParts{1, 1, 0, 0, 1},
-		},
-		{"qwen3, failed", SPEAR{Variant: SPEARMathQwen3}, failed, 0, SPEARParts{-1, 1, 0.3, 0, -0.7}},
-		{"agent, solved", SPEAR{Variant: SPEARAgent}, solved, 0, SPEARParts{10, 1, 0.4, 0, 10.4}},
-		{"agent, failed", SPEAR{Variant: SPEARAgent}, failed, 0, SPEARParts{0, 1, 0.4, -0.2, 0.2}},
-		{"retool, right", SPEAR{Variant: ReTool}, solved, 0, SPEARParts{1, 0, 0, 0, 1}},
-		{"retool, wrong, one turn", SPEAR{Variant: ReTool}, Facts{Turns: 1}, 0, SPEARParts{-1, 0, 0, 0, -1}},
-		{"retool, wrong, four turns", SPEAR{Variant: ReTool}, failed, 0, SPEARParts{-0.7, 0, 0, 0, -0.7}},
-		{
-			"retool, wrong, counted messages", SPEAR{Variant: ReTool}, Facts{Turns: 1, Messages: 3}, 0,
-			SPEARParts{-0.95, 0, 0, 0, -0.95},
-		},
-		{"retool, never above 0", SPEAR{Variant: ReTool}, Facts{Turns: 50}, 0, SPEARParts{0, 0, 0, 0, 0}},
+		{"paper, solved", paper.Reward, solved, 1, SPEARParts{1, 1, 0.3, 0.1, 1.4}},
+		{"paper, failed", paper.Reward, failed, 0.5, SPEARParts{-1, 0.5, 0.3, 0, -0.85}},
+		{"paper, no turns", paper.Reward, Facts{}, 1, SPEARParts{-1, 1, 0, 0, -1}},
+		{"paper, tool reward is capped", paper.Reward, Facts{Turns: 30, ToolTurns: 30}, 1,
+			SPEARParts{-1, 1, 1, 0.1, 0.1}},
+		{"paper, after the decay", paper.Reward, solved, 0, SPEARParts{1, 0, 0.3, 0.1, 1.1}},
+		{"without tool reward", SPEAR{FormatBonus: 0.1}.Reward, solved, 1, SPEARParts{1, 1, 0, 0.1, 1.1}},
+		{"maths, solved", maths.reward, solved, 1, SPEARParts{1, 1, 0.3, 0, 1.3}},
+		{"maths, failed", maths.reward, failed, 0.5, SPEARParts{-1, 0.5, 0.3, 0, -0.85}},
+		{"qwen3, solved", qwen.reward, solved, 0.5, SPEARParts{1, 0.5, 1, 0, 1.5}},
+		{"qwen3, solved without tools", qwen.reward, Facts{Success: true, Turns: 1}, 1, SPEARParts{1, 1, 0, 0, 1}},
+		{"qwen3, without tool reward", spearTool{of: qwen3}.reward, solved, 1, SPEARParts{1, 1, 0, 0, 1}},
+		{"qwen3, failed", qwen.reward, failed, 1, SPEARParts{-1, 1, 0.3, 0, -0.7}},
+		{"agent, solved", agent.reward, solved, 1, SPEARParts{10, 1, 0.4, 0, 10.4}},
+		{"agent, failed", agent.reward, failed, 1, SPEARParts{0, 1, 0.4, -0.2, 0.2}},
 	}
 	for _, tt := range tests {
-		got, err := tt.spear.Reward(tt.facts, tt.step)
+		got, err := tt.reward(tt.facts, tt.mu)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -62,31 +56,43 @@ func TestSPEARVariants(t *testing.T) {
 	}
 }
 
-// In every variant the parts add up, a success never earns less than a failure with the same
-// facts, and the tool reward fades.
+func TestReTool(t *testing.T) {
+	right := Outcome{Verdict: Exact}
+	for name, tt := range map[string]struct {
+		turns int
+		o     Outcome
+		want  float64
+	}{
+		"right": {4, right, 1}, "wrong, one turn": {1, Outcome{}, -1}, "wrong, four turns": {4, Outcome{}, -0.7},
+		"never above 0": {50, Outcome{}, 0},
+	} {
+		got, err := retoolReward{}.Score(Trajectory{Facts: Facts{Turns: tt.turns}}, tt.o)
+		if err != nil || !near(got, tt.want) {
+			t.Errorf("%s: %g, %v, want %g", name, got, err, tt.want)
+		}
+	}
+}
+
+// In every variant the parts add up, and a success never earns less than a failure with the same facts.
 func TestSPEARProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
+	variants := []func(Facts, float64) (SPEARParts, error){paper.Reward, spearTool{ToolStep: 0.1}.reward,
+		spearTool{ToolStep: 0.1, of: qwen3}.reward, spearTool{ToolStep: 0.1, of: agents}.reward}
 	for range 2000 {
-		f := Facts{Turns: rng.IntN(40)}
+		f, mu := Facts{Turns: rng.IntN(40)}, rng.Float64()
 		f.ToolTurns, f.MalformedTurns = rng.IntN(f.Turns+1), rng.IntN(f.Turns+1)
-		variants := []SPEARVariant{SPEARComposite, SPEARMath, SPEARMathQwen3, SPEARAgent, ReTool}
-		s := SPEAR{Variant: variants[rng.IntN(len(variants))], Decay: rng.IntN(300)}
-		step := rng.IntN(400)
-		wrong, err := s.Reward(f, step)
+		reward := variants[rng.IntN(len(variants))]
+		wrong, err := reward(f, mu)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Success = true
-		right, err := s.Reward(f, step)
+		right, err := reward(f, mu)
 		if err != nil {
 			t.Fatal(err)
 		}
-		later, err := s.Reward(f, step+1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if right.Total < wrong.Total || later.Mu > right.Mu || right.Mu < 0 || right.Mu > 1 {
-			t.Fatalf("%+v at %d: right %+v, wrong %+v, a step later %+v", s, step, right, wrong, later)
+		if right.Total < wrong.Total {
+			t.Fatalf("right %+v, wrong %+v", right, wrong)
 		}
 		if !near(right.Total, right.Outcome+right.Mu*right.Tool+right.Format) {
 			t.Fatalf("parts %+v do not add up", right)
@@ -95,26 +101,20 @@ func TestSPEARProperties(t *testing.T) {
 }
 
 func TestSPEARRefuses(t *testing.T) {
-	tests := []struct {
-		name  string
-		spear SPEAR
+	for want, x := range map[string]struct {
 		facts Facts
-		step  int
-		want  string
+		mu    float64
 	}{
-		{
-			"variant", SPEAR{Variant: "spear_chess"}, Facts{}, 0,
-			`SPEAR reward: variant must be spear_composite, spear_math, spear_math_qwen3, spear_agent or retool, ` +
-				`got "spear_chess"`,
-		},
-		{"decay", SPEAR{Decay: -1}, Facts{}, 0, "SPEAR reward: decay must be ≥ 0, got -1"},
-		{"step", SPEAR{}, Facts{}, -1, "SPEAR reward: step must not be negative, got -1"},
-		{"facts", SPEAR{}, Facts{Turns: 1, ToolTurns: 2}, 0, "read facts: 2 tool turns of 1 turns"},
-	}
-	for _, tt := range tests {
-		if _, err := tt.spear.Reward(tt.facts, tt.step); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		"SPEAR reward: mu must be finite and not negative, got -1":  {Facts{}, -1},
+		"SPEAR reward: mu must be finite and not negative, got NaN": {Facts{}, math.NaN()},
+		"read facts: 2 tool turns of 1 turns":                       {Facts{Turns: 1, ToolTurns: 2}, 1},
+	} {
+		if _, err := paper.Reward(x.facts, x.mu); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	if _, err := (retoolReward{}).Score(Trajectory{Facts: Facts{Turns: -1}}, Outcome{}); err == nil {
+		t.Error("ReTool takes facts that contradict each other")
 	}
 }
 
@@ -124,9 +124,8 @@ func TestFactsValidate(t *testing.T) {
 		want  string
 	}{
 		{Facts{}, ""},
-		{Facts{Turns: 3, ToolTurns: 3, MalformedTurns: 3, Messages: 7, Calls: 5, ParsedCalls: 4, ExecutedCalls: 3}, ""},
+		{Facts{Turns: 3, ToolTurns: 3, MalformedTurns: 3, Calls: 5, ParsedCalls: 4, ExecutedCalls: 3}, ""},
 		{Facts{Turns: -1}, "read facts: turns must not be negative, got -1"},
-		{Facts{Messages: -1}, "read facts: messages must not be negative, got -1"},
 		{Facts{MalformedTurns: 1}, "read facts: 1 malformed turns of 0 turns"},
 		{Facts{Calls: 1, ParsedCalls: 2}, "read facts: 2 parsed calls of 1 calls"},
 		{Facts{Calls: 3, ParsedCalls: 1, ExecutedCalls: 2}, "read facts: 2 executed calls of 1 parsed calls"},
@@ -144,12 +143,12 @@ func TestFactsValidate(t *testing.T) {
 
 func ExampleSPEAR() {
 	facts := Facts{Success: true, Turns: 6, ToolTurns: 5}
-	for _, step := range []int{0, 100, 200} {
-		p, err := SPEAR{}.Reward(facts, step)
-		fmt.Printf("step %3d: %.2f %v\n", step, p.Total, err)
+	for _, mu := range []float64{1, 0.5, 0} {
+		p, err := SPEAR{ToolStep: 0.1, FormatBonus: 0.1}.Reward(facts, mu)
+		fmt.Printf("μ %.1f: %.2f %v\n", mu, p.Total, err)
 	}
 	// Output:
-	// step   0: 1.60 <nil>
-	// step 100: 1.35 <nil>
-	// step 200: 1.10 <nil>
+	// μ 1.0: 1.60 <nil>
+	// μ 0.5: 1.35 <nil>
+	// μ 0.0: 1.10 <nil>
 }

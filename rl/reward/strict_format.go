@@ -1,8 +1,6 @@
 package reward
 
-import (
-	"strings"
-)
+import "strings"
 
 // The strict form of a response, and the action that is taken from it.
 //
@@ -16,8 +14,7 @@ import (
 // Action is what a response asks the environment to do.
 type Action struct {
 	Text   string // lower case, trimmed; executed even if it is invalid
-	Valid  bool   // the environment accepts it; otherwise the turn is penalised
-	Strict bool   // the response has the strict form
+	Strict bool   // the response has the strict form; otherwise the turn is penalised
 }
 
 // actionTail is how many characters of a response without an <action> block are executed.
@@ -33,24 +30,21 @@ const (
 // StrictForm returns the content of the action block of a response in strict form.
 func StrictForm(text string) (action string, ok bool) {
 	lower := lowerASCII(text)
+	var parts []string // before each tag
+	from := 0
 	for _, tag := range []string{thinkOpen, thinkClose, actionOpen, actionClose} {
-		if strings.Count(lower, tag) != 1 {
+		at := strings.Index(lower[from:], tag)
+		if at < 0 || strings.Count(lower, tag) != 1 {
 			return "", false
 		}
+		parts = append(parts, text[from:from+at])
+		from += at + len(tag)
 	}
-	thought, opens := strings.Index(lower, thinkClose), strings.Index(lower, actionOpen)
-	closes := strings.Index(lower, actionClose)
-	head, tail := strings.Index(lower, thinkOpen), closes+len(actionClose)
-	if head >= thought || thought >= opens || opens >= closes {
+	ok = blank(parts[0]) && blank(parts[2]) && blank(text[from:]) && !strings.ContainsFunc(text, chinese)
+	if !ok {
 		return "", false
 	}
-	if !blank(text[:head]) || !blank(text[thought+len(thinkClose):opens]) || !blank(text[tail:]) {
-		return "", false
-	}
-	if strings.ContainsFunc(text, chinese) {
-		return "", false
-	}
-	return text[opens+len(actionOpen) : closes], true
+	return parts[3], true
 }
 
 func chinese(r rune) bool { return r >= 0x4e00 && r <= 0x9fff }
@@ -70,28 +64,13 @@ func lowerASCII(text string) string {
 // first <action> block holds; else the last 30 characters.
 func ExtractAction(text string) Action {
 	if action, ok := StrictForm(text); ok {
-		return Action{Text: normalizeAction(action), Valid: true, Strict: true}
+		return Action{Text: normalizeAction(action), Strict: true}
 	}
-	if chunk, ok := actionChunk(text); ok {
-		return Action{Text: normalizeAction(chunk)}
+	for _, b := range Blocks(lowerASCII(text), "action") {
+		return Action{Text: normalizeAction(text[b.Start+len(actionOpen) : b.End-len(actionClose)])}
 	}
 	characters := []rune(text)
 	return Action{Text: normalizeAction(string(characters[max(0, len(characters)-actionTail):]))}
-}
-
-// actionChunk is the content of the first closed action block, in any case.
-func actionChunk(text string) (string, bool) {
-	lower := lowerASCII(text)
-	from := strings.Index(lower, actionOpen)
-	if from < 0 {
-		return "", false
-	}
-	from += len(actionOpen)
-	n := strings.Index(lower[from:], actionClose)
-	if n < 0 {
-		return "", false
-	}
-	return text[from : from+n], true
 }
 
 // normalizeAction is an action's text as environments take it: lower case, trimmed.

@@ -56,15 +56,6 @@ func blockAt(text string, at int, tags []string, unclosed []bool) (Block, bool) 
 	return Block{}, false
 }
 
-// Contents returns the text inside each closed pair of one tag.
-func Contents(text, tag string) []string {
-	var out []string
-	for _, b := range Blocks(text, tag) {
-		out = append(out, b.Content)
-	}
-	return out
-}
-
 // Wrapped reports whether a text is nothing but closed pairs of the named tags, at least one, with
 // white space between them and none of these tags inside another.
 func Wrapped(text string, tags ...string) bool {

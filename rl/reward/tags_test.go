@@ -25,16 +25,12 @@ func TestBlocks(t *testing.T) {
 		{"closing alone", "</a><a>x</a>", []string{"a"}, []Block{{"a", "x", 4, 12}}},
 		{"case counts", "<A>x</A>", []string{"a"}, nil},
 		{"names are whole", "<ab>x</ab>", []string{"a"}, nil},
+		{"two of one name", "<a>1</a> <a>2</a>", []string{"a"}, []Block{{"a", "1", 0, 8}, {"a", "2", 9, 17}}},
 	}
 	for _, tt := range tests {
 		if got := Blocks(tt.text, tt.tags...); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
-	}
-	if got := Contents(
-		"<tool_call>{1}</tool_call> <tool_call>{2}</tool_call>", "tool_call",
-	); !reflect.DeepEqual(got, []string{"{1}", "{2}"}) {
-		t.Errorf("contents %q", got)
 	}
 }
 
@@ -77,11 +73,14 @@ func FuzzBlocks(f *testing.F) {
 				t.Errorf("%q: block %+v goes on behind its closing tag", text, b)
 			}
 		}
-		var want []string
+		var want, got []string
+		for _, b := range Blocks(text, "a") {
+			got = append(got, b.Content)
+		}
 		for _, m := range one.FindAllStringSubmatch(text, -1) {
 			want = append(want, m[1])
 		}
-		if got := Contents(text, "a"); !reflect.DeepEqual(got, want) {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: contents %q, want %q", text, got, want)
 		}
 		if Wrapped(text, "a") &&
@@ -131,15 +130,15 @@ func TestHostileTextsAreReadOnce(t *testing.T) {
 		ReadResearch(text)
 		Blocks(text, "think", "search", "answer")
 		Wrapped(text, "think", "action")
-		for _, form := range []DAPOForm{DAPOStrict, DAPOMinerva} {
-			if out, err := (DAPO{Form: form}).Reward(text, "1"); err != nil || out.Reward != -1 {
-				t.Errorf("%q, %s: %+v, %v", piece, form, out.Verdict, err)
+		for _, out := range []Outcome{DAPOStrict(text, "1"), DAPOMinerva(text, "1")} {
+			if out.Reward != -1 {
+				t.Errorf("%q: %+v", piece, out.Verdict)
 			}
 		}
 		if s, err := (SearchR1{}).Reward(text, []string{"paris"}); err != nil || s != 0 {
 			t.Errorf("%q: Search-R1 gives %g, %v", piece, s, err)
 		}
-		if s, err := (DeepResearch{}).Reward(text, []string{"paris"}); err != nil || s != -1 {
+		if s, err := (DeepResearch{}).Score(Trajectory{Text: text, Gold: "paris"}, Outcome{}); err != nil || s != -1 {
 			t.Errorf("%q: deep research gives %g, %v", piece, s, err)
 		}
 		if s := (BLEU{}).ScoreText(text, []string{"paris", text[:1000]}); s < 0 || s > 1 {

@@ -28,18 +28,12 @@ func compareValues(a, b value) Verdict {
 		return Wrong
 	}
 	if a.rat != nil && b.rat != nil {
-		if a.rat.Cmp(b.rat) == 0 {
-			return Rational
-		}
-		return Wrong
+		return verdictOf(a.rat.Cmp(b.rat) == 0, Rational)
 	}
 	if math.IsInf(a.float, 0) || math.IsInf(b.float, 0) {
 		return Wrong
 	}
-	if math.Abs(a.float-b.float) <= relative*math.Max(math.Abs(a.float), math.Abs(b.float)) {
-		return Numeric
-	}
-	return Wrong
+	return verdictOf(math.Abs(a.float-b.float) <= relative*math.Max(math.Abs(a.float), math.Abs(b.float)), Numeric)
 }
 
 // exact wraps a rational.
@@ -83,11 +77,11 @@ func (v value) times(o value) (value, bool) {
 
 // negated changes the sign and keeps whether the number was literal.
 func (v value) negated() value {
-	out := value{float: -v.float, literal: v.literal}
 	if v.rat != nil {
-		out.rat = new(big.Rat).Neg(v.rat)
+		v.rat = new(big.Rat).Neg(v.rat)
 	}
-	return out
+	v.float = -v.float
+	return v
 }
 
 // root is the n-th root of a value that is not negative; exact for squares of rationals.
@@ -120,8 +114,8 @@ func parseValue(text string) (value, bool) {
 	}
 	body, percent := strings.CutSuffix(text, "%")
 	p := parser{text: strings.TrimSpace(body)}
-	v, ok := p.signed()
-	if p.space(); !ok || p.at != len(p.text) {
+	v := p.signed()
+	if p.space(); p.failed || p.at != len(p.text) {
 		return value{}, false
 	}
 	if percent {

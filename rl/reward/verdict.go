@@ -39,11 +39,11 @@ func (v Verdict) Correct() bool {
 }
 
 // Score is 1 for agreement, else 0.
-func (v Verdict) Score() float64 {
-	if v.Correct() {
-		return 1
-	}
-	return 0
+func (v Verdict) Score() float64 { return indicator(v.Correct()) }
+
+// outcome is a verdict on an answer, with its score as the reward.
+func (v Verdict) outcome(answer string) Outcome {
+	return Outcome{Reward: v.Score(), Verdict: v, Answer: answer}
 }
 
 // Outcome is the grade of one trajectory.
