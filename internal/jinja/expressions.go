@@ -389,7 +389,7 @@ func (r *renderer) arithmetic(op string, a, b any) any {
 	}
 	_, largeX := a.(large)
 	if _, largeY := b.(large); largeX || largeY {
-		panic(r.tooLarge())
+		panic(r.failure(tooLarge))
 	}
 	if (op == "/" || op == "//" || op == "%") && y == 0 {
 		panic(r.failure("division by zero"))
@@ -446,14 +446,14 @@ func (r *renderer) whole(op string, x, y int) int {
 		}
 	case "**":
 		if math.Abs(math.Pow(float64(x), float64(y))) > math.MaxInt64 {
-			panic(r.tooLarge())
+			panic(r.failure(tooLarge))
 		}
 		out.Exp(a, b, nil)
 	}
 	if !out.IsInt64() {
-		panic(r.tooLarge())
+		panic(r.failure(tooLarge))
 	}
 	return int(out.Int64())
 }
 
-func (r *renderer) tooLarge() failure { return r.failure("the result is too large for a whole number") }
+const tooLarge = "the result is too large for a whole number"

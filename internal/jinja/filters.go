@@ -42,12 +42,18 @@ func init() {
 		return func(r *renderer, of any, _ arguments) any { return r.changed(f, r.text(of)) }
 	}
 	filters = map[string]filter{
-		"tojson": toJSON, "trim": trim, "length": length, "count": length, "default": orDefault, "d": orDefault,
+		"trim": func(r *renderer, of any, a arguments) any {
+			return r.strip(r.text(of), a.get(0, "chars", nil), true, true)
+		},
+		"tojson": toJSON, "length": length, "count": length, "default": orDefault, "d": orDefault,
 		"upper": onText(strings.ToUpper), "lower": onText(strings.ToLower), "capitalize": onText(capitalize),
 		"title": onText(title), "string": onText(same), "safe": marking(same),
 		"escape": marking(escapeHTML), "e": marking(escapeHTML), "format": formatFilter,
-		"join": join, "first": first, "last": last, "list": list, "items": items, "dictsort": dictsort,
-		"replace": replace, "reverse": reverse, "unique": unique, "sort": sorted, "indent": indent,
+		"join": join, "first": end(0), "last": end(-1), "list": list, "items": items, "dictsort": dictsort,
+		"replace": func(r *renderer, of any, a arguments) any {
+			return r.replaced(r.text(of), []any{a.get(0, "old", ""), a.get(1, "new", ""), a.get(2, "count", nil)})
+		},
+		"reverse": reverse, "unique": unique, "sort": sorted, "indent": indent,
 		"int": toInt, "float": toFloat, "abs": absolute, "round": round, "sum": sum, "min": extreme(-1),
 		"max": extreme(1), "map": mapped, "select": chosen(false, false), "reject": chosen(true, false),
 		"selectattr": chosen(false, true), "rejectattr": chosen(true, true), "attr": attr,
@@ -70,10 +76,6 @@ func toJSON(r *renderer, of any, a arguments) any {
 	w := writer{r: r}
 	l.dump(&w, of, 0)
 	return w.String()
-}
-
-func trim(r *renderer, of any, a arguments) any {
-	return r.strip(r.text(of), a.get(0, "chars", nil), true, true)
 }
 
 func length(r *renderer, of any, _ arguments) any {
@@ -175,26 +177,26 @@ func item(of any, i int) any {
 	return undefined{fmt.Sprint(i)}
 }
 
-func first(r *renderer, of any, _ arguments) any { return r.end(of, 0) }
-func last(r *renderer, of any, _ arguments) any  { return r.end(of, -1) }
-
-func (r *renderer) end(of any, i int) any {
-	if s, ok := of.(string); ok {
-		if c, ok := indexed(r.runes(s), i); ok {
-			return string(c)
+// end is the filter that takes the first or the last item.
+func end(i int) filter {
+	return func(r *renderer, of any, _ arguments) any {
+		if s, ok := of.(string); ok {
+			if c, ok := indexed(r.runes(s), i); ok {
+				return string(c)
+			}
 		}
+		if g, ok := of.(*generator); ok && i == 0 && len(g.left) > 0 {
+			v := g.left[0]
+			g.left = g.left[1:]
+			return v
+		} else if ok && i != 0 {
+			panic(r.failure("a generator cannot be read from its end"))
+		}
+		if v, ok := indexed(r.elements(of), i); ok {
+			return v
+		}
+		return undefined{"an item of an empty list"}
 	}
-	if g, ok := of.(*generator); ok && i == 0 && len(g.left) > 0 {
-		v := g.left[0]
-		g.left = g.left[1:]
-		return v
-	} else if ok && i != 0 {
-		panic(r.failure("a generator cannot be read from its end"))
-	}
-	if v, ok := indexed(r.elements(of), i); ok {
-		return v
-	}
-	return undefined{"an item of an empty list"}
 }
 
 func list(r *renderer, of any, _ arguments) any {
@@ -235,10 +237,6 @@ func dictsort(r *renderer, of any, _ arguments) any {
 }
 
 func (r *renderer) lower(v any) string { return r.changed(strings.ToLower, r.text(v)) }
-
-func replace(r *renderer, of any, a arguments) any {
-	return r.replaced(r.text(of), []any{a.get(0, "old", ""), a.get(1, "new", ""), a.get(2, "count", nil)})
-}
 
 func reverse(r *renderer, of any, _ arguments) any {
 	if s, ok := of.(string); ok {

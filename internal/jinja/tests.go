@@ -24,15 +24,22 @@ var tests = map[string]test{
 	"iterable":  plainTest(iterable),
 	"sequence":  plainTest(iterable),
 	"odd":       parity(1), "even": parity(0),
-	"divisibleby": divisible,
+	"divisibleby": func(r *renderer, v any, args []any) bool {
+		n, ok := v.(int)
+		by, also := argument(args, 0).(int)
+		if len(args) != 1 || !ok || !also || by == 0 {
+			panic(r.failure("divisibleby wants whole numbers"))
+		}
+		return n%by == 0
+	},
 	"in": func(r *renderer, of any, args []any) bool {
 		if len(args) != 1 {
 			panic(r.failure("the test in wants one argument"))
 		}
 		return r.contains(args[0], of)
 	},
-	"eq": comparing(same), "equalto": comparing(same), "==": comparing(same), "sameas": comparing(same),
-	"ne": comparing(differs), "!=": comparing(differs),
+	"eq": equality(true), "equalto": equality(true), "==": equality(true), "sameas": equality(true),
+	"ne": equality(false), "!=": equality(false),
 	"lt": ordered(func(c int) bool { return c < 0 }), "lessthan": ordered(func(c int) bool { return c < 0 }),
 	"<": ordered(func(c int) bool { return c < 0 }), "le": ordered(func(c int) bool { return c <= 0 }),
 	"<=": ordered(func(c int) bool { return c <= 0 }), "gt": ordered(func(c int) bool { return c > 0 }),
@@ -56,9 +63,6 @@ func cased(stays, changes func(string) string) test {
 	}
 }
 
-func same(r *renderer, a, b any) bool    { return r.equal(a, b) }
-func differs(r *renderer, a, b any) bool { return !r.equal(a, b) }
-
 func plainTest(f func(any) bool) test {
 	return func(_ *renderer, v any, _ []any) bool { return f(v) }
 }
@@ -70,6 +74,10 @@ func comparing(f func(r *renderer, a, b any) bool) test {
 		}
 		return f(r, v, args[0])
 	}
+}
+
+func equality(equal bool) test {
+	return comparing(func(r *renderer, a, b any) bool { return r.equal(a, b) == equal })
 }
 
 func ordered(f func(c int) bool) test {
@@ -84,13 +92,4 @@ func parity(rest int) test {
 		}
 		return (n%2+2)%2 == rest
 	}
-}
-
-func divisible(r *renderer, v any, args []any) bool {
-	n, ok := v.(int)
-	by, also := argument(args, 0).(int)
-	if len(args) != 1 || !ok || !also || by == 0 {
-		panic(r.failure("divisibleby wants whole numbers"))
-	}
-	return n%by == 0
 }
