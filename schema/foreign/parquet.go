@@ -18,7 +18,7 @@ import (
 const rowsAtOnce = 256
 
 func openParquet(data []byte, most int64) (_ *Table, err error) {
-	if err := CheckFooter(bytes.NewReader(data), int64(len(data))); err != nil {
+	if err := CheckFooter(data); err != nil {
 		return nil, fmt.Errorf("read the file's footer: %w", err)
 	}
 	within := newBounded(most)

@@ -56,9 +56,7 @@ func valueOf(column arrow.Array, row int) (any, error) {
 		return fields(c, row)
 	case array.ListLike:
 		return items(c, row)
-	case *array.String:
-		return strings.Clone(c.Value(row)), nil
-	case *array.LargeString:
+	case array.StringLike:
 		return strings.Clone(c.Value(row)), nil
 	case *array.Binary: // text of a writer that does not say so
 		return string(c.Value(row)), nil
