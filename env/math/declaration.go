@@ -36,20 +36,20 @@ var rewards = []string{"rstar2_outcome", "spear", "spear_math", "spear_math_qwen
 func declare(name, doc, source, protocol string, rewards []string) env.Declaration {
 	return env.Declaration{
 		Name: name, Doc: doc, Source: source, Sandboxed: true, Listed: true, Demonstrated: true, Protocol: protocol,
-		Rewards: slices.Clone(rewards), Settings: env.SettingsOf[fields](),
+		Rewards: slices.Clone(rewards), Settings: env.SettingsOf[dataset.Fields](),
 		Pin: func(s env.Settings) error {
-			f, err := env.Read[fields](s)
+			f, err := env.Read[dataset.Fields](s)
 			if err != nil {
 				return err
 			}
-			return dataset.Pin(f.Fields, formatOf(name), reader(name), s)
+			return dataset.Pin(f, formatOf(name), reader(name), s)
 		},
 		Rows: func(ctx context.Context, o env.Options, file string, each func(env.FileRow)) (string, error) {
-			f, err := env.Read[fields](o.Settings)
+			f, err := env.Read[dataset.Fields](o.Settings)
 			if err != nil {
 				return "", err
 			}
-			return dataset.Look(ctx, f.Fields, file, formatOf(name), o.Fetch, reader(name),
+			return dataset.Look(ctx, f, file, formatOf(name), o.Fetch, reader(name),
 				func(r dataset.Row, q question, fault error) {
 					row := env.FileRow{Number: r.Number, Shape: r.Shape, Cells: r.Cells, Fault: fault}
 					if fault == nil {
@@ -59,7 +59,7 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 				})
 		},
 		Wants: func(s env.Settings) string {
-			if f, err := env.Read[fields](s); err != nil || f.Train != "" {
+			if f, err := env.Read[dataset.Fields](s); err != nil || f.Train != "" {
 				return ""
 			}
 			return "train: names no file of questions; set it to a path, s3://BUCKET/KEY or https://…"
@@ -75,9 +75,4 @@ func asked(d env.Declaration) env.Declaration {
 		d.Functions = functionsOfTask
 	}
 	return d
-}
-
-// fields are the settings in a recipe.
-type fields struct {
-	dataset.Fields
 }

@@ -18,12 +18,12 @@ import (
 type Math struct {
 	env.Questions
 	name   string
-	fields fields
+	fields dataset.Fields
 	bank   *dataset.Bank[question]
 }
 
 func open(name string, o env.Options) (env.Environment, error) {
-	f, err := env.Read[fields](o.Settings)
+	f, err := env.Read[dataset.Fields](o.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func open(name string, o env.Options) (env.Environment, error) {
 		if f.Train == "" {
 			return tasks, refusal.Unusablef("environment.settings.train: names no file of questions")
 		}
-		return dataset.Load(ctx, f.Fields, formatOf(name), o.Fetch, reader(name))
+		return dataset.Load(ctx, f, formatOf(name), o.Fetch, reader(name))
 	}
 	mark := env.SameText
 	switch name {
@@ -71,7 +71,7 @@ func (m *Math) Tasks(ctx context.Context, split env.Split) ([]env.Task, error) {
 
 // TasksAt reads the tasks of another file.
 func (m *Math) TasksAt(ctx context.Context, path string) ([]env.Task, string, error) {
-	all, digest, err := dataset.LoadSet(ctx, m.fields.Fields, path, formatOf(m.name), reader(m.name))
+	all, digest, err := dataset.LoadSet(ctx, m.fields, path, formatOf(m.name), reader(m.name))
 	if err != nil {
 		return nil, "", err
 	}

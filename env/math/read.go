@@ -66,9 +66,9 @@ func reader(name string) func(dataset.Row) (question, error) {
 		q.Answer = env.JoinGolds(golds)
 		switch {
 		case len(env.SplitGolds(q.Answer)) != len(golds):
-			err = r.Fault(dataset.BadField, "answer: a gold holds the characters that separate golds")
+			err = r.Fault("answer: a gold holds the characters that separate golds")
 		case !slices.ContainsFunc(golds, func(gold string) bool { return words.Normalize(gold) != "" }):
-			err = r.Fault(dataset.BadField, "answer has no word to compare answers with, got %.40q", q.Answer)
+			err = r.Fault("answer has no word to compare answers with, got %.40q", q.Answer)
 		}
 		return q, err
 	}
@@ -77,12 +77,12 @@ func reader(name string) func(dataset.Row) (question, error) {
 func read(r dataset.Row) (question, error) {
 	q := question{ID: r.Values["id"], Text: r.Values[text], Answer: gold(r.Values[answer]), level: 1, set: r.Set}
 	if q.Answer == "" {
-		return q, r.Fault(dataset.Missing, "%s: nothing is after %s", answer, hashes)
+		return q, r.Fault("%s: nothing is after %s", answer, hashes)
 	}
 	if text, ok := r.Values[level]; ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxLevel {
-			return q, r.Fault(dataset.BadField, "level must be a whole number from 1 to %d, got %.20q", maxLevel, text)
+			return q, r.Fault("level must be a whole number from 1 to %d, got %.20q", maxLevel, text)
 		}
 		q.level = n
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -50,22 +51,18 @@ func parseCondition(path, text string) (c condition, err error) {
 // holds reports whether a row meets the condition.
 func (c condition) holds(row cells) (bool, error) {
 	v, err := c.column.value(row)
+	if truth, is := v.(bool); is {
+		v = strconv.FormatBool(truth)
+	}
+	var got string
+	if err == nil {
+		got, err = textOf(v)
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s %w", c.column.text, err)
 	}
-	text, is := v.(bool)
-	got := fmt.Sprint(text)
-	if !is {
-		if got, err = textOf(v); err != nil {
-			return false, fmt.Errorf("%s %w", c.column.text, err)
-		}
-	}
-	for _, one := range c.all {
-		if !one.holds(strings.TrimSpace(got)) {
-			return false, nil
-		}
-	}
-	return true, nil
+	got = strings.TrimSpace(got)
+	return !slices.ContainsFunc(c.all, func(one comparison) bool { return !one.holds(got) }), nil
 }
 
 func (c comparison) holds(got string) bool {

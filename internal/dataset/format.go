@@ -34,14 +34,14 @@ type Row struct {
 }
 
 // Fault returns the fault of the row.
-func (r Row) Fault(kind Kind, format string, args ...any) *Fault {
-	return &Fault{File: r.File, Row: r.Number, Kind: kind, Text: fmt.Sprintf(format, args...)}
+func (r Row) Fault(format string, args ...any) *Fault {
+	return &Fault{File: r.File, Row: r.Number, Text: fmt.Sprintf(format, args...)}
 }
 
 // set takes a field's text.
 func (r Row) set(name, text string) error {
 	if at := firstInvalid(text); at >= 0 {
-		return r.Fault(NotUTF8, "%s: byte %d is not UTF-8", name, at)
+		return r.Fault("%s: byte %d is not UTF-8", name, at)
 	}
 	if strings.TrimSpace(text) != "" {
 		r.Values[name] = text
@@ -67,14 +67,14 @@ func firstInvalid(text string) int {
 // cellsOf reads one line of JSON Lines.
 func cellsOf(r Row, line []byte) (cells, error) {
 	if at := firstInvalid(string(line)); at >= 0 {
-		return nil, r.Fault(NotUTF8, "byte %d is not UTF-8", at)
+		return nil, r.Fault("byte %d is not UTF-8", at)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
 		if trimmed := bytes.TrimSpace(line); json.Valid(trimmed) {
-			return nil, r.Fault(Unreadable, "is not a JSON object: it begins with %.1q", trimmed)
+			return nil, r.Fault("is not a JSON object: it begins with %.1q", trimmed)
 		}
-		return nil, r.Fault(Unreadable, "is not a JSON object: %v", err)
+		return nil, r.Fault("is not a JSON object: %v", err)
 	}
 	out := cells{}
 	for name, raw := range fields {

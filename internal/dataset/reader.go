@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,9 +23,8 @@ import (
 // reader reads the rows of one file.
 type reader struct {
 	source source
-	format Format
 	part   part
-	left   int64 // bytes that the source may still hold
+	left   *int64 // bytes that the source may still hold
 	each   func(Row) error
 
 	plan    *plan            // how the file's rows are read; nil before the first one
@@ -50,15 +50,15 @@ func (b bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// run reads the file and returns the SHA-256 of its bytes.
-func (r *reader) run(ctx context.Context) (sum []byte, err error) {
+// run reads the file and returns its digest.
+func (r *reader) run(ctx context.Context) (digest string, err error) {
 	file, err := r.part.open()
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", r.part.name, err)
+		return "", fmt.Errorf("open %s: %w", r.part.name, err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	hash := sha256.New()
-	in := bufio.NewReaderSize(io.TeeReader(bounded{file, &r.left}, hash), 64<<10)
+	in := bufio.NewReaderSize(io.TeeReader(bounded{file, r.left}, hash), 64<<10)
 	head, err := in.Peek(8)
 	if err == nil || errors.Is(err, io.EOF) {
 		err = r.rows(ctx, in, head)
@@ -69,11 +69,15 @@ func (r *reader) run(ctx context.Context) (sum []byte, err error) {
 	var fault *Fault
 	switch {
 	case errors.Is(err, errTooLarge), errors.Is(err, foreign.ErrTooLarge):
-		return nil, r.source.tooLarge(r.part.name)
+		return "", r.source.tooLarge(r.part.name)
 	case err != nil && !errors.As(err, &fault):
-		return nil, fmt.Errorf("read %s: %w", r.part.name, err)
+		return "", fmt.Errorf("read %s: %w", r.part.name, err)
 	}
-	return hash.Sum(nil), err
+	digest = hex.EncodeToString(hash.Sum(nil))
+	if wanted := r.part.sha256; err == nil && wanted != "" && wanted != digest {
+		return "", faultf(r.part.name, "has the digest %s, and the hub says %s", digest, wanted)
+	}
+	return digest, err
 }
 
 // rows reads the rows in the form that the first bytes of the file show.
@@ -84,13 +88,13 @@ func (r *reader) rows(ctx context.Context, in *bufio.Reader, head []byte) error 
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
 		unpacked, err := gzip.NewReader(in)
 		if err != nil {
-			return faultf(r.part.name, Unreadable, "is not whole: %v", err)
+			return faultf(r.part.name, "is not whole: %v", err)
 		}
 		left := r.source.bytes
 		return r.text(ctx, bufio.NewReaderSize(bounded{unpacked, &left}, 64<<10))
 	}
 	if fault := badinput.Compressed(head); fault != "" {
-		return faultf(r.part.name, Unreadable, "%s", fault)
+		return faultf(r.part.name, "%s", fault)
 	}
 	return r.text(ctx, in)
 }
@@ -118,14 +122,14 @@ func (r *reader) table(ctx context.Context, in *csv.Reader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.As(err, &bad):
-			return row.Fault(Unreadable, "line %d is not CSV: %v", bad.Line, bad.Err)
+			return row.Fault("line %d is not CSV: %v", bad.Line, bad.Err)
 		case err != nil:
 			return r.unpacked(row, err)
 		case number == 0:
 			values[0] = strings.TrimPrefix(values[0], "\ufeff") // some programs mark UTF-8 so
 			for i, name := range values {
 				if slices.Contains(values[:i], name) && name != "" {
-					return faultf(r.part.name, Unreadable, "its first line names the column %s twice", name)
+					return faultf(r.part.name, "its first line names the column %s twice", name)
 				}
 			}
 			names = values
@@ -151,7 +155,7 @@ func (r *reader) table(ctx context.Context, in *csv.Reader) error {
 func (r *reader) take(number int, from cells, columns []string) (err error) {
 	r.complete(from)
 	if r.plan == nil {
-		if r.plan, err = r.format.recognise(r.source.mapping, r.part.name, columns, from); err != nil {
+		if r.plan, err = r.source.recognise(r.part.name, columns, from); err != nil {
 			return err
 		}
 	}
@@ -174,7 +178,7 @@ func (r *reader) take(number int, from cells, columns []string) (err error) {
 // unpacked says what is wrong if reading failed because a packed file is damaged.
 func (r *reader) unpacked(row Row, err error) error {
 	if errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return row.Fault(Unreadable, "the packed file is not whole: %v", err)
+		return row.Fault("the packed file is not whole: %v", err)
 	}
 	return err
 }
@@ -217,19 +221,16 @@ func (r *reader) list(ctx context.Context, in io.Reader) error {
 	_, err := d.Token()
 	for number := 1; err == nil && ctx.Err() == nil; number++ {
 		row := Row{File: r.part.name, Number: number}
-		if !d.More() {
-			if _, err = d.Token(); err == nil { // the list's end
-				return nil
-			}
-		}
 		var text json.RawMessage
-		if err == nil {
+		if d.More() {
 			err = d.Decode(&text)
+		} else if _, err = d.Token(); err == nil { // the list's end
+			return nil
 		}
 		var bad *json.SyntaxError
 		switch {
 		case errors.As(err, &bad), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-			return row.Fault(Unreadable, "the list is not JSON: %v", err)
+			return row.Fault("the list is not JSON: %v", err)
 		case err != nil:
 			return r.unpacked(row, err)
 		case len(text) > r.source.row:
@@ -243,7 +244,7 @@ func (r *reader) list(ctx context.Context, in io.Reader) error {
 }
 
 func (r *reader) tooLong(row Row) error {
-	return row.Fault(TooLong, "the row has more than %d KiB; a recipe that accepts longer rows says so by max_row_kb",
+	return row.Fault("the row has more than %d KiB; a recipe that accepts longer rows says so by max_row_kb",
 		r.source.row>>10)
 }
 
@@ -265,7 +266,7 @@ func (r *reader) columns(in io.Reader) error {
 		names := table.Columns()
 		err = table.Rows(names, func(values []any) (err error) {
 			first := cellsFrom(names, values)
-			if r.plan, err = r.format.recognise(r.source.mapping, r.part.name, names, first); err != nil {
+			if r.plan, err = r.source.recognise(r.part.name, names, first); err != nil {
 				return err
 			}
 			return errFirst
@@ -274,8 +275,7 @@ func (r *reader) columns(in io.Reader) error {
 			return err
 		}
 		if r.source.look == nil {
-			roots := r.plan.roots()
-			names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(roots, name) })
+			names = slices.DeleteFunc(names, func(name string) bool { return !r.plan.reads(name) })
 		}
 		return table.Rows(names, func(values []any) error {
 			number++
@@ -293,7 +293,7 @@ func (r *reader) columns(in io.Reader) error {
 	if err == nil || errors.As(err, &fault) || errors.Is(err, foreign.ErrTooLarge) {
 		return err
 	}
-	return faultf(r.part.name, Unreadable, "after row %d: %v", number, err)
+	return faultf(r.part.name, "after row %d: %v", number, err)
 }
 
 // cellsFrom are the values of a row, without nulls.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ type source struct {
 	set     string // of several evaluation sets; "" = there is one
 	address string
 	digest  string // that the recipe gives; "" accepts any
-	mapping mapping
+	plans   []plan // the ways in which the rows may be read
 	// answered means that a file may have its answers in another one (see answersOf).
 	answered bool
 	look     func(Row, error) // takes bad rows, and has all columns read; nil: a bad row ends the reading
@@ -77,36 +78,19 @@ func (s source) parts(ctx context.Context) (parts []part, folder bool, err error
 		return parts, true, err
 	case !at.Mode().IsRegular():
 		return nil, false, fmt.Errorf("%s is neither a file nor a folder", s.address)
-	}
-	if err := s.fits(s.address, at.Size()); err != nil {
-		return nil, false, err
+	case at.Size() > s.bytes:
+		return nil, false, s.tooLarge(s.address)
 	}
 	parts = s.withAnswers(local(s.address))
 	return parts, len(parts) > 1, nil
-}
-
-// is refuses bytes that the server says are others.
-func (p part) is(digest string) error {
-	if p.sha256 == "" || p.sha256 == digest {
-		return nil
-	}
-	return faultf(p.name, OtherBytes, "has the digest %s, and the hub says %s", digest, p.sha256)
 }
 
 func local(path string) part {
 	return part{name: path, base: filepath.Base(path), open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
-// fits refuses more bytes than the recipe accepts.
-func (s source) fits(file string, size int64) error {
-	if size <= s.bytes {
-		return nil
-	}
-	return s.tooLarge(file)
-}
-
 func (s source) tooLarge(file string) error {
-	return faultf(file, TooLarge, "holds more than %d MiB; a recipe that accepts more says so by max_mb, and its "+
+	return faultf(file, "holds more than %d MiB; a recipe that accepts more says so by max_mb, and its "+
 		"rows are held in memory", s.bytes>>20)
 }
 
@@ -127,7 +111,7 @@ func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string
 	}
 	all, digest := sha256.New(), ""
 	for _, p := range parts {
-		if digest, err = p.digest(); err != nil {
+		if digest, err = p.copy(io.Discard, math.MaxInt64); err != nil {
 			return "", fmt.Errorf("read %s: %w", p.name, err)
 		}
 		fmt.Fprintf(all, "%s %s\n", p.base, digest)
@@ -138,21 +122,21 @@ func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string
 	return digest, nil
 }
 
-func (p part) digest() (digest string, err error) {
+// copy writes the file, which may hold so many bytes, and returns its digest.
+func (p part) copy(to io.Writer, most int64) (digest string, err error) {
 	file, err := p.open()
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	sum := sha256.New()
-	_, err = io.Copy(sum, file)
+	_, err = io.Copy(io.MultiWriter(to, sum), bounded{file, &most})
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // read calls each for every row, and returns the source's digest. A source whose digest is not the recipe's is a fault,
 // which read reports only after it has read everything.
-func (s source) read(ctx context.Context, f Format, each func(Row) error) (digest string, err error) {
-	s.answered = f.Answered
+func (s source) read(ctx context.Context, each func(Row) error) (digest string, err error) {
 	parts, folder, err := s.parts(ctx)
 	if err != nil {
 		return "", err
@@ -160,40 +144,33 @@ func (s source) read(ctx context.Context, f Format, each func(Row) error) (diges
 	all, rows, dropped, left := sha256.New(), 0, 0, s.bytes
 	parts, answers := s.pair(parts)
 	for _, p := range parts {
-		r := reader{source: s, format: f, part: p, each: func(row Row) error {
+		r := reader{source: s, part: p, left: &left, each: func(row Row) error {
 			rows++
 			return each(row)
 		}}
-		if p, there := answers[p.base]; there {
-			r.answers, digest, left, err = s.readAnswers(ctx, p, left)
-			if err != nil {
+		if of, there := answers[p.base]; there {
+			if r.answers, digest, err = s.readAnswers(ctx, of, &left); err != nil {
 				return "", err
 			}
-			fmt.Fprintf(all, "%s %s\n", p.base, digest)
+			fmt.Fprintf(all, "%s %s\n", of.base, digest)
 		}
-		r.left = left
-		sum, err := r.run(ctx)
-		if err != nil {
-			return "", err
-		}
-		left, dropped = r.left, dropped+r.dropped
-		digest = hex.EncodeToString(sum)
-		if err := p.is(digest); err != nil {
+		if digest, err = r.run(ctx); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(all, "%s %s\n", p.base, digest)
+		dropped += r.dropped
 	}
 	if folder {
 		digest = hex.EncodeToString(all.Sum(nil))
 	}
 	if s.digest != "" && s.digest != digest {
-		return "", faultf(s.address, OtherBytes, "has the digest %s, and the recipe wants %s", digest, s.digest)
+		return "", faultf(s.address, "has the digest %s, and the recipe wants %s", digest, s.digest)
 	}
 	switch {
 	case rows == 0 && dropped > 0:
-		return "", faultf(s.address, Empty, "the filter drops all of its %d rows", dropped)
+		return "", faultf(s.address, "the filter drops all of its %d rows", dropped)
 	case rows == 0:
-		return "", faultf(s.address, Empty, "holds no rows")
+		return "", faultf(s.address, "holds no rows")
 	}
 	return digest, nil
 }
