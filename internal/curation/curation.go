@@ -9,6 +9,7 @@ package curation
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -87,27 +88,10 @@ func wordsOf(text string) []string {
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// integer reports whether an answer is a whole number: digits after an optional sign, or groups of three digits divided
-// by commas.
-func integer(answer string) bool {
-	text := strings.TrimSpace(answer)
-	for _, sign := range []string{"+", "-", "−"} {
-		if rest, signed := strings.CutPrefix(text, sign); signed {
-			text = rest
-			break
-		}
-	}
-	groups := strings.Split(text, ",")
-	for i, g := range groups {
-		if g == "" || strings.Trim(g, "0123456789") != "" {
-			return false
-		}
-		if len(groups) > 1 && (i > 0 && len(g) != 3 || len(g) > 3) {
-			return false
-		}
-	}
-	return true
-}
+// wholeNumber matches digits after an optional sign, or groups of three digits divided by commas.
+var wholeNumber = regexp.MustCompile(`^[+\-−]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)$`)
+
+func integer(answer string) bool { return wholeNumber.MatchString(strings.TrimSpace(answer)) }
 
 // mostDetail bounds the characters of a task that a detail quotes.
 const mostDetail = 120
