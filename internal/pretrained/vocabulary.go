@@ -73,7 +73,7 @@ func published(text, config []byte) (gguf.Vocabulary, error) {
 	return v, err
 }
 
-// startOf is the token that begins a text, as tokenizer_config.json names it: a text, or an object with its content.
+// startOf is the token that begins a text, as tokenizer_config.json names it.
 func startOf(config []byte) (string, error) {
 	if config == nil {
 		return "", nil
@@ -84,13 +84,9 @@ func startOf(config []byte) (string, error) {
 	if err := json.Unmarshal(config, &fields); err != nil {
 		return "", fmt.Errorf("read tokenizer_config.json: %w", badinput.JSON(err))
 	}
-	var plain string
-	if json.Unmarshal(fields.Token, &plain) == nil {
-		return plain, nil
+	text, err := tokenText(fields.Token)
+	if err != nil {
+		return "", fmt.Errorf("read tokenizer_config.json: bos_token %w", err)
 	}
-	var token struct{ Content string }
-	if len(fields.Token) > 0 && json.Unmarshal(fields.Token, &token) != nil {
-		return "", fmt.Errorf("read tokenizer_config.json: bos_token is neither a text nor an object with one")
-	}
-	return token.Content, nil
+	return text, nil
 }
