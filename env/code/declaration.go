@@ -81,15 +81,14 @@ func read(r dataset.Row) (function, error) {
 	f := function{ID: r.Values["task_id"], Prompt: r.Values["prompt"], Test: r.Values["test"],
 		Solution: r.Values["canonical_solution"], level: 1, set: r.Set}
 	f.Entry = tested(r.Lists["entry_point"], f.Test)
-	if !name.MatchString(f.Entry) {
+	calls := func(name string) bool { return callIn(f.Test, name) >= 0 }
+	switch {
+	case !name.MatchString(f.Entry):
 		return f, r.Fault("entry_point must be the name of a function, got %.40q", f.Entry)
+	case !slices.ContainsFunc([]string{f.Entry, "check", "candidate"}, calls):
+		return f, r.Fault("test neither defines check nor calls %s", f.Entry)
 	}
-	for _, called := range []string{f.Entry, "check", "candidate"} {
-		if callIn(f.Test, called) >= 0 {
-			return f, nil
-		}
-	}
-	return f, r.Fault("test neither defines check nor calls %s", f.Entry)
+	return f, nil
 }
 
 // tested returns which of several functions the tests are about: the first one that their last line calls or, if it

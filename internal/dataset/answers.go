@@ -14,14 +14,13 @@ const answersFolder = "possible_answer"
 // answersOf is the path of the answers of a file of questions.
 func answersOf(file string) string { return path.Join(path.Dir(file), answersFolder, path.Base(file)) }
 
-// withAnswers adds a local file's answers, if there are some.
-func (s source) withAnswers(p part) []part {
-	answers := local(answersOf(s.address))
-	if _, err := os.Stat(answers.name); !s.answered || err != nil {
-		return []part{p}
+// withAnswers returns a local file with its answers, if there are some.
+func (s source) withAnswers() []part {
+	base, answers := path.Base(s.address), answersOf(s.address)
+	if _, err := os.Stat(answers); !s.answered || err != nil {
+		return []part{local(s.address, "")}
 	}
-	answers.base = answersOf(p.base)
-	return []part{p, answers}
+	return []part{local(s.address, base), local(answers, answersOf(base))}
 }
 
 // pair takes the files of answers out of a source's files. Its second result has them by the file of their questions.

@@ -23,7 +23,7 @@ type column struct {
 type piece struct {
 	literal string
 	path    string
-	calls   []function
+	calls   []Function
 }
 
 // cells are the values of a row by column, without nulls: string, json.Number, bool, a list, a map, or an error.
@@ -63,13 +63,17 @@ func parsePath(text string) (piece, error) {
 	if p.path == "" {
 		return p, fmt.Errorf("%q names no column", text)
 	}
-	for _, name := range parts[1:] {
-		i := slices.IndexFunc(functions, func(f function) bool { return f.name == strings.TrimSpace(name) })
+	var names []string
+	for _, f := range Functions {
+		names = append(names, f.Name)
+	}
+	for _, part := range parts[1:] {
+		name := strings.TrimSpace(part)
+		i := slices.Index(names, name)
 		if i < 0 {
-			return p, fmt.Errorf("%q has an unknown function %q; there are %s", text, strings.TrimSpace(name),
-				functionNames())
+			return p, fmt.Errorf("%q has an unknown function %q; there are %s", text, name, strings.Join(names, ", "))
 		}
-		p.calls = append(p.calls, functions[i])
+		p.calls = append(p.calls, Functions[i])
 	}
 	return p, nil
 }
@@ -136,7 +140,7 @@ func (p piece) value(row cells) (v any, err error) {
 			return nil, nil
 		}
 		if v, err = call.of(v); err != nil {
-			return nil, fmt.Errorf("(%s) %w", call.name, err)
+			return nil, fmt.Errorf("(%s) %w", call.Name, err)
 		}
 	}
 	return v, nil

@@ -86,7 +86,7 @@ func (s source) folder() (parts []part, err error) {
 	}
 	total := int64(0)
 	for _, name := range names {
-		p := local(filepath.Join(s.address, name))
+		p := local(filepath.Join(s.address, name), name)
 		at, err := os.Stat(p.name)
 		if err != nil {
 			return nil, err
@@ -94,7 +94,6 @@ func (s source) folder() (parts []part, err error) {
 		if total += at.Size(); total > s.bytes {
 			return nil, s.tooLarge(p.name)
 		}
-		p.base = name
 		parts = append(parts, p)
 	}
 	return parts, nil

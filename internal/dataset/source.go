@@ -44,49 +44,43 @@ type source struct {
 // part is one file of a source.
 type part struct {
 	name string // in messages
-	base string // in the digest
+	base string // path in the folder, in the digest; "" = the source is this file, and has its digest
 	open func() (io.ReadCloser, error)
 	// sha256 is the digest that the server gives; "" if it gives none.
 	sha256 string
 }
 
-// parts lists the files of a source, sorted by name.
-func (s source) parts(ctx context.Context) (parts []part, folder bool, err error) {
+// parts lists the files of a source, sorted by name. There is at least one.
+func (s source) parts(ctx context.Context) ([]part, error) {
 	switch {
 	case onHub(s.address):
-		parts, err = s.hub(ctx)
-		return parts, true, err
+		return s.hub(ctx)
 	case Remote(s.address) && s.fetch == nil:
-		return nil, false, fmt.Errorf("%s: this program opens no remote addresses", s.address)
+		return nil, fmt.Errorf("%s: this program opens no remote addresses", s.address)
 	case Remote(s.address) && strings.HasSuffix(s.address, "/"):
-		parts, err = s.remoteFolder(ctx)
-		return parts, true, err
+		return s.remoteFolder(ctx)
 	case Remote(s.address):
-		return []part{{name: s.address, open: func() (io.ReadCloser, error) { return s.fetch(ctx, s.address) }}}, false,
-			nil
-	}
-	if !filepath.IsAbs(s.address) {
-		return nil, false, fmt.Errorf("must be an absolute path, because workers read it too, or an address that "+
+		return []part{{name: s.address, open: func() (io.ReadCloser, error) { return s.fetch(ctx, s.address) }}}, nil
+	case !filepath.IsAbs(s.address):
+		return nil, fmt.Errorf("must be an absolute path, because workers read it too, or an address that "+
 			"begins with s3://, https:// or %s, got %s", hubScheme, s.address)
 	}
 	at, err := os.Stat(s.address)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	case at.IsDir():
-		parts, err = s.folder()
-		return parts, true, err
+		return s.folder()
 	case !at.Mode().IsRegular():
-		return nil, false, fmt.Errorf("%s is neither a file nor a folder", s.address)
+		return nil, fmt.Errorf("%s is neither a file nor a folder", s.address)
 	case at.Size() > s.bytes:
-		return nil, false, s.tooLarge(s.address)
+		return nil, s.tooLarge(s.address)
 	}
-	parts = s.withAnswers(local(s.address))
-	return parts, len(parts) > 1, nil
+	return s.withAnswers(), nil
 }
 
-func local(path string) part {
-	return part{name: path, base: filepath.Base(path), open: func() (io.ReadCloser, error) { return os.Open(path) }}
+func local(path, base string) part {
+	return part{name: path, base: base, open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
 func (s source) tooLarge(file string) error {
@@ -105,7 +99,7 @@ func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string
 	if held {
 		s.split = heldOut
 	}
-	parts, folder, err := s.parts(ctx)
+	parts, err := s.parts(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +110,7 @@ func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string
 		}
 		fmt.Fprintf(all, "%s %s\n", p.base, digest)
 	}
-	if folder {
+	if parts[0].base != "" {
 		digest = hex.EncodeToString(all.Sum(nil))
 	}
 	return digest, nil
@@ -137,10 +131,11 @@ func (p part) copy(to io.Writer, most int64) (digest string, err error) {
 // read calls each for every row, and returns the source's digest. A source whose digest is not the recipe's is a fault,
 // which read reports only after it has read everything.
 func (s source) read(ctx context.Context, each func(Row) error) (digest string, err error) {
-	parts, folder, err := s.parts(ctx)
+	parts, err := s.parts(ctx)
 	if err != nil {
 		return "", err
 	}
+	folder := parts[0].base != ""
 	all, rows, dropped, left := sha256.New(), 0, 0, s.bytes
 	parts, answers := s.pair(parts)
 	for _, p := range parts {

@@ -6,22 +6,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/ropewalk/ropewalk/schema/foreign"
 )
 
 // ReadWhole reads one file into memory: at most most bytes, which must have the SHA-256 digest.
 func ReadWhole(ctx context.Context, address, digest string, most int64, fetch Fetch) ([]byte, error) {
 	s := source{split: train, address: address, bytes: most, fetch: fetch}
-	parts, folder, err := s.parts(ctx)
+	parts, err := s.parts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if folder {
+	if parts[0].base != "" {
 		return nil, faultf(address, "is a folder")
 	}
 	var data bytes.Buffer
 	got, err := parts[0].copy(&data, most)
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, foreign.ErrTooLarge):
 		return nil, s.tooLarge(address)
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", address, err)
