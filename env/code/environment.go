@@ -121,10 +121,7 @@ func solutionOf(task env.Task) (string, error) {
 
 // program is the known solution as a whole program, or "".
 func (f function) program() string {
-	switch {
-	case f.Solution == "":
-		return ""
-	case strings.HasPrefix(strings.TrimLeft(f.Solution, "\n"), " "), strings.HasPrefix(f.Solution, "\t"):
+	if strings.HasPrefix(strings.TrimLeft(f.Solution, "\n"), " ") || strings.HasPrefix(f.Solution, "\t") {
 		return strings.TrimSpace(f.Prompt + f.Solution) // the function's body
 	}
 	return strings.TrimSpace(f.Solution)

@@ -56,11 +56,7 @@ func published(text, config []byte) (gguf.Vocabulary, error) {
 	if v.Split, err = from.GGUFKind(); err != nil {
 		return v, err
 	}
-	for _, id := range from.Added {
-		if !slices.Contains(from.Shown, id) {
-			v.Marks = append(v.Marks, id)
-		}
-	}
+	v.Marks = slices.DeleteFunc(slices.Clone(from.Added), func(id int32) bool { return slices.Contains(from.Shown, id) })
 	for _, m := range from.Merges {
 		v.Merges = append(v.Merges, m[0]+" "+m[1])
 	}

@@ -91,7 +91,6 @@ func parquetBatches(data []byte, columns []string, each func(arrow.Record) error
 			leaves = append(leaves, i)
 		}
 	}
-	slices.Sort(leaves)
 	rows, err := f.GetRecordReader(context.Background(), leaves, nil)
 	if err != nil {
 		return err
