@@ -9,10 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -112,7 +115,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A file beyond the limit is refused by its size: nothing of it is read.
 // CSV holds the same rows as JSON Lines, in columns of any order. Texts may hold lines, commas and quotes.
 func TestCSV(t *testing.T) {
 	const text = "\ufefflevel,other,answer,question\r\n2,x,1,\"a, \"\"b\"\"\nc\"\r\n,,\"2\",d\n"
@@ -147,6 +149,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// A file beyond the limit is refused by its size: nothing of it is read.
 func TestALargeFileIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.jsonl")
 	f, err := os.Create(path)
@@ -254,6 +257,34 @@ func TestRemoteFiles(t *testing.T) {
 	_, err = Load(t.Context(), f, questions, fetch, answer)
 	require.EqualError(t, err, "train: open s3://data/g.jsonl: no such key")
 	require.Equal(t, 3, closed)
+}
+
+// A recipe that names a remote folder by its digest reads it, also where answers are in files next to the questions.
+func TestDigestOfARemoteFolder(t *testing.T) {
+	files := map[string]string{"a.jsonl": `{"question": "a", "id": "1"}`, "b.jsonl": `{"question": "b", "id": "2"}`,
+		"possible_answer/a.jsonl": `{"answer": "x", "id": "1"}`, "possible_answer/b.jsonl": `{"answer": "y", "id": "2"}`}
+	fetch := func(_ context.Context, address string) (io.ReadCloser, error) {
+		name := strings.TrimPrefix(address, "s3://data/f/")
+		if name == "" {
+			return io.NopCloser(strings.NewReader(strings.Join(slices.Collect(maps.Keys(files)), "\n"))), nil
+		}
+		return io.NopCloser(strings.NewReader(files[name])), nil
+	}
+	f := usual("s3://data/f/")
+	var err error
+	f.TrainDigest, err = Digest(t.Context(), f.Train, false, fetch)
+	require.NoError(t, err)
+	answered := questions
+	answered.Answered = true
+	got, err := Load(t.Context(), f, answered, fetch, answer)
+	require.NoError(t, err)
+	require.Equal(t, []string{"x", "y"}, got.Train)
+
+	broken := func(context.Context, string) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader("{"), iotest.ErrReader(errors.New("gone")))), nil
+	}
+	_, err = Digest(t.Context(), "s3://data/f", false, broken)
+	require.EqualError(t, err, "read s3://data/f: gone")
 }
 
 type closer struct {

@@ -125,13 +125,14 @@ func Pin[T any](f Fields, format Format, convert func(Row) (T, error), settings 
 		}
 		addresses[s.split], digests[s.split] = append(addresses[s.split], s.address), append(digests[s.split], s.digest)
 	}
-	for split, of := range addresses {
-		if text := strings.Join(of, ","); text != "" {
-			settings[split] = text
+	set := func(name string, texts []string) {
+		if text := strings.Join(texts, ","); strings.Trim(text, ",") != "" {
+			settings[name] = text
 		}
-		if text := strings.Join(digests[split], ","); strings.Trim(text, ",") != "" {
-			settings[split+"_sha256"] = text
-		}
+	}
+	for split := range addresses {
+		set(split, addresses[split])
+		set(split+"_sha256", digests[split])
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type reader struct {
 	names   []string         // the file's columns; nil if each row has its own
 	plan    *plan            // how the file's rows are read; nil before the first one
 	answers map[string]cells // of the rows by id, from another file; nil if there is none
+	rows    int              // that each is called for
 	dropped int              // rows that the filter drops
 }
 
@@ -58,8 +59,11 @@ func (r *reader) run(ctx context.Context) (digest string, err error) {
 	hash := sha256.New()
 	in := bufio.NewReaderSize(io.TeeReader(bounded{file, r.left}, hash), 64<<10)
 	head, err := in.Peek(8)
-	if err == nil || errors.Is(err, io.EOF) {
-		err = r.rows(ctx, in, head)
+	if errors.Is(err, io.EOF) { // the file is shorter
+		err = nil
+	}
+	if err == nil && !r.source.unread {
+		err = r.read(ctx, in, head)
 	}
 	if err == nil {
 		_, err = io.Copy(io.Discard, in)
@@ -78,8 +82,8 @@ func (r *reader) run(ctx context.Context) (digest string, err error) {
 	return digest, err
 }
 
-// rows reads the rows in the form that the first bytes of the file show.
-func (r *reader) rows(ctx context.Context, in *bufio.Reader, head []byte) error {
+// read reads the rows in the form that the first bytes of the file show.
+func (r *reader) read(ctx context.Context, in *bufio.Reader, head []byte) error {
 	switch {
 	case foreign.Is(head):
 		return r.columns(in)
@@ -151,6 +155,7 @@ func (r *reader) take(row Row, from cells) (err error) {
 		r.dropped++
 		return nil
 	}
+	r.rows++
 	return r.each(row)
 }
 
@@ -251,11 +256,10 @@ func (r *reader) columns(in io.Reader) error {
 		}
 		names := table.Columns()
 		err = table.Rows(names, func(values []any) (err error) {
-			first := cellsFrom(names, values)
-			if r.plan, err = r.source.recognise(r.part.name, names, first); err != nil {
-				return err
+			if r.plan, err = r.source.recognise(r.part.name, names, cellsFrom(names, values)); err == nil {
+				err = errFirst
 			}
-			return errFirst
+			return err
 		})
 		if !errors.Is(err, errFirst) {
 			return err

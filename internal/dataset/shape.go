@@ -14,7 +14,6 @@ type Shape struct {
 	Name    string            // of the set, or of several
 	Columns map[string]string // the column of each field; a field without one is the column of its own name
 	Needs   []string          // columns for which the first row of a file of this shape has a value, or ""
-	Filter  map[string]string // the rows that are read, as the setting filter
 	Note    string            // what a reader of the documents should know; "" = nothing
 }
 
@@ -86,12 +85,8 @@ func (f Format) plans(mapped, filter map[string]string) (out []plan, err error) 
 			}
 			p.needs = append(p.needs, c)
 		}
-		filters := shape.Filter
-		if len(filter) > 0 {
-			filters = filter
-		}
-		for _, path := range slices.Sorted(maps.Keys(filters)) {
-			c, err := parseCondition(path, filters[path])
+		for _, path := range slices.Sorted(maps.Keys(filter)) {
+			c, err := parseCondition(path, filter[path])
 			if err != nil {
 				return nil, fmt.Errorf("filter: %w", err)
 			}
@@ -170,11 +165,11 @@ func (p *plan) read(row Row, from cells) (keep bool, err error) {
 		if _, there := row.Values[f.name]; there || !f.required {
 			continue
 		}
-		if f.column.absent(slices.Sorted(maps.Keys(from))) != "" {
-			return false, row.Fault("%s is missing or blank; the row has %s", f.named(),
-				strings.Join(slices.Sorted(maps.Keys(from)), ", "))
+		names, more := slices.Sorted(maps.Keys(from)), ""
+		if f.column.absent(names) != "" {
+			more = "; the row has " + strings.Join(names, ", ")
 		}
-		return false, row.Fault("%s is missing or blank", f.named())
+		return false, row.Fault("%s is missing or blank%s", f.named(), more)
 	}
 	return true, nil
 }

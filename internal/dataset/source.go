@@ -35,6 +35,7 @@ type source struct {
 	plans   []plan // the ways in which the rows may be read
 	// answered means that a file may have its answers in another one (see answersOf).
 	answered bool
+	unread   bool             // no rows are read, the bytes alone
 	look     func(Row, error) // takes bad rows, and has all columns read; nil: a bad row ends the reading
 	bytes    int64            // most bytes of all files, packed and unpacked
 	row      int              // most bytes of a row
@@ -95,25 +96,11 @@ func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string
 	if !Remote(address) || onHub(address) {
 		return "", nil
 	}
-	s := source{split: train, address: address, fetch: fetch}
+	s := source{split: train, address: address, answered: true, unread: true, bytes: math.MaxInt64, fetch: fetch}
 	if held {
 		s.split = heldOut
 	}
-	parts, err := s.parts(ctx)
-	if err != nil {
-		return "", err
-	}
-	all, digest := sha256.New(), ""
-	for _, p := range parts {
-		if digest, err = p.copy(io.Discard, math.MaxInt64); err != nil {
-			return "", fmt.Errorf("read %s: %w", p.name, err)
-		}
-		fmt.Fprintf(all, "%s %s\n", p.base, digest)
-	}
-	if parts[0].base != "" {
-		digest = hex.EncodeToString(all.Sum(nil))
-	}
-	return digest, nil
+	return s.read(ctx, nil)
 }
 
 // copy writes the file, which may hold so many bytes, and returns its digest.
@@ -139,10 +126,7 @@ func (s source) read(ctx context.Context, each func(Row) error) (digest string, 
 	all, rows, dropped, left := sha256.New(), 0, 0, s.bytes
 	parts, answers := s.pair(parts)
 	for _, p := range parts {
-		r := reader{source: s, part: p, left: &left, each: func(row Row) error {
-			rows++
-			return each(row)
-		}}
+		r := reader{source: s, part: p, left: &left, each: each}
 		if of, there := answers[p.base]; there {
 			if r.answers, digest, err = s.readAnswers(ctx, of, &left); err != nil {
 				return "", err
@@ -153,7 +137,7 @@ func (s source) read(ctx context.Context, each func(Row) error) (digest string, 
 			return "", err
 		}
 		fmt.Fprintf(all, "%s %s\n", p.base, digest)
-		dropped += r.dropped
+		rows, dropped = rows+r.rows, dropped+r.dropped
 	}
 	if folder {
 		digest = hex.EncodeToString(all.Sum(nil))
@@ -162,6 +146,8 @@ func (s source) read(ctx context.Context, each func(Row) error) (digest string, 
 		return "", faultf(s.address, "has the digest %s, and the recipe wants %s", digest, s.digest)
 	}
 	switch {
+	case s.unread:
+		return digest, nil
 	case rows == 0 && dropped > 0:
 		return "", faultf(s.address, "the filter drops all of its %d rows", dropped)
 	case rows == 0:
