@@ -111,8 +111,8 @@ func (o importOptions) ask(digest string, now time.Time) (runs.Start, error) {
 	if err := schema.CheckRunID(input.Run); err != nil {
 		return runs.Start{}, badInput("--run-id: %w", err)
 	}
-	ask, err := runs.NewStart(input.Run, workflows.ReprocessRunName, "import "+api.FormatOpenAI, resolved, digest, input,
-		now)
+	ask, err := runs.NewStart(input.Run, workflows.ReprocessRunName, "import "+api.FormatOpenAI, resolved, digest,
+		input, now)
 	ask.Fresh = o.id == ""
 	return ask, err
 }

@@ -262,7 +262,8 @@ func TestRemoteFiles(t *testing.T) {
 // A recipe that names a remote folder by its digest reads it, also where answers are in files next to the questions.
 func TestDigestOfARemoteFolder(t *testing.T) {
 	files := map[string]string{"a.jsonl": `{"question": "a", "id": "1"}`, "b.jsonl": `{"question": "b", "id": "2"}`,
-		"possible_answer/a.jsonl": `{"answer": "x", "id": "1"}`, "possible_answer/b.jsonl": `{"answer": "y", "id": "2"}`}
+		"possible_answer/a.jsonl": `{"answer": "x", "id": "1"}`,
+		"possible_answer/b.jsonl": `{"answer": "y", "id": "2"}`}
 	fetch := func(_ context.Context, address string) (io.ReadCloser, error) {
 		name := strings.TrimPrefix(address, "s3://data/f/")
 		if name == "" {

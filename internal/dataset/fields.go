@@ -33,7 +33,8 @@ const (
 
 // source is a training source without an address.
 func (f Fields) source(format Format, fetch Fetch) (s source, err error) {
-	s = source{split: train, answered: format.Answered, bytes: int64(f.MaxMB) << 20, row: f.MaxRowKB << 10, fetch: fetch}
+	s = source{split: train, answered: format.Answered, bytes: int64(f.MaxMB) << 20, row: f.MaxRowKB << 10,
+		fetch: fetch}
 	columns, err := textsByName("columns", f.Columns)
 	if err != nil {
 		return s, err

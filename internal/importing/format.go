@@ -30,8 +30,8 @@ func CheckFormat(name string) error {
 	return badinput.Errorf("unknown format %q; there are %s", name, api.FormatOpenAI)
 }
 
-// Read reads a file of conversations as a user gives it, and checks it. A file of JSON is taken as it is. The rows of another one, of a
-// folder or of what is at a remote address become JSON lines (package dataset).
+// Read reads a file of conversations as a user gives it, and checks it. A file of JSON is taken as it is. The rows of
+// another one, of a folder or of what is at a remote address become JSON lines (package dataset).
 func Read(ctx context.Context, file string, fetch dataset.Fetch) (data []byte, err error) {
 	address := file
 	if !dataset.Remote(file) {

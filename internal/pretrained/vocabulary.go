@@ -56,7 +56,8 @@ func published(text, config []byte) (gguf.Vocabulary, error) {
 	if v.Split, err = from.GGUFKind(); err != nil {
 		return v, err
 	}
-	v.Marks = slices.DeleteFunc(slices.Clone(from.Added), func(id int32) bool { return slices.Contains(from.Shown, id) })
+	shown := func(id int32) bool { return slices.Contains(from.Shown, id) }
+	v.Marks = slices.DeleteFunc(slices.Clone(from.Added), shown)
 	for _, m := range from.Merges {
 		v.Merges = append(v.Merges, m[0]+" "+m[1])
 	}
