@@ -124,7 +124,7 @@ func openShard(table Table, data []byte) (*parquet.File, formatVersion, error) {
 	if err := checkSeal(data); err != nil {
 		return nil, formatVersion{}, corrupt(table, err)
 	}
-	if err := foreign.CheckFooter(bytes.NewReader(data), int64(len(data))); err != nil {
+	if err := foreign.CheckFooter(data); err != nil {
 		return nil, formatVersion{}, corrupt(table, err)
 	}
 	// Rows are read from the first to the last, for which the indexes of pages are of no use.

@@ -71,7 +71,7 @@ func Describe(data []byte, first int) (out Description, err error) {
 		table = Batch
 		return describeBatch(data, first)
 	}
-	if err := foreign.CheckFooter(bytes.NewReader(data), int64(len(data))); err != nil {
+	if err := foreign.CheckFooter(data); err != nil {
 		return out, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))

@@ -78,11 +78,7 @@ func (o dataCheckOptions) check(cmd *cobra.Command, con *console, file string) e
 		}
 	}
 	if o.tokenizer != "" {
-		files, err := pretrained.Files(o.tokenizer)
-		if err != nil {
-			return badInput("--tokenizer: %w", err)
-		}
-		model, err := pretrained.Read(files)
+		model, err := pretrained.Describe(o.tokenizer)
 		if err != nil {
 			return badInput("--tokenizer: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/importing"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -41,11 +42,10 @@ func importCommand(con *console) *cobra.Command {
 		Example: "  ropewalk import openai gpt-4o-airline.json --run-id airline",
 		Args:    exactly("FORMAT", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := importing.FormatOf(args[0])
-			if err != nil {
+			if err := importing.CheckFormat(args[0]); err != nil {
 				return err
 			}
-			return importFile(cmd, con, format, args[1], o)
+			return importFile(cmd, con, args[1], o)
 		},
 	}
 	cmd.Flags().StringVar(&o.recipe, "recipe", "", "recipe file or built-in recipe (default: openai-offline)")
@@ -55,14 +55,14 @@ func importCommand(con *console) *cobra.Command {
 	return cmd
 }
 
-func importFile(cmd *cobra.Command, con *console, format importing.Format, file string, o importOptions) error {
+func importFile(cmd *cobra.Command, con *console, file string, o importOptions) error {
 	ctx, began := cmd.Context(), time.Now()
-	data, err := format.Read(ctx, file, remoteFiles)
+	data, err := importing.Read(ctx, file, remoteFiles)
 	if err != nil {
 		return badInput("%w", err)
 	}
 	digest := schema.Digest(data)
-	ask, err := o.ask(format, digest, began)
+	ask, err := o.ask(digest, began)
 	if err != nil {
 		return err
 	}
@@ -72,20 +72,20 @@ func importFile(cmd *cobra.Command, con *console, format importing.Format, file 
 	}
 	defer s.Close()
 	printAddresses(con, s)
-	if err := upload(ctx, s.Store, format.Source(digest), data); err != nil {
+	if err := upload(ctx, s.Store, importing.Source(digest), data); err != nil {
 		return err
 	}
 	defer s.Hold(ask.Request.Run)()
-	again := "ropewalk import " + format.Name + " " + file + " --run-id " + ask.Request.Run
+	again := "ropewalk import " + api.FormatOpenAI + " " + file + " --run-id " + ask.Request.Run
 	return following{console: con, cmd: cmd, session: s, began: began, again: again}.start(ask)
 }
 
 // ask checks the recipe and the run's name before anything starts.
-func (o importOptions) ask(format importing.Format, digest string, now time.Time) (runs.Start, error) {
+func (o importOptions) ask(digest string, now time.Time) (runs.Start, error) {
 	input := workflows.ReprocessInput{
-		Run: o.id, Set: o.set, Format: format.Name, Source: format.Source(digest), Digest: digest,
+		Run: o.id, Set: o.set, Format: api.FormatOpenAI, Source: importing.Source(digest), Digest: digest,
 	}
-	name, text, err := readRecipe(cmp.Or(o.recipe, format.Recipe))
+	name, text, err := readRecipe(cmp.Or(o.recipe, importing.Recipe))
 	if err != nil {
 		return runs.Start{}, err
 	}
@@ -93,9 +93,9 @@ func (o importOptions) ask(format importing.Format, digest string, now time.Time
 	if err != nil {
 		return runs.Start{}, badinput.Of(err)
 	}
-	if e := resolved.Recipe.Environment.Name; e != format.Name {
+	if e := resolved.Recipe.Environment.Name; e != api.FormatOpenAI {
 		return runs.Start{}, badInput("%s: environment.name: an import of format %s needs a recipe with that "+
-			"environment, got %s", name, format.Name, e)
+			"environment, got %s", name, api.FormatOpenAI, e)
 	}
 	if err := canRun(name, resolved); err != nil {
 		return runs.Start{}, err
@@ -111,8 +111,8 @@ func (o importOptions) ask(format importing.Format, digest string, now time.Time
 	if err := schema.CheckRunID(input.Run); err != nil {
 		return runs.Start{}, badInput("--run-id: %w", err)
 	}
-	ask, err := runs.NewStart(input.Run, workflows.ReprocessRunName, "import "+format.Name, resolved, digest, input,
-		now)
+	ask, err := runs.NewStart(input.Run, workflows.ReprocessRunName, "import "+api.FormatOpenAI, resolved, digest,
+		input, now)
 	ask.Fresh = o.id == ""
 	return ask, err
 }

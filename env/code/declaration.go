@@ -9,24 +9,24 @@ import (
 	"github.com/ropewalk/ropewalk/internal/dataset"
 )
 
-// Declaration declares the environment.
+// Declaration declares the environment. Without a training file its tasks are generated.
 var Declaration = env.Declaration{
 	Name: "code", Doc: "Python functions that tests decide, from files such as HumanEval or generated",
 	Source: "HumanEval (Chen et al. 2021)", Sandboxed: true, Listed: true, Demonstrated: true, Protocol: "program",
-	Rewards: []string{"unit_tests"}, Strings: fixed, Settings: env.SettingsOf[fields](),
+	Rewards: []string{"unit_tests"}, Strings: fixed, Settings: env.SettingsOf[dataset.Fields](),
 	Pin: func(s env.Settings) error {
-		f, err := env.Read[fields](s)
+		f, err := env.Read[dataset.Fields](s)
 		if err != nil {
 			return err
 		}
-		return dataset.Pin(f.Fields, format, read, s)
+		return dataset.Pin(f, format, read, s)
 	},
 	Rows: func(ctx context.Context, o env.Options, file string, each func(env.FileRow)) (string, error) {
-		f, err := env.Read[fields](o.Settings)
+		f, err := env.Read[dataset.Fields](o.Settings)
 		if err != nil {
 			return "", err
 		}
-		return dataset.Look(ctx, f.Fields, file, format, o.Fetch, read,
+		return dataset.Look(ctx, f, file, format, o.Fetch, read,
 			func(r dataset.Row, f function, fault error) {
 				row := env.FileRow{Number: r.Number, Shape: r.Shape, Cells: r.Cells, Fault: fault}
 				if fault == nil {
@@ -36,11 +36,6 @@ var Declaration = env.Declaration{
 			})
 	},
 	Open: open,
-}
-
-// fields are the settings in a recipe. Without a training file the tasks are generated.
-type fields struct {
-	dataset.Fields
 }
 
 // format is the form of the rows.
@@ -86,15 +81,14 @@ func read(r dataset.Row) (function, error) {
 	f := function{ID: r.Values["task_id"], Prompt: r.Values["prompt"], Test: r.Values["test"],
 		Solution: r.Values["canonical_solution"], level: 1, set: r.Set}
 	f.Entry = tested(r.Lists["entry_point"], f.Test)
-	if !name.MatchString(f.Entry) {
-		return f, r.Fault(dataset.BadField, "entry_point must be the name of a function, got %.40q", f.Entry)
+	calls := func(name string) bool { return callIn(f.Test, name) >= 0 }
+	switch {
+	case !name.MatchString(f.Entry):
+		return f, r.Fault("entry_point must be the name of a function, got %.40q", f.Entry)
+	case !slices.ContainsFunc([]string{f.Entry, "check", "candidate"}, calls):
+		return f, r.Fault("test neither defines check nor calls %s", f.Entry)
 	}
-	for _, called := range []string{f.Entry, "check", "candidate"} {
-		if callIn(f.Test, called) >= 0 {
-			return f, nil
-		}
-	}
-	return f, r.Fault(dataset.BadField, "test neither defines check nor calls %s", f.Entry)
+	return f, nil
 }
 
 // tested returns which of several functions the tests are about: the first one that their last line calls or, if it

@@ -23,19 +23,19 @@ var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 // is right only if it is the known solution; a run's reward runs the tests.
 type Code struct {
 	env.Questions
-	fields fields
+	fields dataset.Fields
 	bank   *dataset.Bank[function] // nil if the tasks are generated
 }
 
 func open(o env.Options) (env.Environment, error) {
-	f, err := env.Read[fields](o.Settings)
+	f, err := env.Read[dataset.Fields](o.Settings)
 	if err != nil {
 		return nil, err
 	}
 	c := &Code{fields: f, Questions: env.Questions{Gold: solutionOf, Mark: env.SameText}}
 	if f.Train != "" {
 		c.bank = dataset.NewBank("code", func(ctx context.Context) (dataset.Tasks[function], error) {
-			return dataset.Load(ctx, f.Fields, format, o.Fetch, read)
+			return dataset.Load(ctx, f, format, o.Fetch, read)
 		})
 	}
 	return c, nil
@@ -75,7 +75,7 @@ func (c *Code) Tasks(ctx context.Context, split env.Split) ([]env.Task, error) {
 
 // TasksAt reads the tasks of another file.
 func (c *Code) TasksAt(ctx context.Context, path string) ([]env.Task, string, error) {
-	all, digest, err := dataset.LoadSet(ctx, c.fields.Fields, path, format, read)
+	all, digest, err := dataset.LoadSet(ctx, c.fields, path, format, read)
 	if err != nil {
 		return nil, "", err
 	}
@@ -121,10 +121,7 @@ func solutionOf(task env.Task) (string, error) {
 
 // program is the known solution as a whole program, or "".
 func (f function) program() string {
-	switch {
-	case f.Solution == "":
-		return ""
-	case strings.HasPrefix(strings.TrimLeft(f.Solution, "\n"), " "), strings.HasPrefix(f.Solution, "\t"):
+	if strings.HasPrefix(strings.TrimLeft(f.Solution, "\n"), " ") || strings.HasPrefix(f.Solution, "\t") {
 		return strings.TrimSpace(f.Prompt + f.Solution) // the function's body
 	}
 	return strings.TrimSpace(f.Solution)

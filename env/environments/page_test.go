@@ -126,23 +126,23 @@ func TestShapesOfThePage(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", s.Name, of, strings.Join(fields, ", "), s.Note)
 	}
-	one := math.Shapes("math")
-	for _, s := range math.Shapes("qa") {
+	one := math.Shapes["math"]
+	for _, s := range math.Shapes["qa"] {
 		if of := questions; slices.ContainsFunc(one, func(o dataset.Shape) bool { return o.Name == s.Name }) {
 			row(s, of)
 		} else {
 			row(s, "`qa`")
 		}
 	}
-	for _, s := range math.Shapes("functions") {
+	for _, s := range math.Shapes["functions"] {
 		row(s, "`functions`")
 	}
 	for _, s := range code.Shapes {
 		row(s, "`code`")
 	}
 	b.WriteString("\n| function | gives |\n| --- | --- |\n")
-	for _, f := range dataset.Functions() {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", f[0], f[1])
+	for _, f := range dataset.Functions {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, f.Doc)
 	}
 	text, err := os.ReadFile("../../docs/data.md")
 	require.NoError(t, err)

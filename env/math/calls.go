@@ -29,19 +29,19 @@ func readCalls(r dataset.Row) (question, error) {
 	q := question{ID: r.Values["id"], Text: r.Values[text], level: 1, set: r.Set}
 	listed, err := functionsOf(r.Values[functions])
 	if err != nil {
-		return q, r.Fault(dataset.BadField, "functions: %v", err)
+		return q, r.Fault("functions: %v", err)
 	}
 	gold, there := r.Values[answer]
 	switch {
 	case r.Cells["initial_config"] != nil:
-		return q, r.Fault(dataset.BadField, "is a task of several turns, which are not read")
+		return q, r.Fault("is a task of several turns, which are not read")
 	case !there && !strings.Contains(q.ID, "irrelevance"):
-		return q, r.Fault(dataset.Missing, "answer is missing: neither the row nor a file possible_answer/… has it")
+		return q, r.Fault("answer is missing: neither the row nor a file possible_answer/… has it")
 	case !there:
 		gold = "[]"
 	}
 	if q.Answer, err = goldCalls(gold, listed); err != nil {
-		return q, r.Fault(dataset.BadField, "answer: %v", err)
+		return q, r.Fault("answer: %v", err)
 	}
 	q.Functions, err = json.Marshal(listed)
 	return q, err

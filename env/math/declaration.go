@@ -11,19 +11,19 @@ import (
 // The declarations of the environment, one for each of its names.
 var (
 	Plain = declare("math", "questions and answers from files", "", "boxed",
-		slices.Concat(rewards, []string{"arlarena", "last_number"}))
+		slices.Concat(rewards, []string{"arlarena", "last_number"}), withGold)
 	Chat = asked(declare("chat", "questions with one right answer each, from files, for a model's own chat template",
-		"", "chat", []string{"last_number", "rstar2_outcome", "exact_match", "f1"}))
+		"", "chat", []string{"last_number", "rstar2_outcome", "exact_match", "f1"}, withGold))
 	QA = asked(declare(qa, "questions whose answers are compared by their words, from files", "", "chat",
-		[]string{"exact_match", "f1"}))
+		[]string{"exact_match", "f1"}, withGolds))
 	Calls = asked(declare(calling, "questions that calls of the row's own functions answer, from files such as BFCL",
-		"BFCL (Patil et al. 2025)", "chat", []string{"calls"}))
+		"BFCL (Patil et al. 2025)", "chat", []string{"calls"}, withFunctions))
 	DAPO = declare("dapo_math", "questions and answers from files, such as DAPO-Math-17K, with a code interpreter",
-		"SPEAR §5.1", "hermes", rewards)
+		"SPEAR §5.1", "hermes", rewards, withGold)
 	TIR = declare("tir_math", "questions and answers from files, with Python blocks in the text, as SimpleTIR and "+
-		"ARLArena run it", "ARLArena §3.2", "tir", slices.Concat([]string{"arlarena"}, rewards))
+		"ARLArena run it", "ARLArena §3.2", "tir", slices.Concat([]string{"arlarena"}, rewards), withGold)
 	RStar2 = declare("rstar2_math", "questions and answers from files, with rStar2-Agent's tool protocol",
-		"rStar2 §4.2", "rstar2", rewards)
+		"rStar2 §4.2", "rstar2", rewards, withGold)
 )
 
 // qa is the name of the environment whose questions may have several golds.
@@ -33,23 +33,23 @@ const qa = "qa"
 var rewards = []string{"rstar2_outcome", "spear", "spear_math", "spear_math_qwen3", "retool", "dapo_strict"}
 
 // declare declares the environment under one name.
-func declare(name, doc, source, protocol string, rewards []string) env.Declaration {
+func declare(name, doc, source, protocol string, rewards []string, k kind) env.Declaration {
 	return env.Declaration{
 		Name: name, Doc: doc, Source: source, Sandboxed: true, Listed: true, Demonstrated: true, Protocol: protocol,
-		Rewards: slices.Clone(rewards), Settings: env.SettingsOf[fields](),
+		Rewards: slices.Clone(rewards), Settings: env.SettingsOf[dataset.Fields](),
 		Pin: func(s env.Settings) error {
-			f, err := env.Read[fields](s)
+			f, err := env.Read[dataset.Fields](s)
 			if err != nil {
 				return err
 			}
-			return dataset.Pin(f.Fields, formatOf(name), reader(name), s)
+			return dataset.Pin(f, k.format, k.read, s)
 		},
 		Rows: func(ctx context.Context, o env.Options, file string, each func(env.FileRow)) (string, error) {
-			f, err := env.Read[fields](o.Settings)
+			f, err := env.Read[dataset.Fields](o.Settings)
 			if err != nil {
 				return "", err
 			}
-			return dataset.Look(ctx, f.Fields, file, formatOf(name), o.Fetch, reader(name),
+			return dataset.Look(ctx, f, file, k.format, o.Fetch, k.read,
 				func(r dataset.Row, q question, fault error) {
 					row := env.FileRow{Number: r.Number, Shape: r.Shape, Cells: r.Cells, Fault: fault}
 					if fault == nil {
@@ -59,12 +59,12 @@ func declare(name, doc, source, protocol string, rewards []string) env.Declarati
 				})
 		},
 		Wants: func(s env.Settings) string {
-			if f, err := env.Read[fields](s); err != nil || f.Train != "" {
+			if f, err := env.Read[dataset.Fields](s); err != nil || f.Train != "" {
 				return ""
 			}
 			return "train: names no file of questions; set it to a path, s3://BUCKET/KEY or https://…"
 		},
-		Open: func(o env.Options) (env.Environment, error) { return open(name, o) },
+		Open: func(o env.Options) (env.Environment, error) { return k.open(name, o) },
 	}
 }
 
@@ -75,9 +75,4 @@ func asked(d env.Declaration) env.Declaration {
 		d.Functions = functionsOfTask
 	}
 	return d
-}
-
-// fields are the settings in a recipe.
-type fields struct {
-	dataset.Fields
 }

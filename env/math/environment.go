@@ -18,12 +18,13 @@ import (
 type Math struct {
 	env.Questions
 	name   string
-	fields fields
+	kind   kind
+	fields dataset.Fields
 	bank   *dataset.Bank[question]
 }
 
-func open(name string, o env.Options) (env.Environment, error) {
-	f, err := env.Read[fields](o.Settings)
+func (k kind) open(name string, o env.Options) (env.Environment, error) {
+	f, err := env.Read[dataset.Fields](o.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -31,17 +32,10 @@ func open(name string, o env.Options) (env.Environment, error) {
 		if f.Train == "" {
 			return tasks, refusal.Unusablef("environment.settings.train: names no file of questions")
 		}
-		return dataset.Load(ctx, f.Fields, formatOf(name), o.Fetch, reader(name))
+		return dataset.Load(ctx, f, k.format, o.Fetch, k.read)
 	}
-	mark := env.SameText
-	switch name {
-	case qa:
-		mark = sameWords
-	case calling:
-		mark = words.Calls
-	}
-	return &Math{name: name, fields: f, bank: dataset.NewBank("math", load),
-		Questions: env.Questions{Gold: goldOf, Mark: mark}}, nil
+	return &Math{name: name, kind: k, fields: f, bank: dataset.NewBank("math", load),
+		Questions: env.Questions{Gold: goldOf, Mark: k.mark}}, nil
 }
 
 // Name returns the name in recipes.
@@ -71,7 +65,7 @@ func (m *Math) Tasks(ctx context.Context, split env.Split) ([]env.Task, error) {
 
 // TasksAt reads the tasks of another file.
 func (m *Math) TasksAt(ctx context.Context, path string) ([]env.Task, string, error) {
-	all, digest, err := dataset.LoadSet(ctx, m.fields.Fields, path, formatOf(m.name), reader(m.name))
+	all, digest, err := dataset.LoadSet(ctx, m.fields, path, m.kind.format, m.kind.read)
 	if err != nil {
 		return nil, "", err
 	}

@@ -39,7 +39,7 @@ func functionsOf(text string) ([]env.Function, error) {
 		}
 		f.Name = callable(f.Name)
 		_ = json.Unmarshal(row["description"], &f.Description) // may be absent
-		if raw := row["parameters"]; raw != nil && json.Unmarshal(raw, &parameters) != nil {
+		if raw := row["parameters"]; raw != nil && json.Unmarshal(raw, &parameters) != nil || parameters == nil {
 			return nil, fmt.Errorf("%s: parameters must be an object", f.Name)
 		}
 		parameters["type"] = "object"

@@ -80,6 +80,7 @@ func TestFaultsOfFunctions(t *testing.T) {
 		row(`[{"name": "python"}]`, none):                                "may not be called python",
 		row(`[{"name": "a.b"}, {"name": "a_b"}]`, none):                  "two functions are called a_b",
 		row(`[{"name": "f", "parameters": [1]}]`, none):                  "f: parameters must be an object",
+		row(`[{"name": "f", "parameters": null}]`, none):                 "f: parameters must be an object",
 	} {
 		require.ErrorContains(t, Calls.Pin(settings(write(t, t.TempDir(), "f.json", text), "")), want, text)
 	}

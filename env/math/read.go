@@ -18,19 +18,22 @@ const (
 	level  = "level"
 )
 
-// formatOf is the form of the rows of the environment with a name. Only rows of qa may have several golds.
-func formatOf(name string) dataset.Format {
-	f := dataset.Format{Required: []string{text, answer}, Optional: []string{"id", level}, ID: "id",
-		Key: []string{text}, Shapes: oneGold}
-	if name == calling {
-		return dataset.Format{Required: []string{text, functions}, Optional: []string{"id", answer}, ID: "id",
-			Key: []string{text, functions}, Shapes: bringing, Answered: true}
-	}
-	if name == qa {
-		f.Many, f.Shapes = []string{answer}, slices.Concat(manyGolds, oneGold)
-	}
-	return f
+// kind is the form of an environment's rows, how they become questions, and how answers are compared with golds.
+type kind struct {
+	format dataset.Format
+	read   func(dataset.Row) (question, error)
+	mark   func(answer, gold string) (valid, right bool)
 }
+
+// The kinds of rows: with one gold, with golds that are compared by their words, and with functions to call.
+var (
+	withGold = kind{dataset.Format{Required: []string{text, answer}, Optional: []string{"id", level}, ID: "id",
+		Key: []string{text}, Shapes: oneGold}, read, env.SameText}
+	withGolds = kind{dataset.Format{Required: []string{text, answer}, Optional: []string{"id", level}, ID: "id",
+		Key: []string{text}, Shapes: slices.Concat(manyGolds, oneGold), Many: []string{answer}}, readGolds, sameWords}
+	withFunctions = kind{dataset.Format{Required: []string{text, functions}, Optional: []string{"id", answer}, ID: "id",
+		Key: []string{text, functions}, Shapes: bringing, Answered: true}, readCalls, words.Calls}
+)
 
 // hashes begin the line of a solution's final answer, in GSM8K's files.
 const hashes = "####"
@@ -49,40 +52,36 @@ type question struct {
 	set       string // evaluation set
 }
 
-// reader returns what makes a row a question of the environment with a name.
-func reader(name string) func(dataset.Row) (question, error) {
-	if name == calling {
-		return readCalls
-	}
-	return func(r dataset.Row) (question, error) {
-		q, err := read(r)
-		if err != nil || name != qa {
-			return q, err
-		}
-		golds := r.Lists[answer]
-		if len(golds) < 2 {
-			golds = []string{q.Answer}
-		}
-		q.Answer = env.JoinGolds(golds)
-		switch {
-		case len(env.SplitGolds(q.Answer)) != len(golds):
-			err = r.Fault(dataset.BadField, "answer: a gold holds the characters that separate golds")
-		case !slices.ContainsFunc(golds, func(gold string) bool { return words.Normalize(gold) != "" }):
-			err = r.Fault(dataset.BadField, "answer has no word to compare answers with, got %.40q", q.Answer)
-		}
+// readGolds makes a row a question that may have several golds.
+func readGolds(r dataset.Row) (question, error) {
+	q, err := read(r)
+	if err != nil {
 		return q, err
 	}
+	golds := r.Lists[answer]
+	if len(golds) < 2 {
+		golds = []string{q.Answer}
+	}
+	q.Answer = env.JoinGolds(golds)
+	switch {
+	case len(env.SplitGolds(q.Answer)) != len(golds):
+		err = r.Fault("answer: a gold holds the characters that separate golds")
+	case !slices.ContainsFunc(golds, func(gold string) bool { return words.Normalize(gold) != "" }):
+		err = r.Fault("answer has no word to compare answers with, got %.40q", q.Answer)
+	}
+	return q, err
 }
 
+// read makes a row a question with one gold.
 func read(r dataset.Row) (question, error) {
 	q := question{ID: r.Values["id"], Text: r.Values[text], Answer: gold(r.Values[answer]), level: 1, set: r.Set}
 	if q.Answer == "" {
-		return q, r.Fault(dataset.Missing, "%s: nothing is after %s", answer, hashes)
+		return q, r.Fault("%s: nothing is after %s", answer, hashes)
 	}
 	if text, ok := r.Values[level]; ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxLevel {
-			return q, r.Fault(dataset.BadField, "level must be a whole number from 1 to %d, got %.20q", maxLevel, text)
+			return q, r.Fault("level must be a whole number from 1 to %d, got %.20q", maxLevel, text)
 		}
 		q.level = n
 	}

@@ -9,6 +9,7 @@ package curation
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -87,27 +88,10 @@ func wordsOf(text string) []string {
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// integer reports whether an answer is a whole number: digits after an optional sign, or groups of three digits divided
-// by commas.
-func integer(answer string) bool {
-	text := strings.TrimSpace(answer)
-	for _, sign := range []string{"+", "-", "−"} {
-		if rest, signed := strings.CutPrefix(text, sign); signed {
-			text = rest
-			break
-		}
-	}
-	groups := strings.Split(text, ",")
-	for i, g := range groups {
-		if g == "" || strings.Trim(g, "0123456789") != "" {
-			return false
-		}
-		if len(groups) > 1 && (i > 0 && len(g) != 3 || len(g) > 3) {
-			return false
-		}
-	}
-	return true
-}
+// wholeNumber matches digits after an optional sign, or groups of three digits divided by commas.
+var wholeNumber = regexp.MustCompile(`^[+\-−]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)$`)
+
+func integer(answer string) bool { return wholeNumber.MatchString(strings.TrimSpace(answer)) }
 
 // mostDetail bounds the characters of a task that a detail quotes.
 const mostDetail = 120
@@ -119,4 +103,25 @@ func clipped(text string, most int) string {
 		return string(r[:most]) + "…"
 	}
 	return text
+}
+
+// Difficulty keeps tasks by how many of a given model's answers are right.
+//
+// Source: rStar2-Agent section 4.2 has a model answer each problem 16 times and keeps those that at least 2 answers
+// match. Departure: there is also an upper bound, for tasks from which nothing is left to learn.
+type Difficulty struct {
+	AtLeast int
+	AtMost  int // 0 = any number
+}
+
+// Judge returns the verdict on a task of whose answers some are right.
+func (d Difficulty) Judge(answers, matched int) Verdict {
+	detail := fmt.Sprintf("%d of %d answers", matched, answers)
+	switch {
+	case matched < d.AtLeast:
+		return Verdict{Reason: tooHard, Detail: detail}
+	case d.AtMost > 0 && matched > d.AtMost:
+		return Verdict{Reason: tooEasy, Detail: detail}
+	}
+	return Verdict{}
 }

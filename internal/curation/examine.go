@@ -1,6 +1,7 @@
 package curation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/dataset"
@@ -63,8 +65,9 @@ const gramWords = 8
 // Examine reads a file. Bad rows are counted.
 func (x Examiner) Examine(ctx context.Context, file string) (out Examination, err error) {
 	out = Examination{File: file, Columns: map[string]map[string]int{}, Golds: map[string]int{}, Unit: "characters"}
+	length := utf8.RuneCountInString
 	if x.Tokens != nil {
-		out.Unit = "tokens"
+		out.Unit, length = "tokens", func(text string) int { return len(x.Tokens(text)) }
 	}
 	sets := make([]*gramSet, len(x.Against))
 	for i, set := range x.Against {
@@ -76,10 +79,7 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 				full = sets[i].Add(set, r.Task.Text)
 			}
 		})
-		if err == nil {
-			err = full
-		}
-		if err != nil {
+		if err = cmp.Or(err, full); err != nil {
 			return out, fmt.Errorf("--against: %w", err)
 		}
 	}
@@ -107,7 +107,7 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 			out.Duplicates++
 		}
 		seen[r.Task.Text] = true
-		lengths = append(lengths, x.length(r.Task.Text))
+		lengths = append(lengths, length(r.Task.Text))
 		words := wordsOf(r.Task.Text)
 		for i, set := range sets {
 			if gram, _, found := set.Shared(words); found {
@@ -124,13 +124,6 @@ func (x Examiner) Examine(ctx context.Context, file string) (out Examination, er
 }
 
 func (x Examiner) options() env.Options { return env.Options{Settings: x.Settings, Fetch: x.Fetch} }
-
-func (x Examiner) length(text string) int {
-	if x.Tokens != nil {
-		return len(x.Tokens(text))
-	}
-	return len([]rune(text))
-}
 
 // kind says how answers are compared with the gold of a task.
 func (x Examiner) kind(task env.Task) string {

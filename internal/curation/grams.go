@@ -2,6 +2,7 @@ package curation
 
 import (
 	"crypto/sha256"
+	"iter"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/refusal"
@@ -29,7 +30,7 @@ func (g *gramSet) Add(set, text string) error {
 	}
 	at := int32(len(g.sets) - 1)
 	for gram := range g.of(wordsOf(text)) {
-		key := digestOf(gram)
+		key := keyOf(gram)
 		if _, there := g.grams[key]; !there {
 			g.grams[key] = at
 		}
@@ -47,30 +48,26 @@ func (g *gramSet) Shared(words []string) (gram, set string, found bool) {
 		return "", "", false
 	}
 	for one := range g.of(words) {
-		if at, there := g.grams[digestOf(one)]; there {
+		if at, there := g.grams[keyOf(one)]; there {
 			return one, g.sets[at], true
 		}
 	}
 	return "", "", false
 }
 
-// of calls yield with each n-gram.
-func (g *gramSet) of(words []string) func(yield func(string) bool) {
+// of yields each n-gram.
+func (g *gramSet) of(words []string) iter.Seq[string] {
+	n := min(g.n, len(words))
 	return func(yield func(string) bool) {
-		if len(words) > 0 && len(words) < g.n {
-			yield(strings.Join(words, " "))
-			return
-		}
-		for i := 0; i+g.n <= len(words); i++ {
-			if !yield(strings.Join(words[i:i+g.n], " ")) {
+		for i := 0; n > 0 && i+n <= len(words); i++ {
+			if !yield(strings.Join(words[i:i+n], " ")) {
 				return
 			}
 		}
 	}
 }
 
-func digestOf(text string) (key [16]byte) {
-	sum := sha256.Sum256([]byte(text))
-	copy(key[:], sum[:])
-	return key
+func keyOf(gram string) [16]byte {
+	sum := sha256.Sum256([]byte(gram))
+	return [16]byte(sum[:])
 }

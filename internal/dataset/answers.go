@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"encoding/hex"
 	"os"
 	"path"
 	"slices"
@@ -15,14 +14,13 @@ const answersFolder = "possible_answer"
 // answersOf is the path of the answers of a file of questions.
 func answersOf(file string) string { return path.Join(path.Dir(file), answersFolder, path.Base(file)) }
 
-// withAnswers adds a local file's answers, if there are some.
-func (s source) withAnswers(p part) []part {
-	answers := local(answersOf(s.address))
-	if _, err := os.Stat(answers.name); !s.answered || err != nil {
-		return []part{p}
+// withAnswers returns a local file with its answers, if there are some.
+func (s source) withAnswers() []part {
+	base, answers := path.Base(s.address), answersOf(s.address)
+	if _, err := os.Stat(answers); !s.answered || err != nil {
+		return []part{local(s.address, "")}
 	}
-	answers.base = answersOf(p.base)
-	return []part{p, answers}
+	return []part{local(s.address, base), local(answers, answersOf(base))}
 }
 
 // pair takes the files of answers out of a source's files. Its second result has them by the file of their questions.
@@ -41,31 +39,26 @@ func (s source) pair(parts []part) ([]part, map[string]part) {
 	}), answers
 }
 
-// readAnswers reads a file of answers: rows with ids. It returns the digest of its bytes and what is left of the
-// source's.
-func (s source) readAnswers(ctx context.Context, p part, left int64) (map[string]cells, string, int64, error) {
+// readAnswers reads a file of answers: rows with ids. It returns the digest of its bytes. left is what the source may
+// still hold.
+func (s source) readAnswers(ctx context.Context, p part, left *int64) (map[string]cells, string, error) {
 	out := map[string]cells{}
 	s.look = nil
 	r := reader{source: s, part: p, left: left, plan: &plan{}, each: func(row Row) error {
-		id, err := idOf(row.Cells)
+		id, err := textOf(row.Cells["id"])
 		if err != nil || id == "" || out[id] != nil {
-			return row.Fault(BadField, "id must be a text that no other answer has, got %.40q", id)
+			return row.Fault("id must be a text that no other answer has, got %.40q", id)
 		}
 		out[id] = row.Cells
 		return nil
 	}}
-	sum, err := r.run(ctx)
-	if err == nil {
-		err = p.is(hex.EncodeToString(sum))
-	}
-	return out, hex.EncodeToString(sum), r.left, err
+	digest, err := r.run(ctx)
+	return out, digest, err
 }
-
-func idOf(row cells) (string, error) { return textOf(row["id"]) }
 
 // complete adds the answers to a row with the same id.
 func (r *reader) complete(row cells) {
-	if id, err := idOf(row); err == nil {
+	if id, err := textOf(row["id"]); err == nil {
 		for name, value := range r.answers[id] {
 			if row[name] == nil {
 				row[name] = value

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +23,7 @@ type column struct {
 type piece struct {
 	literal string
 	path    string
-	calls   []function
+	calls   []Function
 }
 
 // cells are the values of a row by column, without nulls: string, json.Number, bool, a list, a map, or an error.
@@ -64,34 +63,37 @@ func parsePath(text string) (piece, error) {
 	if p.path == "" {
 		return p, fmt.Errorf("%q names no column", text)
 	}
-	for _, name := range parts[1:] {
-		i := slices.IndexFunc(functions, func(f function) bool { return f.name == strings.TrimSpace(name) })
+	var names []string
+	for _, f := range Functions {
+		names = append(names, f.Name)
+	}
+	for _, part := range parts[1:] {
+		name := strings.TrimSpace(part)
+		i := slices.Index(names, name)
 		if i < 0 {
-			return p, fmt.Errorf("%q has an unknown function %q; there are %s", text, strings.TrimSpace(name),
-				functionNames())
+			return p, fmt.Errorf("%q has an unknown function %q; there are %s", text, name, strings.Join(names, ", "))
 		}
-		p.calls = append(p.calls, functions[i])
+		p.calls = append(p.calls, Functions[i])
 	}
 	return p, nil
 }
 
-// roots appends the columns of the file that the column may read: of each path a.b the columns a.b and a.
-func (c column) roots(to []string) []string {
-	for _, p := range c.pieces {
-		if p.path != "" {
-			root, _, _ := strings.Cut(p.path, ".")
-			to = append(to, p.path, root)
-		}
-	}
-	return to
+// root is the column of the file that the path a.b leads into: a, if the file has no column a.b.
+func (p piece) root() string {
+	root, _, _ := strings.Cut(p.path, ".")
+	return root
+}
+
+// reads reports whether the column may read a column of the file.
+func (c column) reads(name string) bool {
+	return slices.ContainsFunc(c.pieces, func(p piece) bool { return p.path == name || p.root() == name })
 }
 
 // absent returns the first column that the column reads and the file does not have; "" if it has all.
 func (c column) absent(columns []string) string {
-	roots := c.roots(nil)
-	for i := 0; i < len(roots); i += 2 {
-		if !slices.Contains(columns, roots[i]) && !slices.Contains(columns, roots[i+1]) {
-			return roots[i+1]
+	for _, p := range c.pieces {
+		if p.path != "" && !slices.Contains(columns, p.path) && !slices.Contains(columns, p.root()) {
+			return p.root()
 		}
 	}
 	return ""
@@ -123,35 +125,35 @@ func (c column) value(row cells) (any, error) {
 
 func (p piece) value(row cells) (v any, err error) {
 	v, whole := row[p.path]
-	root, inner, nested := strings.Cut(p.path, ".")
 	if !whole {
-		v = row[root]
+		steps := strings.Split(p.path, ".")
+		v = row[steps[0]]
+		for _, step := range steps[1:] {
+			v = into(v, step)
+		}
 	}
 	if bad, is := v.(error); is {
 		return nil, bad
-	}
-	if nested && !whole {
-		for step := range strings.SplitSeq(inner, ".") {
-			v = into(v, step)
-		}
 	}
 	for _, call := range p.calls {
 		if v == nil {
 			return nil, nil
 		}
 		if v, err = call.of(v); err != nil {
-			return nil, fmt.Errorf("(%s) %w", call.name, err)
+			return nil, fmt.Errorf("(%s) %w", call.Name, err)
 		}
 	}
 	return v, nil
 }
 
-// into returns a part of a nested value; nil if it has none.
+// into returns a part of a nested value; nil if it has none. A value that could not be read stays an error.
 func into(v any, step string) any {
 	if text, is := v.(string); is && json.Valid([]byte(text)) {
 		v, _ = decoded(text)
 	}
 	switch v := v.(type) {
+	case error:
+		return v
 	case map[string]any:
 		return v[step]
 	case []any:
@@ -189,10 +191,7 @@ func textOf(v any) (string, error) {
 	case json.Number:
 		return foreign.Decimal(v.String())
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return "", errors.New("must be text or a number")
-	}
+	out, _ := json.Marshal(v) // what was decoded from JSON can be written as such
 	return "", fmt.Errorf("must be text or a number, got %.20s", out)
 }
 

@@ -9,10 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,54 +61,53 @@ func packed(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Every fault names the file and the row, says its kind, and is final.
+// Every fault names the file and the row, and is final.
 func TestFaults(t *testing.T) {
 	const good = `{"question": "a", "answer": "1", "id": "x"}` + "\n"
 	for name, c := range map[string]struct {
 		text string
-		kind Kind
 		row  int
 		want string
 	}{
-		"no gold":    {good + `{"question": "b"}`, Missing, 2, "answer is missing or blank"},
-		"null gold":  {good + "\n" + `{"question": "b", "answer": null}`, Missing, 3, "answer is missing or blank"},
-		"blank gold": {`{"question": "b", "answer": " \n"}`, Missing, 1, "answer is missing or blank"},
-		"list": {`{"question": "b", "answer": ["1"]}`, BadField, 1,
+		"no gold":    {good + `{"question": "b"}`, 2, "answer is missing or blank"},
+		"null gold":  {good + "\n" + `{"question": "b", "answer": null}`, 3, "answer is missing or blank"},
+		"blank gold": {`{"question": "b", "answer": " \n"}`, 1, "answer is missing or blank"},
+		"list": {`{"question": "b", "answer": ["1"]}`, 1,
 			`answer must be text or a number, got ["1"]`},
-		"truth": {`{"question": "b", "answer": true}`, BadField, 1,
+		"truth": {`{"question": "b", "answer": true}`, 1,
 			"answer must be text or a number, got true"},
-		"exponent": {`{"question": "b", "answer": 1e4000}`, BadField, 1,
+		"exponent": {`{"question": "b", "answer": 1e4000}`, 1,
 			"answer holds 1e4000, whose exponent is beyond ±400"},
-		"no object in a list": {"[" + good + ", 7]", Unreadable, 2, "is not a JSON object: it begins with \"7\""},
-		"list without an end": {"[" + good, Unreadable, 2, "the list is not JSON: EOF"},
-		"list with a hole":    {"[" + good + ",,]", Unreadable, 2, "the list is not JSON: invalid character ','"},
-		"no object":           {good + "[1]", Unreadable, 2, "is not a JSON object: it begins with \"[\""},
-		"cut off":             {good + `{"question": "b", "ans`, Unreadable, 2, "is not a JSON object: unexpected end"},
-		"bytes":               {good + "{\"question\": \"b\xff\", \"answer\": 1}", NotUTF8, 2, "byte 15 is not UTF-8"},
-		"half a pair": {`{"question": "\ud800", "answer": 1}`, BadField, 1,
+		"no object in a list": {"[" + good + ", 7]", 2, "is not a JSON object: it begins with \"7\""},
+		"list without an end": {"[" + good, 2, "the list is not JSON: EOF"},
+		"list with a hole":    {"[" + good + ",,]", 2, "the list is not JSON: invalid character ','"},
+		"no object":           {good + "[1]", 2, "is not a JSON object: it begins with \"[\""},
+		"cut off":             {good + `{"question": "b", "ans`, 2, "is not a JSON object: unexpected end"},
+		"bytes":               {good + "{\"question\": \"b\xff\", \"answer\": 1}", 2, "byte 15 is not UTF-8"},
+		"half a pair": {`{"question": "\ud800", "answer": 1}`, 1,
 			"question holds an escape that is half a character"},
-		"same question": {good + `{"question": "a", "answer": "2", "id": "y"}`, Duplicate, 2,
+		"same question": {good + `{"question": "a", "answer": "2", "id": "y"}`, 2,
 			"the same task is in FILE:1"},
-		"same id": {good + "\n" + `{"question": "b", "answer": "2", "id": "x"}`, Duplicate, 3,
+		"same id": {good + "\n" + `{"question": "b", "answer": "2", "id": "x"}`, 3,
 			`id "x" is that of another task in FILE:1`},
-		"long": {good + `{"question": "` + strings.Repeat("a", 1<<10) + `", "answer": 1}`, TooLong, 2,
+		"long": {good + `{"question": "` + strings.Repeat("a", 1<<10) + `", "answer": 1}`, 2,
 			"the row has more than 1 KiB; a recipe that accepts longer rows says so by max_row_kb"},
-		"large": {strings.Repeat("\n", 1<<20+1), TooLarge, 0,
+		"large": {strings.Repeat("\n", 1<<20+1), 0,
 			"holds more than 1 MiB; a recipe that accepts more says so by max_mb"},
-		"nothing":     {"\n \n", Empty, 0, "holds no rows"},
-		"no bytes":    {"", Empty, 0, "holds no rows"},
-		"zstd":        {"\x28\xb5\x2f\xfdabcd", Unreadable, 0, "is compressed with zstd; unpack it first (unzstd)"},
-		"cut gzip":    {packed(t, good)[:20], Unreadable, 1, "the packed file is not whole"},
-		"a gzip bomb": {packed(t, strings.Repeat("\n", 2<<20)), TooLarge, 0, "holds more than 1 MiB"},
-		"no Parquet":  {"PAR1 and no more", Unreadable, 0, "after row 0: read the file's footer"},
-		"not of a level": {`{"question": "b", "answer": 1, "level": {}}`, BadField, 1,
+		"nothing":     {"\n \n", 0, "holds no rows"},
+		"no bytes":    {"", 0, "holds no rows"},
+		"zstd":        {"\x28\xb5\x2f\xfdabcd", 0, "is compressed with zstd; unpack it first (unzstd)"},
+		"cut gzip":    {packed(t, good)[:20], 1, "the packed file is not whole"},
+		"a gzip bomb": {packed(t, strings.Repeat("\n", 2<<20)), 0, "holds more than 1 MiB"},
+		"no Parquet":  {"PAR1 and no more", 0, "after row 0: read the file's footer"},
+		"not of a level": {`{"question": "b", "answer": 1, "level": {}}`, 1,
 			"level must be text or a number, got {}"},
 	} {
 		file := write(t, filepath.Join(t.TempDir(), "f.jsonl"), c.text)
 		_, err := load(usual(file))
 		var fault *Fault
 		require.ErrorAs(t, err, &fault, name)
-		require.Equal(t, []any{c.kind, c.row, file}, []any{fault.Kind, fault.Row, fault.File}, name)
+		require.Equal(t, []any{c.row, file}, []any{fault.Row, fault.File}, name)
 		require.ErrorContains(t, err, "train: "+file, name)
 		require.ErrorContains(t, err, strings.ReplaceAll(c.want, "FILE", file), name)
 		var refused *refusal.Error
@@ -113,7 +115,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A file beyond the limit is refused by its size: nothing of it is read.
 // CSV holds the same rows as JSON Lines, in columns of any order. Texts may hold lines, commas and quotes.
 func TestCSV(t *testing.T) {
 	const text = "\ufefflevel,other,answer,question\r\n2,x,1,\"a, \"\"b\"\"\nc\"\r\n,,\"2\",d\n"
@@ -125,31 +126,30 @@ func TestCSV(t *testing.T) {
 	require.Equal(t, plain.Train, zipped.Train)
 	for name, c := range map[string]struct {
 		text string
-		kind Kind
 		row  int
 		want string
 	}{
-		"no column":     {"question,gold\na,1\n", Missing, 0, "has no column answer for answer; it has question, gold"},
-		"two columns":   {"question,answer,answer\na,1,2\n", Unreadable, 0, "names the column answer twice"},
-		"blank":         {"question,answer\na,1\nb, \n", Missing, 2, "answer is missing or blank"},
-		"fewer":         {"question,answer\na,1\nb\n", Unreadable, 2, "line 3 is not CSV: wrong number of fields"},
-		"an open quote": {"question,answer\n\"a,1\nb,2\n", Unreadable, 1, "is not CSV: extraneous or missing"},
-		"bytes":         {"question,answer\na\xff,1\n", NotUTF8, 1, "question: byte 1 is not UTF-8"},
-		"long":          {"question,answer\n" + strings.Repeat("a", 1<<10) + ",1\n", TooLong, 1, "more than 1 KiB"},
-		"no rows":       {"question,answer\n", Empty, 0, "holds no rows"},
-		"nothing":       {"", Empty, 0, "holds no rows"},
+		"no column":     {"question,gold\na,1\n", 0, "has no column answer for answer; it has question, gold"},
+		"two columns":   {"question,answer,answer\na,1,2\n", 0, "names the column answer twice"},
+		"blank":         {"question,answer\na,1\nb, \n", 2, "answer is missing or blank"},
+		"fewer":         {"question,answer\na,1\nb\n", 2, "line 3 is not CSV: wrong number of fields"},
+		"an open quote": {"question,answer\n\"a,1\nb,2\n", 1, "is not CSV: extraneous or missing"},
+		"bytes":         {"question,answer\na\xff,1\n", 1, "question: byte 1 is not UTF-8"},
+		"long":          {"question,answer\n" + strings.Repeat("a", 1<<10) + ",1\n", 1, "more than 1 KiB"},
+		"no rows":       {"question,answer\n", 0, "holds no rows"},
+		"nothing":       {"", 0, "holds no rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(usual(write(t, filepath.Join(t.TempDir(), "q.csv"), c.text)))
 			var fault *Fault
 			require.ErrorAs(t, err, &fault)
-			require.Equal(t, c.kind, fault.Kind, err)
 			require.Equal(t, c.row, fault.Row)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
 }
 
+// A file beyond the limit is refused by its size: nothing of it is read.
 func TestALargeFileIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.jsonl")
 	f, err := os.Create(path)
@@ -257,6 +257,35 @@ func TestRemoteFiles(t *testing.T) {
 	_, err = Load(t.Context(), f, questions, fetch, answer)
 	require.EqualError(t, err, "train: open s3://data/g.jsonl: no such key")
 	require.Equal(t, 3, closed)
+}
+
+// A recipe that names a remote folder by its digest reads it, also where answers are in files next to the questions.
+func TestDigestOfARemoteFolder(t *testing.T) {
+	files := map[string]string{"a.jsonl": `{"question": "a", "id": "1"}`, "b.jsonl": `{"question": "b", "id": "2"}`,
+		"possible_answer/a.jsonl": `{"answer": "x", "id": "1"}`,
+		"possible_answer/b.jsonl": `{"answer": "y", "id": "2"}`}
+	fetch := func(_ context.Context, address string) (io.ReadCloser, error) {
+		name := strings.TrimPrefix(address, "s3://data/f/")
+		if name == "" {
+			return io.NopCloser(strings.NewReader(strings.Join(slices.Collect(maps.Keys(files)), "\n"))), nil
+		}
+		return io.NopCloser(strings.NewReader(files[name])), nil
+	}
+	f := usual("s3://data/f/")
+	var err error
+	f.TrainDigest, err = Digest(t.Context(), f.Train, false, fetch)
+	require.NoError(t, err)
+	answered := questions
+	answered.Answered = true
+	got, err := Load(t.Context(), f, answered, fetch, answer)
+	require.NoError(t, err)
+	require.Equal(t, []string{"x", "y"}, got.Train)
+
+	broken := func(context.Context, string) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader("{"), iotest.ErrReader(errors.New("gone")))), nil
+	}
+	_, err = Digest(t.Context(), "s3://data/f", false, broken)
+	require.EqualError(t, err, "read s3://data/f: gone")
 }
 
 type closer struct {

@@ -25,47 +25,34 @@ type Fields struct {
 
 var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// check refuses settings that contradict each other.
-func (f Fields) check(format Format) error {
-	m, err := f.mapping()
-	if err == nil {
-		_, err = format.plans(m)
-	}
-	if err != nil {
-		return err
-	}
-	all, err := f.files()
-	if err != nil {
-		return err
-	}
-	for _, s := range all {
-		switch {
-		case s.address == "" && s.digest != "":
-			return fmt.Errorf("%s_sha256: there is no file that it could be the digest of", s.split)
-		case s.digest != "" && !digestForm.MatchString(s.digest):
-			return fmt.Errorf("%s_sha256: must be 64 hexadecimal digits in lower case, got %q", s.split, s.digest)
-		case Remote(s.address) && s.digest == "" && !onHub(s.address):
-			return fmt.Errorf("%s: a remote file wants its digest, so that every worker reads the same bytes: set "+
-				"%s_sha256 to what sha256sum says", s.split, s.split)
-		}
-	}
-	if f.Train == "" && f.HeldOut != "" {
-		return fmt.Errorf("held_out: there is no training file that it could be held out of")
-	}
-	return nil
-}
-
 // The settings that name files, which are also the names of splits.
 const (
 	train   = "train"
 	heldOut = "held_out"
 )
 
-// file is one source that a recipe names.
-type file struct{ split, address, digest string }
+// source is a training source without an address.
+func (f Fields) source(format Format, fetch Fetch) (s source, err error) {
+	s = source{split: train, answered: format.Answered, bytes: int64(f.MaxMB) << 20, row: f.MaxRowKB << 10,
+		fetch: fetch}
+	columns, err := textsByName("columns", f.Columns)
+	if err != nil {
+		return s, err
+	}
+	filter, err := textsByName("filter", f.Filter)
+	if err == nil {
+		s.plans, err = format.plans(columns, filter)
+	}
+	return s, err
+}
 
-// files lists the sources, the held-out ones first, of which there may be several.
-func (f Fields) files() (out []file, err error) {
+// sources lists the sources, the held-out ones first, of which there may be several. It refuses settings that
+// contradict each other.
+func (f Fields) sources(format Format, fetch Fetch) (out []source, err error) {
+	s, err := f.source(format, fetch)
+	if err != nil {
+		return nil, err
+	}
 	addresses, digests := strings.Split(f.HeldOut, ","), strings.Split(f.HeldOutDigest, ",")
 	if f.HeldOutDigest == "" {
 		digests = make([]string, len(addresses))
@@ -75,9 +62,30 @@ func (f Fields) files() (out []file, err error) {
 			len(digests))
 	}
 	for i, address := range addresses {
-		out = append(out, file{heldOut, strings.TrimSpace(address), strings.TrimSpace(digests[i])})
+		held := s
+		held.split, held.address, held.digest = heldOut, strings.TrimSpace(address), strings.TrimSpace(digests[i])
+		if len(addresses) > 1 {
+			held.set = setName(held.address)
+		}
+		out = append(out, held)
 	}
-	return append(out, file{train, f.Train, f.TrainDigest}), nil
+	s.address, s.digest = f.Train, f.TrainDigest
+	out = append(out, s)
+	for _, s := range out {
+		switch {
+		case s.address == "" && s.digest != "":
+			return nil, fmt.Errorf("%s_sha256: there is no file that it could be the digest of", s.split)
+		case s.digest != "" && !digestForm.MatchString(s.digest):
+			return nil, fmt.Errorf("%s_sha256: must be 64 hexadecimal digits in lower case, got %q", s.split, s.digest)
+		case Remote(s.address) && s.digest == "" && !onHub(s.address):
+			return nil, fmt.Errorf("%s: a remote file wants its digest, so that every worker reads the same bytes: "+
+				"set %s_sha256 to what sha256sum says", s.split, s.split)
+		}
+	}
+	if f.Train == "" && f.HeldOut != "" {
+		return nil, fmt.Errorf("held_out: there is no training file that it could be held out of")
+	}
+	return out, nil
 }
 
 // revision is the revision in the address of a hub's set.
@@ -96,27 +104,14 @@ func setName(address string) string {
 	return name
 }
 
-func (f Fields) source(of file, fetch Fetch) source {
-	m, _ := f.mapping() // check has read it
-	s := source{split: of.split, address: of.address, digest: of.digest, bytes: int64(f.MaxMB) << 20,
-		row: f.MaxRowKB << 10, fetch: fetch, mapping: m}
-	if of.split == heldOut && strings.Contains(f.HeldOut, ",") {
-		s.set = setName(of.address)
-	}
-	return s
-}
-
 // Pin reads the local files that the settings name, checks their rows, and sets their digests in the recipe's settings.
 // Remote files are not read: their digests are in the recipe already. A branch of a hub's set becomes its commit.
 func Pin[T any](f Fields, format Format, convert func(Row) (T, error), settings map[string]any) error {
-	if err := f.check(format); err != nil || f.Train == "" {
+	all, err := f.sources(format, nil)
+	if err != nil || f.Train == "" {
 		return err
 	}
-	l := loader[T]{fields: f, format: format, convert: convert}
-	all, err := f.files()
-	if err != nil {
-		return err
-	}
+	l := loader[T]{fields: f, format: format, convert: convert, keys: map[digest]place{}}
 	addresses, digests := map[string][]string{}, map[string][]string{}
 	for _, s := range all {
 		if onHub(s.address) {
@@ -125,19 +120,20 @@ func Pin[T any](f Fields, format Format, convert func(Row) (T, error), settings 
 			}
 		}
 		if s.address != "" && !Remote(s.address) {
-			if s.digest, err = l.read(context.Background(), s.split, f.source(s, nil)); err != nil {
+			if s.digest, err = l.read(context.Background(), s); err != nil {
 				return err
 			}
 		}
 		addresses[s.split], digests[s.split] = append(addresses[s.split], s.address), append(digests[s.split], s.digest)
 	}
-	for split, of := range addresses {
-		if text := strings.Join(of, ","); text != "" {
-			settings[split] = text
+	set := func(name string, texts []string) {
+		if text := strings.Join(texts, ","); strings.Trim(text, ",") != "" {
+			settings[name] = text
 		}
-		if text := strings.Join(digests[split], ","); strings.Trim(text, ",") != "" {
-			settings[split+"_sha256"] = text
-		}
+	}
+	for split := range addresses {
+		set(split, addresses[split])
+		set(split+"_sha256", digests[split])
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package dataset
 import (
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,28 +21,22 @@ type comparison struct {
 	values   []string
 }
 
-// operators compare numbers. The longer ones come first, because the first match counts.
-var operators = []string{">=", "<=", "!=", ">", "<", "="}
+// operation matches an operator, if there is one, and the values after it.
+var operation = regexp.MustCompile(`(?s)^([<>!]=|[<>=])?(.*)$`)
 
 func parseCondition(path, text string) (c condition, err error) {
 	if c.column, err = parseColumn(path); err != nil {
 		return c, err
 	}
 	for part := range strings.SplitSeq(text, "&") {
-		part = strings.TrimSpace(part)
-		one := comparison{}
-		for _, o := range operators {
-			if rest, found := strings.CutPrefix(part, o); found {
-				one.operator, part = o, rest
-				break
-			}
-		}
-		for value := range strings.SplitSeq(part, "|") {
+		found := operation.FindStringSubmatch(strings.TrimSpace(part))
+		one := comparison{operator: found[1]}
+		for value := range strings.SplitSeq(found[2], "|") {
 			one.values = append(one.values, strings.TrimSpace(value))
 		}
 		if _, number := new(big.Rat).SetString(one.values[0]); strings.ContainsAny(one.operator, "<>") &&
 			(!number || len(one.values) > 1) {
-			return c, fmt.Errorf("%s: %s wants a number, got %q", path, one.operator, strings.TrimSpace(part))
+			return c, fmt.Errorf("%s: %s wants a number, got %q", path, one.operator, strings.TrimSpace(found[2]))
 		}
 		c.all = append(c.all, one)
 	}
@@ -50,22 +46,18 @@ func parseCondition(path, text string) (c condition, err error) {
 // holds reports whether a row meets the condition.
 func (c condition) holds(row cells) (bool, error) {
 	v, err := c.column.value(row)
+	if truth, is := v.(bool); is {
+		v = strconv.FormatBool(truth)
+	}
+	var got string
+	if err == nil {
+		got, err = textOf(v)
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s %w", c.column.text, err)
 	}
-	text, is := v.(bool)
-	got := fmt.Sprint(text)
-	if !is {
-		if got, err = textOf(v); err != nil {
-			return false, fmt.Errorf("%s %w", c.column.text, err)
-		}
-	}
-	for _, one := range c.all {
-		if !one.holds(strings.TrimSpace(got)) {
-			return false, nil
-		}
-	}
-	return true, nil
+	got = strings.TrimSpace(got)
+	return !slices.ContainsFunc(c.all, func(one comparison) bool { return !one.holds(got) }), nil
 }
 
 func (c comparison) holds(got string) bool {

@@ -1,11 +1,12 @@
 package dataset
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/url"
 	"os"
 	"path"
@@ -62,7 +63,7 @@ func readableOf(names, suffixes []string) []string {
 func (s source) chosen(names []string) ([]string, error) {
 	out := choose(names, s.split)
 	if len(out) == 0 {
-		return nil, faultf(s.address, Empty, "the folder holds no file *%s of the split %s",
+		return nil, faultf(s.address, "the folder holds no file *%s of the split %s",
 			strings.Join(suffixes, ", *"), s.split)
 	}
 	return out, nil
@@ -85,7 +86,7 @@ func (s source) folder() (parts []part, err error) {
 	}
 	total := int64(0)
 	for _, name := range names {
-		p := local(filepath.Join(s.address, name))
+		p := local(filepath.Join(s.address, name), name)
 		at, err := os.Stat(p.name)
 		if err != nil {
 			return nil, err
@@ -93,7 +94,6 @@ func (s source) folder() (parts []part, err error) {
 		if total += at.Size(); total > s.bytes {
 			return nil, s.tooLarge(p.name)
 		}
-		p.base = name
 		parts = append(parts, p)
 	}
 	return parts, nil
@@ -101,20 +101,13 @@ func (s source) folder() (parts []part, err error) {
 
 // remoteFolder lists the files of a folder on a server.
 func (s source) remoteFolder(ctx context.Context) (parts []part, err error) {
-	listing, err := s.fetch(ctx, s.address)
+	var listing bytes.Buffer
+	p := part{open: func() (io.ReadCloser, error) { return s.fetch(ctx, s.address) }}
+	if _, err := p.copy(&listing, math.MaxInt64); err != nil {
+		return nil, fmt.Errorf("list %s: %w", s.address, err)
+	}
+	names, err := s.chosen(strings.Split(listing.String(), "\n"))
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", s.address, err)
-	}
-	defer listing.Close()
-	var names []string
-	lines := bufio.NewScanner(listing)
-	for lines.Scan() {
-		names = append(names, lines.Text())
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("list %s: %w", s.address, err)
-	}
-	if names, err = s.chosen(names); err != nil {
 		return nil, err
 	}
 	for _, name := range names {

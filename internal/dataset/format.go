@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ropewalk/ropewalk/internal/refusal"
 )
 
 // Format says which fields the rows of a source have. Other fields are ignored.
@@ -34,14 +36,37 @@ type Row struct {
 }
 
 // Fault returns the fault of the row.
-func (r Row) Fault(kind Kind, format string, args ...any) *Fault {
-	return &Fault{File: r.File, Row: r.Number, Kind: kind, Text: fmt.Sprintf(format, args...)}
+func (r Row) Fault(format string, args ...any) *Fault {
+	return &Fault{File: r.File, Row: r.Number, Text: fmt.Sprintf(format, args...)}
+}
+
+// Fault is the error for a bad file or row.
+type Fault struct {
+	File string // path or address
+	Row  int    // 0 means the whole file
+	Text string // what is wrong
+}
+
+// Error names file and row.
+func (f *Fault) Error() string {
+	if f.Row == 0 {
+		return f.File + ": " + f.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", f.File, f.Row, f.Text)
+}
+
+// Unwrap returns a refusal, because no retry makes a bad file good.
+func (f *Fault) Unwrap() error { return refusal.Unusablef("%s", f.Error()) }
+
+// faultf returns the fault of a whole file.
+func faultf(file, format string, args ...any) *Fault {
+	return &Fault{File: file, Text: fmt.Sprintf(format, args...)}
 }
 
 // set takes a field's text.
 func (r Row) set(name, text string) error {
 	if at := firstInvalid(text); at >= 0 {
-		return r.Fault(NotUTF8, "%s: byte %d is not UTF-8", name, at)
+		return r.Fault("%s: byte %d is not UTF-8", name, at)
 	}
 	if strings.TrimSpace(text) != "" {
 		r.Values[name] = text
@@ -67,14 +92,14 @@ func firstInvalid(text string) int {
 // cellsOf reads one line of JSON Lines.
 func cellsOf(r Row, line []byte) (cells, error) {
 	if at := firstInvalid(string(line)); at >= 0 {
-		return nil, r.Fault(NotUTF8, "byte %d is not UTF-8", at)
+		return nil, r.Fault("byte %d is not UTF-8", at)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
 		if trimmed := bytes.TrimSpace(line); json.Valid(trimmed) {
-			return nil, r.Fault(Unreadable, "is not a JSON object: it begins with %.1q", trimmed)
+			return nil, r.Fault("is not a JSON object: it begins with %.1q", trimmed)
 		}
-		return nil, r.Fault(Unreadable, "is not a JSON object: %v", err)
+		return nil, r.Fault("is not a JSON object: %v", err)
 	}
 	out := cells{}
 	for name, raw := range fields {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// function makes another value of one, which is not nil.
-type function struct {
-	name, doc string
+// Function makes another value of one, which is not nil.
+type Function struct {
+	Name, Doc string
 	of        func(v any) (any, error)
 }
 
-// functions are what may follow a path in a mapping.
-var functions = []function{
+// Functions are what may follow a path in a mapping.
+var Functions = []Function{
 	{"boxed", "what is in the last \\boxed{} of a text", lastBoxed},
 	{"number", "the first whole number of a text: 5 of Level 5", firstNumber},
 	{"user", "the text of the last message of a user, in a list of messages", spokenBy("user")},
@@ -27,22 +27,6 @@ var functions = []function{
 	{"defined", "the names of the functions and classes that a Python program defines", defined},
 	{"entry", "the function that tests call: fn_name or func_name; without one __main__, the whole program", entryOf},
 	{"tests", "a Python test of {inputs, outputs}, as TACO and APPS have it, or of LiveCodeBench's cases", testsOf},
-}
-
-// Functions lists the functions that may follow a path in a mapping, each with what it does.
-func Functions() (out [][2]string) {
-	for _, f := range functions {
-		out = append(out, [2]string{f.name, f.doc})
-	}
-	return out
-}
-
-func functionNames() string {
-	names := make([]string, len(functions))
-	for i, f := range functions {
-		names[i] = f.name
-	}
-	return strings.Join(names, ", ")
 }
 
 // lastBoxed matches braces. A text without a closed box has nothing.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,9 +32,10 @@ type source struct {
 	set     string // of several evaluation sets; "" = there is one
 	address string
 	digest  string // that the recipe gives; "" accepts any
-	mapping mapping
+	plans   []plan // the ways in which the rows may be read
 	// answered means that a file may have its answers in another one (see answersOf).
 	answered bool
+	unread   bool             // no rows are read, the bytes alone
 	look     func(Row, error) // takes bad rows, and has all columns read; nil: a bad row ends the reading
 	bytes    int64            // most bytes of all files, packed and unpacked
 	row      int              // most bytes of a row
@@ -43,70 +45,47 @@ type source struct {
 // part is one file of a source.
 type part struct {
 	name string // in messages
-	base string // in the digest
+	base string // path in the folder, in the digest; "" = the source is this file, and has its digest
 	open func() (io.ReadCloser, error)
 	// sha256 is the digest that the server gives; "" if it gives none.
 	sha256 string
 }
 
-// parts lists the files of a source, sorted by name.
-func (s source) parts(ctx context.Context) (parts []part, folder bool, err error) {
+// parts lists the files of a source, sorted by name. There is at least one.
+func (s source) parts(ctx context.Context) ([]part, error) {
 	switch {
 	case onHub(s.address):
-		parts, err = s.hub(ctx)
-		return parts, true, err
+		return s.hub(ctx)
 	case Remote(s.address) && s.fetch == nil:
-		return nil, false, fmt.Errorf("%s: this program opens no remote addresses", s.address)
+		return nil, fmt.Errorf("%s: this program opens no remote addresses", s.address)
 	case Remote(s.address) && strings.HasSuffix(s.address, "/"):
-		parts, err = s.remoteFolder(ctx)
-		return parts, true, err
+		return s.remoteFolder(ctx)
 	case Remote(s.address):
-		return []part{{name: s.address, open: func() (io.ReadCloser, error) { return s.fetch(ctx, s.address) }}}, false,
-			nil
-	}
-	if !filepath.IsAbs(s.address) {
-		return nil, false, fmt.Errorf("must be an absolute path, because workers read it too, or an address that "+
+		return []part{{name: s.address, open: func() (io.ReadCloser, error) { return s.fetch(ctx, s.address) }}}, nil
+	case !filepath.IsAbs(s.address):
+		return nil, fmt.Errorf("must be an absolute path, because workers read it too, or an address that "+
 			"begins with s3://, https:// or %s, got %s", hubScheme, s.address)
 	}
 	at, err := os.Stat(s.address)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	case at.IsDir():
-		parts, err = s.folder()
-		return parts, true, err
+		return s.folder()
 	case !at.Mode().IsRegular():
-		return nil, false, fmt.Errorf("%s is neither a file nor a folder", s.address)
+		return nil, fmt.Errorf("%s is neither a file nor a folder", s.address)
+	case at.Size() > s.bytes:
+		return nil, s.tooLarge(s.address)
 	}
-	if err := s.fits(s.address, at.Size()); err != nil {
-		return nil, false, err
-	}
-	parts = s.withAnswers(local(s.address))
-	return parts, len(parts) > 1, nil
+	return s.withAnswers(), nil
 }
 
-// is refuses bytes that the server says are others.
-func (p part) is(digest string) error {
-	if p.sha256 == "" || p.sha256 == digest {
-		return nil
-	}
-	return faultf(p.name, OtherBytes, "has the digest %s, and the hub says %s", digest, p.sha256)
-}
-
-func local(path string) part {
-	return part{name: path, base: filepath.Base(path), open: func() (io.ReadCloser, error) { return os.Open(path) }}
-}
-
-// fits refuses more bytes than the recipe accepts.
-func (s source) fits(file string, size int64) error {
-	if size <= s.bytes {
-		return nil
-	}
-	return s.tooLarge(file)
+func local(path, base string) part {
+	return part{name: path, base: base, open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
 func (s source) tooLarge(file string) error {
-	return faultf(file, TooLarge, "holds more than %d MiB; a recipe that accepts more says so by max_mb, and its "+
+	return faultf(file, "holds more than %d MiB; a recipe that accepts more says so by max_mb, and its "+
 		"rows are held in memory", s.bytes>>20)
 }
 
@@ -117,83 +96,62 @@ func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string
 	if !Remote(address) || onHub(address) {
 		return "", nil
 	}
-	s := source{split: train, address: address, fetch: fetch}
+	s := source{split: train, address: address, answered: true, unread: true, bytes: math.MaxInt64, fetch: fetch}
 	if held {
 		s.split = heldOut
 	}
-	parts, folder, err := s.parts(ctx)
-	if err != nil {
-		return "", err
-	}
-	all, digest := sha256.New(), ""
-	for _, p := range parts {
-		if digest, err = p.digest(); err != nil {
-			return "", fmt.Errorf("read %s: %w", p.name, err)
-		}
-		fmt.Fprintf(all, "%s %s\n", p.base, digest)
-	}
-	if folder {
-		digest = hex.EncodeToString(all.Sum(nil))
-	}
-	return digest, nil
+	return s.read(ctx, nil)
 }
 
-func (p part) digest() (digest string, err error) {
+// copy writes the file, which may hold so many bytes, and returns its digest.
+func (p part) copy(to io.Writer, most int64) (digest string, err error) {
 	file, err := p.open()
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	sum := sha256.New()
-	_, err = io.Copy(sum, file)
+	_, err = io.Copy(io.MultiWriter(to, sum), bounded{file, &most})
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // read calls each for every row, and returns the source's digest. A source whose digest is not the recipe's is a fault,
 // which read reports only after it has read everything.
-func (s source) read(ctx context.Context, f Format, each func(Row) error) (digest string, err error) {
-	s.answered = f.Answered
-	parts, folder, err := s.parts(ctx)
+func (s source) read(ctx context.Context, each func(Row) error) (digest string, err error) {
+	parts, err := s.parts(ctx)
 	if err != nil {
 		return "", err
 	}
+	folder := parts[0].base != ""
 	all, rows, dropped, left := sha256.New(), 0, 0, s.bytes
 	parts, answers := s.pair(parts)
 	for _, p := range parts {
-		r := reader{source: s, format: f, part: p, each: func(row Row) error {
-			rows++
-			return each(row)
-		}}
-		if p, there := answers[p.base]; there {
-			r.answers, digest, left, err = s.readAnswers(ctx, p, left)
-			if err != nil {
+		r := reader{source: s, part: p, left: &left, each: each}
+		if of, there := answers[p.base]; there {
+			if r.answers, digest, err = s.readAnswers(ctx, of, &left); err != nil {
 				return "", err
 			}
-			fmt.Fprintf(all, "%s %s\n", p.base, digest)
+			fmt.Fprintf(all, "%s %s\n", of.base, digest)
 		}
-		r.left = left
-		sum, err := r.run(ctx)
-		if err != nil {
-			return "", err
-		}
-		left, dropped = r.left, dropped+r.dropped
-		digest = hex.EncodeToString(sum)
-		if err := p.is(digest); err != nil {
+		if digest, err = r.run(ctx); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(all, "%s %s\n", p.base, digest)
+		rows, dropped = rows+r.rows, dropped+r.dropped
 	}
 	if folder {
 		digest = hex.EncodeToString(all.Sum(nil))
 	}
 	if s.digest != "" && s.digest != digest {
-		return "", faultf(s.address, OtherBytes, "has the digest %s, and the recipe wants %s", digest, s.digest)
+		return "", faultf(s.address, "has the digest %s, and the recipe wants %s", digest, s.digest)
 	}
 	switch {
+	case s.unread:
+		return digest, nil
 	case rows == 0 && dropped > 0:
-		return "", faultf(s.address, Empty, "the filter drops all of its %d rows", dropped)
+		return "", faultf(s.address, "the filter drops all of its %d rows", dropped)
 	case rows == 0:
-		return "", faultf(s.address, Empty, "holds no rows")
+		return "", faultf(s.address, "holds no rows")
 	}
 	return digest, nil
 }

@@ -18,14 +18,11 @@ type Tasks[T any] struct {
 // Load reads the files that the settings name. convert makes a row a task; its error is the fault of the row.
 func Load[T any](ctx context.Context, f Fields, format Format, fetch Fetch, convert func(Row) (T, error)) (Tasks[T],
 	error) {
-	if err := f.check(format); err != nil {
-		return Tasks[T]{}, err
-	}
-	l := loader[T]{fields: f, format: format, convert: convert}
-	all, err := f.files()
+	l := loader[T]{fields: f, format: format, convert: convert, keys: map[digest]place{}}
+	all, err := f.sources(format, fetch)
 	for _, s := range all {
 		if err == nil && s.address != "" {
-			_, err = l.read(ctx, s.split, f.source(s, fetch))
+			_, err = l.read(ctx, s)
 		}
 	}
 	return l.tasks, err
@@ -38,7 +35,12 @@ func LoadSet[T any](ctx context.Context, f Fields, path string, format Format,
 	if Remote(path) {
 		return nil, "", fmt.Errorf("%s: must be an absolute path", path)
 	}
-	digest, err = f.source(file{heldOut, path, ""}, nil).read(ctx, format, func(r Row) error {
+	s, err := f.source(format, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	s.split, s.address = heldOut, path
+	digest, err = s.read(ctx, func(r Row) error {
 		task, err := convert(r)
 		set = append(set, task)
 		return err
@@ -69,27 +71,21 @@ type place struct {
 func (p place) String() string { return fmt.Sprintf("%s:%d", p.file, p.row) }
 
 // sum is the digest of texts.
-func sum(texts ...string) (d digest) {
+func sum(texts ...string) digest {
 	h := sha256.New()
 	for _, t := range texts {
-		var n [8]byte
-		binary.LittleEndian.PutUint64(n[:], uint64(len(t)))
-		h.Write(n[:])
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(t))))
 		h.Write([]byte(t))
 	}
-	copy(d[:], h.Sum(nil))
-	return d
+	return digest(h.Sum(nil))
 }
 
-// read reads one source; name is its setting.
-func (l *loader[T]) read(ctx context.Context, name string, s source) (string, error) {
+// read reads one source.
+func (l *loader[T]) read(ctx context.Context, s source) (string, error) {
 	l.ids = map[digest]place{}
-	if l.keys == nil {
-		l.keys = map[digest]place{}
-	}
-	sha, err := s.read(ctx, l.format, func(r Row) error { return l.add(name == heldOut, r) })
+	sha, err := s.read(ctx, func(r Row) error { return l.add(s.split == heldOut, r) })
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+		return "", fmt.Errorf("%s: %w", s.split, err)
 	}
 	return sha, nil
 }
@@ -99,12 +95,12 @@ func (l *loader[T]) add(held bool, r Row) error {
 	key, here := l.key(r), place{r.File, r.Number}
 	earlier, known := l.keys[key]
 	if known && l.fields.Duplicates != "first" {
-		return r.Fault(Duplicate, "the same task is in %s; duplicates: first keeps that row alone", earlier)
+		return r.Fault("the same task is in %s; duplicates: first keeps that row alone", earlier)
 	}
 	if id := r.Values[l.format.ID]; l.format.ID != "" && id != "" {
 		before, taken := l.ids[sum(id)]
 		if taken && !known {
-			return r.Fault(Duplicate, "%s %.80q is that of another task in %s", l.format.ID, id, before)
+			return r.Fault("%s %.80q is that of another task in %s", l.format.ID, id, before)
 		}
 		l.ids[sum(id)] = here
 	}
@@ -125,9 +121,9 @@ func (l *loader[T]) add(held bool, r Row) error {
 }
 
 func (l *loader[T]) key(r Row) digest {
-	texts := make([]string, len(l.format.Key))
-	for i, name := range l.format.Key {
-		texts[i] = r.Values[name]
+	var texts []string
+	for _, name := range l.format.Key {
+		texts = append(texts, r.Values[name])
 	}
 	return sum(texts...)
 }
@@ -142,13 +138,14 @@ func (l *loader[T]) drawn(key digest) bool {
 // is not nil. It returns the source's digest.
 func Look[T any](ctx context.Context, f Fields, address string, format Format, fetch Fetch,
 	convert func(Row) (T, error), each func(row Row, task T, fault error)) (digest string, err error) {
-	if err := f.check(format); err != nil {
+	s, err := f.source(format, fetch)
+	if err != nil {
 		return "", err
 	}
-	s := f.source(file{train, address, ""}, fetch)
+	s.address = address
 	var none T
 	s.look = func(row Row, fault error) { each(row, none, fault) }
-	return s.read(ctx, format, func(row Row) error {
+	return s.read(ctx, func(row Row) error {
 		task, fault := convert(row)
 		each(row, task, fault)
 		return nil

@@ -18,13 +18,11 @@ const conversation = `[{"messages": [{"role": "user", "content": "hello"}, ` +
 // Files of JSON are taken as they are, and the rows of other files as JSON lines. A file that is not in its format is
 // refused with what it is, where that can be told.
 func TestRead(t *testing.T) {
-	chat, err := FormatOf("openai")
-	require.NoError(t, err)
 	folder := t.TempDir()
 	read := func(name, text string) (string, error) {
 		path := filepath.Join(folder, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		data, err := chat.Read(t.Context(), path, nil)
+		data, err := Read(t.Context(), path, nil)
 		return string(data), err
 	}
 	got, err := read("a.json", conversation)
@@ -58,7 +56,7 @@ func TestRead(t *testing.T) {
 		_, err := read("a", data)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = chat.Read(t.Context(), filepath.Join(folder, "none"), nil)
+	_, err = Read(t.Context(), filepath.Join(folder, "none"), nil)
 	require.ErrorContains(t, err, "no such file")
 }
 
@@ -67,8 +65,9 @@ func TestUnknownFormat(t *testing.T) {
 		"opnai": `unknown format "opnai"; did you mean openai?`,
 		"csv":   `unknown format "csv"; there are openai`,
 	} {
-		_, err := FormatOf(name)
+		err := CheckFormat(name)
 		require.EqualError(t, err, want)
 		require.ErrorAs(t, err, new(badinput.Error))
 	}
+	require.NoError(t, CheckFormat("openai"))
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -35,15 +34,4 @@ func TestReportOfConversations(t *testing.T) {
 	require.Contains(t, out.String(), "2 of 4 trajectories of 2 tasks succeed")
 	require.Contains(t, out.String(), "pass^k       1: 0.500  2: 0.000")
 	require.NotContains(t, out.String(), "excluded")
-}
-
-func TestFormatsByName(t *testing.T) {
-	f, err := FormatOf(api.FormatOpenAI)
-	require.NoError(t, err)
-	require.Equal(t, "imports/abc.json", f.Source("abc"))
-	require.Error(t, f.Check([]byte("not JSON")))
-	_, err = FormatOf("csv")
-	var bad badinput.Error
-	require.ErrorAs(t, err, &bad)
-	require.ErrorContains(t, err, `unknown format "csv"; there are openai`)
 }

@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -52,19 +51,17 @@ func Reads(tokens tokenizer.Codec, r *recipes.Recipe) error {
 	if fit := fitting(tokens, r.Environment.Declaration().Interactive); len(fit) > 0 {
 		hint = "name another one: --set rollout.protocol=" + strings.Join(fit, " or ")
 	}
-	return badinput.Of(fmt.Errorf("rollout.protocol: the policy was trained with another tokenizer than the prompt "+
-		"format %s of %s needs: it lacks %d of its fixed strings, such as %q; %s", p.Spec().Name, r.Environment.Name,
-		len(missing), strings.TrimSpace(missing[0]), hint))
+	return badinput.Errorf("rollout.protocol: the policy was trained with another tokenizer than the prompt format %s "+
+		"of %s needs: it lacks %d of its fixed strings, such as %q; %s", p.Spec().Name, r.Environment.Name,
+		len(missing), strings.TrimSpace(missing[0]), hint)
 }
 
 // lacks lists the fixed strings of a prompt format that are no tokens of a tokenizer.
-func lacks(t tokenizer.Codec, p protocol.Protocol) (missing []string) {
-	for _, s := range p.Added() {
-		if _, ok := t.ID(s); !ok {
-			missing = append(missing, s)
-		}
-	}
-	return missing
+func lacks(t tokenizer.Codec, p protocol.Protocol) []string {
+	return slices.DeleteFunc(slices.Clone(p.Added()), func(s string) bool {
+		_, known := t.ID(s)
+		return known
+	})
 }
 
 // fitting names the prompt formats of interactive environments, or of questions, that a tokenizer has all strings of.

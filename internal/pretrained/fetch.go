@@ -37,11 +37,7 @@ func FetchHub(ctx context.Context, server hub.Hub, s hub.Snapshot, to string, pr
 			return err
 		}
 	}
-	files, err := Files(to)
-	if err != nil {
-		return err
-	}
-	if _, err := Read(files); err != nil {
+	if _, err := Describe(to); err != nil {
 		return err
 	}
 	if len(weights) == 0 {
@@ -63,7 +59,14 @@ func FetchHub(ctx context.Context, server hub.Hub, s hub.Snapshot, to string, pr
 func FetchBucket(ctx context.Context, objects store.Store, key, dir string, progress Progress) (string, error) {
 	if strings.HasSuffix(key, ".gguf") {
 		path := filepath.Join(dir, "model.gguf")
-		return path, download(ctx, objects, key, path)
+		listed, err := objects.List(ctx, key)
+		if err == nil && (len(listed) == 0 || listed[0].Key != key) {
+			err = fmt.Errorf("%s: %w", key, store.ErrNotFound)
+		}
+		if err != nil {
+			return path, err
+		}
+		return path, download(ctx, objects, listed[0], path)
 	}
 	listed, err := objects.List(ctx, key+"/")
 	if err != nil {
@@ -81,7 +84,7 @@ func FetchBucket(ctx context.Context, objects store.Store, key, dir string, prog
 		if !wanted(file) {
 			continue
 		}
-		if err := download(ctx, objects, o.Key, filepath.Join(from, file)); err != nil {
+		if err := download(ctx, objects, o, filepath.Join(from, file)); err != nil {
 			return "", err
 		}
 		progress(i+1, len(listed))
@@ -99,21 +102,11 @@ func ParseBucket(address string) (bucket, key string, err error) {
 }
 
 // download copies an object to a file.
-func download(ctx context.Context, objects store.Store, key, path string) (err error) {
-	listed, err := objects.List(ctx, key)
+func download(ctx context.Context, objects store.Store, o store.Object, path string) error {
+	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	for _, o := range listed {
-		if o.Key != key {
-			continue
-		}
-		f, err := os.Create(path)
-		if err != nil {
-			return err
-		}
-		_, err = store.Copy(ctx, objects, key, o.Size, f)
-		return errors.Join(err, f.Close())
-	}
-	return fmt.Errorf("%s: %w", key, store.ErrNotFound)
+	_, err = store.Copy(ctx, objects, o.Key, o.Size, f)
+	return errors.Join(err, f.Close())
 }

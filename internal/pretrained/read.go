@@ -2,6 +2,7 @@ package pretrained
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
@@ -90,19 +91,12 @@ func (m *Model) special(name string, text []byte) error {
 		return fmt.Errorf("read %s: %w", name, badinput.JSON(err))
 	}
 	for _, key := range []string{"bos_token", "eos_token", "pad_token", "unk_token"} {
-		var plain string
-		var token struct{ Content string }
-		if raw := fields[key]; json.Unmarshal(raw, &plain) == nil && plain != "" {
-			m.Special[key] = plain
-		} else if json.Unmarshal(raw, &token) == nil && token.Content != "" {
-			m.Special[key] = token.Content
+		if text, _ := tokenText(fields[key]); text != "" {
+			m.Special[key] = text
 		}
 	}
 	raw, ok := fields["chat_template"]
-	if !ok || string(raw) == "null" {
-		return nil
-	}
-	if json.Unmarshal(raw, &m.Template) == nil {
+	if !ok || json.Unmarshal(raw, &m.Template) == nil { // null leaves the template as it is
 		return nil
 	}
 	var several []struct{ Name, Template string }
@@ -118,6 +112,18 @@ func (m *Model) special(name string, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// tokenText is the text of a special token, which is a text or an object with its content; "" if there is none.
+func tokenText(raw json.RawMessage) (text string, err error) {
+	if raw == nil || json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var token struct{ Content string }
+	if json.Unmarshal(raw, &token) != nil {
+		err = errors.New("is neither a text nor an object with one")
+	}
+	return token.Content, err
 }
 
 // ends finds the added tokens that end a response: those of generation_config.json, or of config.json.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -73,11 +74,7 @@ func Check(folder string) error {
 	if c.Shape.ValueHead {
 		return fmt.Errorf("%w: %s: a critic's folder", checkpoint.ErrUnsupported, checkpoint.FileValueHead)
 	}
-	files, err := Files(folder)
-	if err != nil {
-		return err
-	}
-	_, err = Read(files)
+	_, err = Describe(folder)
 	return err
 }
 
@@ -90,28 +87,29 @@ func link(from, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
+	whole, err := filepath.Abs(from)
+	if err != nil {
+		return err
+	}
+	var weights bool
 	var other string // a file of weights in another format
 	for _, e := range entries {
+		name := e.Name()
 		switch {
-		case wanted(e.Name()):
-			source, err := filepath.Abs(filepath.Join(from, e.Name()))
-			if err != nil {
+		case wanted(name):
+			if err := os.Symlink(filepath.Join(whole, name), filepath.Join(to, name)); err != nil {
 				return err
 			}
-			if err := os.Symlink(source, filepath.Join(to, e.Name())); err != nil {
-				return err
-			}
-		case strings.HasSuffix(e.Name(), ".bin"), strings.HasSuffix(e.Name(), ".gguf"),
-			strings.HasSuffix(e.Name(), ".pth"):
-			other = e.Name()
+			weights = weights || strings.Contains(name, ".safetensors")
+		case slices.Contains([]string{".bin", ".gguf", ".pth"}, filepath.Ext(name)):
+			other = name
 		}
 	}
-	names, err := filepath.Glob(filepath.Join(to, "*.safetensors*"))
-	if err == nil && len(names) == 0 && other != "" {
+	if !weights && other != "" {
 		return fmt.Errorf("%w: %s has no *.safetensors; it has %s, and a GGUF file is named itself",
 			checkpoint.ErrUnsupported, from, other)
 	}
-	return err
+	return nil
 }
 
 // convert writes a GGUF file's model as a folder, with its tokenizer and its chat template.

@@ -56,11 +56,8 @@ func published(text, config []byte) (gguf.Vocabulary, error) {
 	if v.Split, err = from.GGUFKind(); err != nil {
 		return v, err
 	}
-	for _, id := range from.Added {
-		if !slices.Contains(from.Shown, id) {
-			v.Marks = append(v.Marks, id)
-		}
-	}
+	shown := func(id int32) bool { return slices.Contains(from.Shown, id) }
+	v.Marks = slices.DeleteFunc(slices.Clone(from.Added), shown)
 	for _, m := range from.Merges {
 		v.Merges = append(v.Merges, m[0]+" "+m[1])
 	}
@@ -73,7 +70,7 @@ func published(text, config []byte) (gguf.Vocabulary, error) {
 	return v, err
 }
 
-// startOf is the token that begins a text, as tokenizer_config.json names it: a text, or an object with its content.
+// startOf is the token that begins a text, as tokenizer_config.json names it.
 func startOf(config []byte) (string, error) {
 	if config == nil {
 		return "", nil
@@ -84,13 +81,9 @@ func startOf(config []byte) (string, error) {
 	if err := json.Unmarshal(config, &fields); err != nil {
 		return "", fmt.Errorf("read tokenizer_config.json: %w", badinput.JSON(err))
 	}
-	var plain string
-	if json.Unmarshal(fields.Token, &plain) == nil {
-		return plain, nil
+	text, err := tokenText(fields.Token)
+	if err != nil {
+		return "", fmt.Errorf("read tokenizer_config.json: bos_token %w", err)
 	}
-	var token struct{ Content string }
-	if len(fields.Token) > 0 && json.Unmarshal(fields.Token, &token) != nil {
-		return "", fmt.Errorf("read tokenizer_config.json: bos_token is neither a text nor an object with one")
-	}
-	return token.Content, nil
+	return text, nil
 }

@@ -85,11 +85,7 @@ func (m *Model) read(path string) error {
 	if err := pretrained.Take(path, folder); err != nil {
 		return err
 	}
-	files, err := pretrained.Files(folder)
-	if err != nil {
-		return err
-	}
-	found, err := pretrained.Read(files)
+	found, err := pretrained.Describe(folder)
 	if err != nil {
 		return err
 	}

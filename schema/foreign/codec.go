@@ -74,7 +74,7 @@ func unpackZstd(to, page []byte) ([]byte, error) {
 
 func fill(to []byte, from io.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(from, to); err != nil {
-		return nil, fmt.Errorf("unpack a page: %w", noEOF(err))
+		return nil, fmt.Errorf("unpack a page: %v", err) // an io.EOF that is wrapped would end the reading of batches
 	}
 	if n, _ := from.Read(make([]byte, 1)); n > 0 {
 		return nil, errLonger

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,28 +18,23 @@ const mostNesting = 64
 var errNested = fmt.Errorf("it is damaged, or nested more than %d deep", mostNesting)
 
 // CheckFooter refuses a file whose footer the decoder cannot be given, because it is nested too deeply.
-func CheckFooter(r io.ReaderAt, size int64) error {
-	var end [8]byte
-	if size < int64(len(end)) {
+func CheckFooter(data []byte) error {
+	const ending = 8 // bytes: the footer's length and the magic
+	if len(data) < ending {
 		return io.ErrUnexpectedEOF
 	}
-	if _, err := r.ReadAt(end[:], size-int64(len(end))); err != nil {
-		return noEOF(err)
-	}
-	length := int64(binary.LittleEndian.Uint32(end[:4]))
-	if length > size-int64(len(end)) || string(end[4:]) != Magic {
+	text, end := data[:len(data)-ending], data[len(data)-ending:]
+	length := int(binary.LittleEndian.Uint32(end))
+	if length > len(text) || !bytes.HasSuffix(end, []byte(Magic)) {
 		return errors.New("the file does not end as a Parquet file does")
 	}
-	text := make([]byte, length)
-	if _, err := r.ReadAt(text, size-int64(len(end))-length); err != nil {
-		return noEOF(err)
-	}
-	w := walker{rest: text}
-	if w.value(kindStruct, 0); w.bad {
+	text = text[len(text)-length:]
+	protocol := &thrift.CompactProtocol{}
+	if walk(protocol.NewReaderFromBytes(text), thrift.STRUCT, 0) != nil {
 		return errNested
 	}
 	var footer format.FileMetaData
-	if err := thrift.Unmarshal(&thrift.CompactProtocol{}, text, &footer); err != nil {
+	if err := thrift.Unmarshal(protocol, text, &footer); err != nil {
 		return err
 	}
 	if nesting(footer.Schema) > mostNesting {
@@ -65,107 +61,60 @@ func nesting(schema []format.SchemaElement) (deepest int) {
 	return deepest
 }
 
-// The types of Thrift's compact protocol.
-const (
-	kindTrue, kindFalse, kindByte, kindInt16, kindInt32, kindInt64, kindDouble = 1, 2, 3, 4, 5, 6, 7
-
-	kindBinary, kindList, kindSet, kindMap, kindStruct, kindUUID = 8, 9, 10, 11, 12, 13
-)
-
-// walker goes through a text of Thrift's compact protocol. bad says that it ends early, holds a type that is none, or
-// is nested too deeply.
-type walker struct {
-	rest []byte
-	bad  bool
-}
-
-func (w *walker) skip(n uint64) {
-	if n > uint64(len(w.rest)) {
-		w.rest, w.bad = nil, true
-		return
-	}
-	w.rest = w.rest[n:]
-}
-
-func (w *walker) byte() byte {
-	if len(w.rest) == 0 {
-		w.bad = true
-		return 0
-	}
-	b := w.rest[0]
-	w.rest = w.rest[1:]
-	return b
-}
-
-func (w *walker) number() uint64 {
-	n, size := binary.Uvarint(w.rest)
-	if size <= 0 {
-		w.bad = true
-		return 0
-	}
-	w.rest = w.rest[size:]
-	return n
-}
-
-// items goes through n items of a list or a map; the items have the kinds in turn.
-func (w *walker) items(n uint64, depth int, kinds ...byte) {
-	for ; n > 0 && !w.bad; n-- {
-		for _, kind := range kinds {
-			if kind == kindTrue || kind == kindFalse {
-				kind = kindByte
-			}
-			w.value(kind, depth+1)
-		}
-	}
-}
-
-func (w *walker) value(kind byte, depth int) {
+// walk goes through a value of a footer, which depth others hold. It refuses one that the decoder cannot skip.
+func walk(r thrift.Reader, kind thrift.Type, depth int) (err error) {
 	if depth > mostNesting {
-		w.bad = true
-	}
-	if w.bad {
-		return
+		return errNested
 	}
 	switch kind {
-	case kindTrue, kindFalse: // of a field: the kind is the value
-	case kindByte:
-		w.skip(1)
-	case kindInt16, kindInt32, kindInt64:
-		w.number()
-	case kindDouble:
-		w.skip(8)
-	case kindUUID:
-		w.skip(16)
-	case kindBinary:
-		w.skip(w.number())
-	case kindList, kindSet:
-		head := w.byte()
-		n := uint64(head >> 4)
-		if n == 15 {
-			n = w.number()
+	case thrift.TRUE, thrift.FALSE: // of a field: the kind is the value
+	case thrift.I8:
+		_, err = r.ReadInt8()
+	case thrift.I16, thrift.I32, thrift.I64:
+		_, err = r.ReadInt64()
+	case thrift.DOUBLE:
+		_, err = r.ReadFloat64()
+	case thrift.UUID: // 16 bytes
+		if _, err = r.ReadFloat64(); err == nil {
+			_, err = r.ReadFloat64()
 		}
-		w.items(n, depth, head&15)
-	case kindMap:
-		if n := w.number(); n > 0 {
-			kinds := w.byte()
-			w.items(n, depth, kinds>>4, kinds&15)
+	case thrift.BINARY:
+		_, err = r.ReadBytes()
+	case thrift.LIST, thrift.SET:
+		var l thrift.List
+		if l, err = r.ReadList(); err == nil {
+			err = walkItems(r, l.Size, depth, l.Type)
 		}
-	case kindStruct:
-		for head := w.byte(); head != 0 && !w.bad; head = w.byte() {
-			if head>>4 == 0 {
-				w.number()
+	case thrift.MAP:
+		var m thrift.Map
+		if m, err = r.ReadMap(); err == nil {
+			err = walkItems(r, m.Size, depth, m.Key, m.Value)
+		}
+	case thrift.STRUCT:
+		for {
+			if f, err := r.ReadField(); err != nil || f == (thrift.Field{}) { // the end
+				return err
+			} else if err := walk(r, f.Type, depth+1); err != nil {
+				return err
 			}
-			w.value(head&15, depth+1)
 		}
 	default:
-		w.bad = true
-	}
-}
-
-// noEOF makes the end of a file in its middle an error.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
+		return errNested
 	}
 	return err
+}
+
+// walkItems goes through n items of a list or a map; the items have the kinds in turn.
+func walkItems(r thrift.Reader, n int32, depth int, kinds ...thrift.Type) error {
+	for range n {
+		for _, kind := range kinds {
+			if kind == thrift.TRUE || kind == thrift.FALSE {
+				kind = thrift.I8 // of an item: a byte
+			}
+			if err := walk(r, kind, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

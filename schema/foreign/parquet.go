@@ -18,7 +18,7 @@ import (
 const rowsAtOnce = 256
 
 func openParquet(data []byte, most int64) (_ *Table, err error) {
-	if err := CheckFooter(bytes.NewReader(data), int64(len(data))); err != nil {
+	if err := CheckFooter(data); err != nil {
 		return nil, fmt.Errorf("read the file's footer: %w", err)
 	}
 	within := newBounded(most)
@@ -91,7 +91,6 @@ func parquetBatches(data []byte, columns []string, each func(arrow.Record) error
 			leaves = append(leaves, i)
 		}
 	}
-	slices.Sort(leaves)
 	rows, err := f.GetRecordReader(context.Background(), leaves, nil)
 	if err != nil {
 		return err

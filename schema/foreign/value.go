@@ -56,9 +56,7 @@ func valueOf(column arrow.Array, row int) (any, error) {
 		return fields(c, row)
 	case array.ListLike:
 		return items(c, row)
-	case *array.String:
-		return strings.Clone(c.Value(row)), nil
-	case *array.LargeString:
+	case array.StringLike:
 		return strings.Clone(c.Value(row)), nil
 	case *array.Binary: // text of a writer that does not say so
 		return string(c.Value(row)), nil
@@ -127,8 +125,9 @@ func floating(x float64, bits int) (any, error) {
 
 // fixed writes a fixed-point number: a whole number over ten to the scale.
 func fixed(whole *big.Int, t arrow.DataType) string {
-	scale := int(t.(arrow.DecimalType).GetScale())
-	return trimmed(new(big.Rat).SetFrac(whole, tenTo(scale)).FloatString(scale))
+	scale := int64(t.(arrow.DecimalType).GetScale())
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(scale), nil)
+	return trimmed(new(big.Rat).SetFrac(whole, unit).FloatString(int(scale)))
 }
 
 func instant(at arrow.Timestamp, t *arrow.TimestampType) string {
@@ -137,8 +136,6 @@ func instant(at arrow.Timestamp, t *arrow.TimestampType) string {
 	}
 	return at.ToTime(t.Unit).Format("2006-01-02T15:04:05.999999999")
 }
-
-func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 // trimmed is a number without zeros at the end of its fraction.
 func trimmed(number string) string {
