@@ -361,3 +361,16 @@ func TestOrder(t *testing.T) {
 	}
 	require.NotEqual(t, all[0], other)
 }
+
+// A file of bad rows alone is not an empty file: each row is shown with its fault.
+func TestLookAtBadRows(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bad.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"problem": "a"}`+"\n"+`{"problem": "b"}`), 0o600))
+	var faults []string
+	_, err := Look(t.Context(), usual(file), file, questions, nil, answer, func(_ Row, _ string, fault error) {
+		faults = append(faults, fault.Error())
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{file + ":1: question is missing or blank; the row has problem",
+		file + ":2: question is missing or blank; the row has problem"}, faults)
+}

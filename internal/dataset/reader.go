@@ -30,7 +30,7 @@ type reader struct {
 	names   []string         // the file's columns; nil if each row has its own
 	plan    *plan            // how the file's rows are read; nil before the first one
 	answers map[string]cells // of the rows by id, from another file; nil if there is none
-	rows    int              // that each is called for
+	rows    int              // that each or look is called for
 	dropped int              // rows that the filter drops
 }
 
@@ -147,6 +147,7 @@ func (r *reader) take(row Row, from cells) (err error) {
 	keep, err := r.plan.read(row, from)
 	switch {
 	case err != nil && r.source.look != nil:
+		r.rows++
 		r.source.look(row, err)
 		return nil
 	case err != nil:
