@@ -1,7 +1,5 @@
 package protocol
 
-import "strings"
-
 // The end tag of a chat turn, and the two names of the tool: the paper's and the released code's.
 const (
 	EndOfTurn    = "<|im_end|>"
@@ -51,16 +49,8 @@ var pythonText = []string{
 	"\nZeroDivisionError: ", "integer division or modulo by zero", "integer modulo by zero", "division by zero",
 }
 
-// Prompt renders a problem for the policy.
-func Prompt(problem string) string { return promptOpen + problem + promptEnd }
-
-// RenderTurn renders the observation: one user turn that holds the bodies in order.
-func RenderTurn(bodies []string) string {
-	return turnOpen + strings.Join(bodies, turnBetween) + turnEnd
-}
-
 // Added lists the protocol's fixed strings. Each of them is one token.
-func Added() []string {
+func (RStar2) Added() []string {
 	added := []string{
 		EndOfTurn, promptOpen, promptEnd,
 		reasonOpen, reasonClose, callTag, callTagClose, answerTag, answerTagClose, boxOpen,

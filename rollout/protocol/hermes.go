@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
 // Hermes is the protocol of native tool calls that Hermes and Qwen models were trained with. A system prompt lists the
@@ -108,7 +109,7 @@ func (p Hermes) Parse(response string, tools []Tool) Parsed {
 	}
 	outside := strings.Join(parts, "")
 	got.AnswerTags = boxes(outside)
-	got.Answer, got.HasAnswer = LastBox(outside)
+	got.Answer, got.HasAnswer = reward.LastBoxed(outside)
 	tagged := strings.Contains(outside, callTag) || strings.Contains(outside, callTagClose)
 	if len(got.Calls) > 0 {
 		got.WellFormed = ended && !tagged && strings.TrimSpace(strings.Join(parts[1:], "")) == ""

@@ -28,22 +28,10 @@ type Limit struct {
 	Side  Side
 }
 
-// RenderResponse renders the body that answers one call. result is nil if and only if the call could not run.
-func RenderResponse(call env.ToolCall, result *sandbox.Result) string {
-	return Limit{}.RenderResponse(call, result)
-}
-
-// RenderResponse is the function RenderResponse with the tool's text cut to the limit.
-func (l Limit) RenderResponse(call env.ToolCall, result *sandbox.Result) string {
-	return l.render(call, Ran(result))
-}
-
+// render renders the body that answers one call. result is nil if and only if the call could not run.
 func (l Limit) render(call env.ToolCall, result *Result) string {
-	switch {
-	case call.Error == env.CallDecodeError:
-		return prefixDecode + l.cut(call.Message, l.Bytes)
-	case call.Error != "" || result == nil:
-		return prefixTool + l.cut(call.Message, l.Bytes)
+	if fault, ok := l.fault(call, result); ok {
+		return fault
 	}
 	stdout, stderr := l.share(clean(result.Output), clean(result.Errors))
 	body := statusSuccess
@@ -145,7 +133,3 @@ func escape(s string) string {
 	quoted := strings.TrimSuffix(b.String(), "\n")
 	return quoted[1 : len(quoted)-1]
 }
-
-// Text joins the texts of a trajectory's turns into the text that graders read: the <reason> of the first generation
-// prompt, then responses and observations in order.
-func Text(parts ...string) string { return reasonOpen + strings.Join(parts, "") }

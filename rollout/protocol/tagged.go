@@ -176,7 +176,7 @@ func (t tagged) countBegunCalls(text string) int {
 
 // answer reads the content of an answer pair: its last box, or the text where answers have no box.
 func (t tagged) answer(content string) (string, bool) {
-	answer, boxed := LastBox(content)
+	answer, boxed := reward.LastBoxed(content)
 	if boxed || t.spec.Answer == AnswerBoxInTags {
 		return answer, boxed
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
 // TIR is tool-integrated reasoning: programs in ```python blocks, what they print in ```output blocks, and the final
@@ -82,7 +83,7 @@ func (p TIR) Parse(response string, tools []Tool) Parsed {
 	programs, outside, open := fenced(spoken.rest)
 	first, _, _ := strings.Cut(spoken.rest, fence+"py")
 	got := Parsed{Reasoning: spoken.thought(first), AnswerTags: boxes(strings.Join(outside, ""))}
-	got.Answer, got.HasAnswer = LastBox(strings.Join(outside, ""))
+	got.Answer, got.HasAnswer = reward.LastBoxed(strings.Join(outside, ""))
 	last := strings.TrimSpace(outside[len(outside)-1])
 	switch {
 	case asked && len(programs) > 0 && last == "" && !open:

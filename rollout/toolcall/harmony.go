@@ -7,8 +7,8 @@ import (
 
 var harmonyTo = regexp.MustCompile(`to=(?:functions\.)?([\pL\pN_.-]+)`)
 
-// readHarmony reads a response of gpt-oss behind <|start|>assistant: messages in channels. A message to functions.f is a
-// call, one in the channel analysis is reasoning, one in the channel final is the content.
+// readHarmony reads a response of gpt-oss behind <|start|>assistant: messages in channels. A message to functions.f is
+// a call, one in the channel analysis is reasoning, one in the channel final is the content.
 func readHarmony(text string, ended bool) (out Response) {
 	if !strings.Contains(text, "<|message|>") && !strings.Contains(text, "<|channel|>") &&
 		!strings.Contains(text, "to=functions.") {

@@ -103,9 +103,9 @@ func (s *scan) think(from int) {
 
 // mark returns where a call may begin before a limit.
 func (s *scan) mark(limit int) int {
-	first := len(s.text)
-	start := len(s.text) - len(strings.TrimLeft(s.text[s.at:], spaces))
-	if s.Bare != "" && start < limit && strings.HasPrefix(s.text[start:], s.Bare) && len(s.out.Calls) == 0 && s.blank() {
+	first, rest := len(s.text), strings.TrimLeft(s.text[s.at:], spaces)
+	start := len(s.text) - len(rest)
+	if s.Bare != "" && strings.HasPrefix(rest, s.Bare) && start < limit && len(s.out.Calls) == 0 && s.blank() {
 		first = start
 	}
 	for i, m := range s.Marks {
