@@ -50,7 +50,7 @@ func (Hermes) Spec() Spec {
 		Source: "chat templates of Qwen2.5 and Qwen3; SPEAR §3.2",
 		Form: "it ends its turn and holds either closed <tool_call> blocks with no text after the first of them, or " +
 			"no call and a box",
-		EndOfTurn: EndOfTurn, Tags: []string{"tool_call"}, Answer: AnswerBox, Tools: true,
+		EndOfTurn: EndOfTurn, Tags: []string{"tool_call"}, Answer: AnswerBox, Tools: true, Summaries: true,
 		Marks: append(tagMarks("tools", "tool_call", "tool_response", "think"), boxOpen),
 	}
 }

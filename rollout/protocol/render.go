@@ -1,9 +1,6 @@
 package protocol
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -124,12 +121,6 @@ func AnswerResponse(answer string) string {
 
 // escape returns s as the inside of a JSON string.
 func escape(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic(fmt.Sprintf("encode a string: %v", err)) // a string always encodes
-	}
-	quoted := strings.TrimSuffix(b.String(), "\n")
-	return quoted[1 : len(quoted)-1]
+	text := quoted(s)
+	return text[1 : len(text)-1]
 }

@@ -28,7 +28,7 @@ func (RStar2) Spec() Spec {
 		Source:    "rStar2-Agent §2.1 and its released code",
 		Form:      "all of its text is in <reason>, <tool_call> and <answer>",
 		EndOfTurn: EndOfTurn, Tags: wrapping, Reasoning: "reason", Opening: reasonOpen, Answer: AnswerBoxInTags,
-		Tools: true, Marks: rstar2Marks, RawPrograms: true,
+		Tools: true, Summaries: true, Marks: rstar2Marks, RawPrograms: true,
 	}
 }
 

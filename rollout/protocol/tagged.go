@@ -16,7 +16,7 @@ import (
 // episode has one tool, the tag calls that tool, whatever its name: a text for a search engine or a program. A call
 // that is not closed when the turn ends cannot be decoded; the answer to it opens a turn of the user.
 type tagged struct {
-	spec        Spec // without Form, EndOfTurn, Stops, Tags, Marks and Tools, which follow from the fields below
+	spec        Spec // without Form, EndOfTurn, Stops, Tags, Marks, Tools and Summaries, which follow from the fields below
 	instruction string
 	think       string   // tag of the reasoning
 	calls       []string // tags of calls
@@ -34,7 +34,7 @@ const (
 func (t tagged) Spec() Spec {
 	s := t.spec
 	s.Form = "it consists of <" + t.think + "> pairs and ends with one call or one answer"
-	s.EndOfTurn, s.Tools = EndOfTurn, true
+	s.EndOfTurn, s.Tools, s.Summaries = EndOfTurn, true, true
 	if t.think != "think" {
 		s.Reasoning = t.think
 	}

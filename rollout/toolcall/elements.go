@@ -110,7 +110,7 @@ func (e elements) one(text string, tools []Tool) (c Call, n int, open bool, begu
 			}
 			after := rest[len(junk)+len(e.call[2]):]
 			c = a.call(name)
-			c.Fault = "the call has text outside of its arguments: " + quote(junk[:min(len(junk), 40)])
+			c.Fault = "the call has text outside of its arguments: " + Quote(junk[:min(len(junk), 40)])
 			return c, len(text) - len(after), false, nil
 		}
 	}
@@ -173,7 +173,7 @@ func (e elements) argument(a *arguments, text string, tool Tool) (rest string, o
 	kinds := tool.kinds(key)
 	switch {
 	case kind == "true" || kind == "string":
-		a.add(key, quote(text))
+		a.add(key, Quote(text))
 	case kind != "" && !slices.Contains(kinds, "string"), kinds == nil && e.json:
 		a.add(key, untyped(text))
 	default:

@@ -42,7 +42,7 @@ var All = []*Form{
 	{Name: "mistral", Families: "Mistral 7B v0.3, Mistral Nemo, Mistral Small 3.1", Marks: []string{"[TOOL_CALLS]"},
 		Think: [2]string{"[THINK]", "[/THINK]"}, Tokens: []string{"[ARGS]", "[CALL_ID]"},
 		grammar: mistralCalls{func(name, arguments string) string {
-			return fmt.Sprintf(`[TOOL_CALLS][{"name": %s, "arguments": %s, "id": "call00000"}]`, quote(name), arguments)
+			return fmt.Sprintf(`[TOOL_CALLS][{"name": %s, "arguments": %s, "id": "call00000"}]`, Quote(name), arguments)
 		}}},
 	// Each call has a mark, a name and its arguments. Small 3.2 writes an id between them, the others none.
 	{Name: "mistral_args", Also: []string{"ministral", "devstral"}, Marks: []string{"[TOOL_CALLS]"},

@@ -61,8 +61,8 @@ func begunObject(text string) string {
 	return text
 }
 
-// quote writes a text as a JSON string.
-func quote(text string) string {
+// Quote writes a text as a JSON string.
+func Quote(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -76,7 +76,7 @@ func (l *literals) value(level int) (string, bool) {
 		s, ok = strings.TrimSpace(rest[:end]), true
 		l.at += end
 	}
-	return quote(s), ok
+	return Quote(s), ok
 }
 
 // numberText writes a number of Python as JSON.

@@ -100,9 +100,9 @@ func (o objects) mayBegin(text string) bool {
 
 // write writes a call.
 func (o objects) write(name, arguments string) string {
-	text := "{" + quote(name) + ": " + arguments + "}"
+	text := "{" + Quote(name) + ": " + arguments + "}"
 	if !o.keyed {
-		text = "{" + quote(o.name) + ": " + quote(name) + ", " + quote(o.arguments[0]) + ": " + arguments + "}"
+		text = "{" + Quote(o.name) + ": " + Quote(name) + ", " + Quote(o.arguments[0]) + ": " + arguments + "}"
 	}
 	if o.list {
 		text = "[" + text + "]"

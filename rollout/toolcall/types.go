@@ -102,7 +102,7 @@ func typed(text string, kinds []string) string {
 			return v
 		}
 	}
-	return quote(text)
+	return Quote(text)
 }
 
 // untyped returns a text as the JSON value that it writes; a text that writes none stays a text.
@@ -124,7 +124,7 @@ func (a *arguments) add(name, value string) {
 	if slices.Contains(a.names, name) {
 		a.twice = name
 	}
-	a.names, a.parts = append(a.names, name), append(a.parts, quote(name)+": "+value)
+	a.names, a.parts = append(a.names, name), append(a.parts, Quote(name)+": "+value)
 }
 
 // call returns the call of a tool with the arguments.
@@ -132,7 +132,7 @@ func (a *arguments) call(name string) Call {
 	c := *a.begun(name)
 	c.Arguments += "}"
 	if a.twice != "" {
-		c.Fault = "the argument " + quote(a.twice) + " is given twice"
+		c.Fault = "the argument " + Quote(a.twice) + " is given twice"
 	}
 	return c
 }
