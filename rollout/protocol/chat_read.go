@@ -82,9 +82,7 @@ func bindCall(call toolcall.Call, tools []Tool) env.ToolCall {
 		return refuse(call.Arguments, call.Name, env.CallUnknownTool, messageUnknown+fmt.Sprintf("%q", call.Name))
 	}
 	out := bind(t, call.Name, json.RawMessage(call.Arguments))
-	if out.Code != "" {
-		out.Code = unfence(out.Code)
-	}
+	out.Code = unfence(out.Code)
 	return out
 }
 

@@ -1,5 +1,7 @@
 package protocol
 
+import "slices"
+
 // The end tag of a chat turn, and the two names of the tool: the paper's and the released code's.
 const (
 	EndOfTurn    = "<|im_end|>"
@@ -51,7 +53,7 @@ var pythonText = []string{
 
 // Added lists the protocol's fixed strings. Each of them is one token.
 func (RStar2) Added() []string {
-	added := []string{
+	return slices.Concat([]string{
 		EndOfTurn, promptOpen, promptEnd,
 		reasonOpen, reasonClose, callTag, callTagClose, answerTag, answerTagClose, boxOpen,
 		callOpen, callInput, callClose, callInput + callClose,
@@ -61,8 +63,5 @@ func (RStar2) Added() []string {
 		turnOpen + prefixDecode, turnOpen + prefixTool,
 		statusSuccess, statusSuccess + labelStdout, statusFailure, labelStdout, labelStderr,
 		prefixDecode, prefixTool, truncated,
-	}
-	added = append(added, pythonText...)
-	added = append(added, reasons...)
-	return append(added, messages...)
+	}, pythonText, reasons, messages)
 }

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -57,16 +58,13 @@ func (Hermes) Spec() Spec {
 
 // Added lists the fixed strings of prompts, calls and tool responses.
 func (Hermes) Added() []string {
-	added := []string{
+	return slices.Concat([]string{
 		EndOfTurn, replyOpen, hermesOpen(nil, ""), systemOpen, promptOpen, callTag, callTagClose,
 		hermesCallOpen, hermesArguments, hermesCallClose, hermesCodeOpen, hermesCodeClose,
 		thinkOpen, thinkClose, boxOpen,
 		turnOpen, hermesTurnEnd, turnBetween, turnOpen + HintEmpty, turnOpen + prefixDecode, turnOpen + prefixTool,
 		HintEmpty, "\n" + HintErrors, prefixDecode, prefixTool, truncated,
-	}
-	added = append(added, pythonText...)
-	added = append(added, reasons...)
-	return append(added, messages...)
+	}, pythonText, reasons, messages)
 }
 
 // hermesOpen renders everything before the task: the system prompt and the beginning of the user's turn.
@@ -121,9 +119,7 @@ func (p Hermes) Parse(response string, tools []Tool) Parsed {
 
 func hermesCall(block string, tools []Tool) env.ToolCall {
 	c := parseCall(strings.TrimSpace(block), func(name string) (Tool, bool) { return find(tools, name) })
-	if c.Code != "" {
-		c.Code = unfence(c.Code)
-	}
+	c.Code = unfence(c.Code)
 	return c
 }
 

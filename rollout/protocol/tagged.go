@@ -38,8 +38,7 @@ func (t tagged) Spec() Spec {
 	if t.think != "think" {
 		s.Reasoning = t.think
 	}
-	s.Tags = append([]string{t.think}, t.calls...)
-	s.Tags = append(s.Tags, answerName)
+	s.Tags = slices.Concat([]string{t.think}, t.calls, []string{answerName})
 	for _, c := range t.calls {
 		s.Stops = append(s.Stops, "</"+c+">")
 	}

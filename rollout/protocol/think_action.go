@@ -105,13 +105,7 @@ func renderPrompt(v View) string {
 }
 
 func nonEmpty(texts ...string) []string {
-	var out []string
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return out
+	return slices.DeleteFunc(texts, func(t string) bool { return t == "" })
 }
 
 // plain returns an environment's text without anything that could be read as a special token. Tags in it are harmless:
@@ -123,21 +117,14 @@ func (ThinkAction) Parse(response string, _ []Tool) Parsed {
 	text, ended := strings.CutSuffix(response, EndOfTurn)
 	action := reward.ExtractAction(text)
 	p := Parsed{Action: action.Text, WellFormed: action.Strict && ended}
+	thoughts, outside := between(text, thinkOpen, thinkClose)
 	if drafted := strings.Contains(strings.ToLower(text), actionOpen); drafted && !action.Strict {
-		p.Action = reward.ExtractAction(outside(text, "think")).Text
+		p.Action = reward.ExtractAction(strings.Join(outside, "")).Text
 	}
-	if thoughts, _ := between(text, thinkOpen, thinkClose); len(thoughts) > 0 {
+	if len(thoughts) > 0 {
 		p.Reasoning = thoughts[0]
 	}
 	return p
-}
-
-// outside returns a text without the closed pairs of a tag.
-func outside(text, tag string) string {
-	for _, b := range slices.Backward(reward.Blocks(text, tag)) {
-		text = text[:b.Start] + text[b.End:]
-	}
-	return text
 }
 
 // Body is empty: the protocol has no tools.

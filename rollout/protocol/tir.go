@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -48,14 +49,12 @@ func (TIR) Spec() Spec {
 
 // Added lists the fixed strings of prompts, blocks and results.
 func (TIR) Added() []string {
-	added := []string{
+	return slices.Concat([]string{
 		EndOfTurn, replyOpen, tirOpen, tirUser, tirOpen + tirUser, systemOpen, promptOpen,
 		fencePython, fencePy, fenceClose, fenceOutput, boxOpen, tirTurnOpen, tirTurnEnd,
 		"\n" + prefixDecode, "\n" + prefixTool, "\n" + noOutput, prefixDecode, prefixTool, noOutput, truncated,
 		messageNotClosed, messageEmpty,
-	}
-	added = append(added, pythonText...)
-	return append(added, reasons...)
+	}, pythonText, reasons)
 }
 
 // Context renders the prompt at turn 0 and the output of the program at later turns.

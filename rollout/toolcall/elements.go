@@ -130,9 +130,7 @@ func (e elements) name(text string) (name, rest string, found bool) {
 	text = strings.TrimLeft(text, spaces)
 	end := min(len(text), longestName)
 	for _, stop := range []string{"\n", e.arg[0], e.call[2]} {
-		if i := strings.Index(text[:end], stop); i >= 0 {
-			end = i
-		}
+		end = index(text[:end], stop, 0)
 	}
 	return strings.TrimSpace(text[:end]), text[end:], end < len(text)
 }

@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -103,22 +104,14 @@ func (l *literals) call(name string) (c Call, ok bool) {
 	return a.call(name), true
 }
 
-// pythonText writes a JSON value as a literal of Python.
-func pythonText(value string) string {
-	switch value {
-	case "true", "false":
-		return strings.ToUpper(value[:1]) + value[1:]
-	case "null":
-		return "None"
-	}
-	return value
-}
+// pythonWords are the words of JSON in Python.
+var pythonWords = map[string]string{"true": "True", "false": "False", "null": "None"}
 
 // write writes a call.
 func (f functions) write(name, arguments string) string {
 	parts := []string{}
 	for _, field := range fieldsOf(arguments) {
-		parts = append(parts, field.name+"="+pythonText(field.value))
+		parts = append(parts, field.name+"="+cmp.Or(pythonWords[field.value], field.value))
 	}
 	text := name + "(" + strings.Join(parts, ", ") + ")"
 	switch {

@@ -78,7 +78,10 @@ var kindsOf = map[byte]string{'n': "null", 't': "boolean", 'f': "boolean", '"': 
 
 func kindOf(value string) string { return cmp.Or(kindsOf[value[0]], "number") }
 
-var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+var (
+	wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	number      = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+)
 
 // typed returns a text as the JSON value that its types allow. A text that fits none of them stays a text.
 func typed(text string, kinds []string) string {
@@ -87,14 +90,11 @@ func typed(text string, kinds []string) string {
 	switch {
 	case allows("null") && (short == "null" || short == "None"):
 		return "null"
-	case (allows("integer") || allows("number")) && wholeNumber.MatchString(short):
+	case allows("integer") && wholeNumber.MatchString(short), allows("number") && number.MatchString(short):
 		return short
 	case allows("boolean") && (strings.EqualFold(short, "true") || strings.EqualFold(short, "false")):
 		return strings.ToLower(short)
-	case short == "":
-	case allows("number") && (short[0] == '-' || short[0] >= '0' && short[0] <= '9') && json.Valid([]byte(short)):
-		return short
-	case allows("object") && short[0] == '{', allows("array") && short[0] == '[':
+	case allows("object") && strings.HasPrefix(short, "{"), allows("array") && strings.HasPrefix(short, "["):
 		if json.Valid([]byte(short)) {
 			return short
 		}
