@@ -173,7 +173,8 @@ func TestTurnHoldsAllBodiesInOneUserTurn(t *testing.T) {
 	if got != want {
 		t.Errorf("%q", got)
 	}
-	if got := (RStar2{}).Context(View{Task: "P"}); got != "<|im_start|>user\nP<|im_end|>\n<|im_start|>assistant\n<reason>" {
+	got = RStar2{}.Context(View{Task: "P"})
+	if got != "<|im_start|>user\nP<|im_end|>\n<|im_start|>assistant\n<reason>" {
 		t.Errorf("%q", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // RStar2 is rStar2-Agent's protocol of calls of a Python tool (section 2.1 and its release). frames.go holds its fixed
-// text, and parse.go what it shares with other parsers. The prompt holds only the problem, because a policy that this program makes learns the
-// rest by cloning; RStar2Prompt is for published models.
+// text, and parse.go what it shares with other parsers. The prompt holds only the problem, because a policy that this
+// program makes learns the rest by cloning; RStar2Prompt is for published models.
 //
 // What the policy's own programs print enters as it is (Spec.RawPrograms), as in the release. Records hold its bytes.
 type RStar2 struct{}

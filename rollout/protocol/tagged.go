@@ -16,7 +16,7 @@ import (
 // episode has one tool, the tag calls that tool, whatever its name: a text for a search engine or a program. A call
 // that is not closed when the turn ends cannot be decoded; the answer to it opens a turn of the user.
 type tagged struct {
-	spec        Spec // without Form, EndOfTurn, Stops, Tags, Marks, Tools and Summaries, which follow from the fields below
+	spec        Spec // without what follows from the fields below: see the method Spec
 	instruction string
 	think       string   // tag of the reasoning
 	calls       []string // tags of calls

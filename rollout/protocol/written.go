@@ -65,7 +65,8 @@ func toolsOf(m env.Move) []Tool {
 	if m.Tool == "" {
 		return nil
 	}
-	fields, _ := object([]byte(m.Arguments))                                                     // what is no object has no fields
-	parameters, _ := json.Marshal(map[string]any{"required": slices.Collect(maps.Keys(fields))}) // texts always encode
+	fields, _ := object([]byte(m.Arguments)) // what is no object has no fields
+	required := slices.Collect(maps.Keys(fields))
+	parameters, _ := json.Marshal(map[string]any{"required": required}) // texts always encode
 	return []Tool{{Name: m.Tool, Parameters: parameters}}
 }

@@ -35,7 +35,8 @@ func (s *suite) summaries(t *testing.T, p protocol.Protocol) {
 		last.Response = "a response" + end
 		asked := protocol.AskSummary(p, protocol.View{Task: "1+1", Turn: 1, Rounds: []protocol.Round{last}})
 		require.Contains(t, asked, "a body", "the summary can tell of the latest results")
-		require.True(t, strings.HasSuffix(asked, protocol.Asks(p)[0]) || strings.HasSuffix(asked, protocol.Asks(p)[1]), "%q", asked)
+		asks := protocol.Asks(p)
+		require.True(t, strings.HasSuffix(asked, asks[0]) || strings.HasSuffix(asked, asks[1]), "%q", asked)
 		turns := strings.Count(asked, s.spec.EndOfTurn) + 1 // the response may have ended the first one
 		if end != s.spec.EndOfTurn {
 			turns--
