@@ -173,7 +173,7 @@ func summaryFits(r *Recipe) string {
 	if err != nil || !inTurns(r) {
 		return ""
 	}
-	if _, asks := p.(protocol.Summarizer); !asks {
+	if !p.Spec().Summaries {
 		return fmt.Sprintf("needs a protocol that asks for summaries, and %s does not; these do: %s", protocolName(p),
 			strings.Join(protocol.Summarizers(), ", "))
 	}

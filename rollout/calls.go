@@ -224,7 +224,7 @@ func (l *Loop) absorbResults(e *Episode, verdicts []CallResult) {
 	}
 	v := protocol.View{Task: e.Task.Text, Tools: l.prompted, Turn: len(e.Turns), Rounds: e.rounds()}
 	if e.IsSummary(len(e.Turns)) {
-		l.setContext(e, l.protocol.(protocol.Summarizer).AskSummary(v))
+		l.setContext(e, protocol.AskSummary(l.protocol, v))
 		return
 	}
 	text, err := l.context(v)

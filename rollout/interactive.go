@@ -132,7 +132,7 @@ func (l *Loop) renderWith(ctx context.Context, e *Episode, more string) (string,
 		v.Past = append(v.Past, protocol.Exchange{Observation: e.seenAt(k), Action: e.Turns[k].Transition.Action})
 	}
 	if e.IsSummary(turn) {
-		return l.protocol.(protocol.Summarizer).AskSummary(v), nil
+		return protocol.AskSummary(l.protocol, v), nil
 	}
 	return l.protocol.Context(v), nil
 }

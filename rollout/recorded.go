@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/tool"
 )
@@ -89,7 +90,7 @@ func (l *Loop) recorded(ctx context.Context, e *Episode, m RecordedMove) error {
 // What the message says in <think> is no answer.
 func FinalAnswer(text string) (thought, answer string) {
 	spoken := protocol.Boxed{}.Spec().Spoken(text)
-	if box, found := protocol.LastBox(spoken); found {
+	if box, found := reward.LastBoxed(spoken); found {
 		at := strings.LastIndex(text, `\boxed`)
 		return strings.TrimRight(text[:max(at, 0)], " \n"), box
 	}

@@ -45,10 +45,12 @@ func (h History) All(ordinary int) int {
 }
 
 // Summarizing is a protocol whose policies write summaries: the fixed strings around them are tokens too.
-type Summarizing struct{ protocol.Summarizer }
+type Summarizing struct{ protocol.Protocol }
 
 // Added lists the fixed strings of the protocol, then those around summaries.
-func (s Summarizing) Added() []string { return distinct(append(s.Summarizer.Added(), s.Asks()...)) }
+func (s Summarizing) Added() []string {
+	return distinct(append(s.Protocol.Added(), protocol.Asks(s.Protocol)...))
+}
 
 // checkSummary refuses settings with which no summary can be written.
 func (s Settings) checkSummary() error {
@@ -56,12 +58,11 @@ func (s Settings) checkSummary() error {
 	if h.Summary == 0 && s.SummaryTokens == 0 {
 		return nil
 	}
-	_, can := s.protocol().(protocol.Summarizer)
 	switch {
 	case h.Summary < 1 || s.SummaryTokens < 1:
 		return fmt.Errorf("check rollout settings: a summary after %d turns in %d tokens: both must be at least 1",
 			h.Summary, s.SummaryTokens)
-	case !can:
+	case !s.protocol().Spec().Summaries:
 		return fmt.Errorf("check rollout settings: protocol %s cannot ask for a summary", s.protocol().Spec().Name)
 	case h.Turns > 0 || h.Tokens > 0:
 		return errors.New("check rollout settings: a prompt with a summary holds all turns after it, and a history " +
@@ -105,7 +106,7 @@ func (l *Loop) setContextAfterSummary(ctx context.Context, e *Episode) error {
 		}
 	} else {
 		v := protocol.View{Task: e.Task.Text, Tools: l.prompted, Turn: len(e.Turns), Rounds: e.rounds()}
-		text = l.protocol.(protocol.Summarizer).AfterSummary(v)
+		text = protocol.AfterSummary(l.protocol, v)
 	}
 	l.setContext(e, text)
 	return nil

@@ -242,7 +242,7 @@ type summarizer struct {
 func (s *summarizer) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	g, err := s.mover.Generate(ctx, req)
 	for i := range g.Tokens {
-		if !strings.HasSuffix(s.l.tok.Decode(req.Prefixes[i]), protocol.ThinkAction{}.Asks()[1]) {
+		if !strings.HasSuffix(s.l.tok.Decode(req.Prefixes[i]), protocol.Asks(protocol.ThinkAction{})[1]) {
 			continue
 		}
 		text := s.told[req.Streams[i]%uint64(len(s.told))]
@@ -322,7 +322,8 @@ func actsAndTells(t *testing.T, l *Loop, e *Episode, every int) {
 		if k == 0 {
 			prompt = l.tok.Decode(turn.Context)
 		}
-		require.Equal(t, told != "", strings.Contains(prompt, protocol.ThinkAction{}.Asks()[0]+told), "turn %d", k)
+		require.Equal(t, told != "", strings.Contains(prompt, protocol.Asks(protocol.ThinkAction{})[0]+told),
+			"turn %d", k)
 		require.NotContains(t, strings.TrimPrefix(prompt, "<|im_start|>user"), "<|im_start|>user", "a summary is text")
 		if l.settings.PastTurns == 0 || e.IsSummary(k) {
 			require.Equal(t, since, strings.Count(prompt, "[Observation "), "a prompt describes the turns since")

@@ -128,7 +128,7 @@ func TestTheTrainerSeesWhatTheSamplerSaw(t *testing.T) {
 func seenAndTrained(t *testing.T, w wandering, every int) {
 	s := w.settings
 	s.MaxTurns, s.MaxTokens, s.Temperature, s.History, s.SummaryTokens = 6, 3000, 1, rollout.History{Summary: every}, 40
-	tok, err := rollout.TokenizerOf(rollout.Summarizing{Summarizer: s.Protocol.(protocol.Summarizer)}, w.of)
+	tok, err := rollout.TokenizerOf(rollout.Summarizing{Protocol: s.Protocol}, w.of)
 	require.NoError(t, err)
 	loop, err := rollout.NewLoop(s, tok, 1)
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
-	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
@@ -21,8 +20,8 @@ func TokenizerOf(r *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 	if r.Tokenizer != nil {
 		of.Strings = nil // what occurs often is merged
 	}
-	if s, ok := p.(protocol.Summarizer); ok && r.Rollout.Summary != nil {
-		p = rollout.Summarizing{Summarizer: s}
+	if p.Spec().Summaries && r.Rollout.Summary != nil {
+		p = rollout.Summarizing{Protocol: p}
 	}
 	if of.Interactive {
 		return rollout.TokenizerOf(p, of)

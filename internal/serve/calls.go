@@ -70,11 +70,9 @@ func (c *callFinder) spoken(text string) string {
 	if c.held == "" {
 		return ""
 	}
-	for _, bare := range c.form.Bare {
-		if !c.begun && strings.HasPrefix(c.held, bare) {
-			c.calls = true
-			return ""
-		}
+	if c.form.Bare != "" && !c.begun && strings.HasPrefix(c.held, c.form.Bare) {
+		c.calls = true
+		return ""
 	}
 	cut := len(c.held)
 	for _, mark := range c.form.Marks {
@@ -141,7 +139,7 @@ func (c *callFinder) end(ended bool) (text string, calls []call) {
 func (c *callFinder) read(text string, ended bool) toolcall.Response {
 	form := *c.form
 	if c.begun {
-		form.Bare = nil
+		form.Bare = ""
 	}
 	return form.Read(text, c.tools, false, ended)
 }

@@ -69,11 +69,11 @@ func askTransformers(t *testing.T, questions []question) []reference {
 }
 
 func TestSameIDsAsTransformers(t *testing.T) {
-	whole, err := New(append(protocol.Added(), calc.Added()...))
+	whole, err := New(append(protocol.RStar2{}.Added(), calc.Added()...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	trained, err := Train(sampleAdded, append(texts(50), protocol.Added()...), 700)
+	trained, err := Train(sampleAdded, append(texts(50), protocol.RStar2{}.Added()...), 700)
 	if err != nil {
 		t.Fatal(err)
 	}

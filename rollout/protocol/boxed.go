@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
 // Boxed is reasoning without tools: the policy thinks and gives the final answer in a box, in one turn.
@@ -44,7 +45,7 @@ func (p Boxed) Parse(response string, _ []Tool) Parsed {
 	response, ended := strings.CutSuffix(response, EndOfTurn)
 	text := p.Spec().reason(response)
 	got := Parsed{Reasoning: text.thought(text.rest), AnswerTags: boxes(text.rest)}
-	got.Answer, got.HasAnswer = LastBox(text.rest)
+	got.Answer, got.HasAnswer = reward.LastBoxed(text.rest)
 	got.WellFormed = ended && got.HasAnswer
 	return got
 }

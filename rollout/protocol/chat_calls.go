@@ -21,11 +21,7 @@ func (c Chat) CheckTools(tools []Tool) error {
 	if len(called) == 0 {
 		return nil
 	}
-	arguments, err := json.Marshal(sampleOf(called[0].Parameters))
-	if err != nil {
-		return fmt.Errorf("tool %s: %w", called[0].Name, err)
-	}
-	call := c.Form().Write(called[0].Name, string(arguments))
+	call := c.Form().Write(called[0].Name, sampleOf(called[0].Parameters))
 	open, closing := c.Form().ThinkTags()
 	for _, reasoning := range []string{open + "\na\n" + closing + "\n\n", ""} {
 		if p.opening != "" {
@@ -63,11 +59,8 @@ func (c Chat) CheckCalls(tools []Tool) error {
 		return err
 	}
 	for _, t := range orPython(tools) {
-		arguments, err := json.Marshal(sampleOf(t.Parameters))
-		if err != nil {
-			return fmt.Errorf("tool %s: %w", t.Name, err)
-		}
-		text, err := c.called(c.Form(), t.Name, []string{string(arguments)}, orPython(tools))
+		arguments := sampleOf(t.Parameters)
+		text, err := c.called(c.Form(), t.Name, []string{arguments}, orPython(tools))
 		if err != nil {
 			return fmt.Errorf("the chat template writes no call of the tool %s: %w", t.Name, err)
 		}
@@ -77,7 +70,7 @@ func (c Chat) CheckCalls(tools []Tool) error {
 			read = closing + text
 		}
 		got := c.Parse(read, tools)
-		if len(got.Calls) == 1 && holds(got, env.Move{Tool: t.Name, Arguments: string(arguments)}) && got.WellFormed {
+		if len(got.Calls) == 1 && holds(got, env.Move{Tool: t.Name, Arguments: arguments}) && got.WellFormed {
 			continue
 		}
 		if c.parts().unread && !c.Whole { // the policy reads its calls as it has written them
@@ -134,8 +127,8 @@ func commonHead(a, b string) int {
 	return strings.LastIndexAny(a[:n], "\n>]") + 1
 }
 
-// sampleOf returns arguments that a schema of a tool allows, as far as types and enumerations go.
-func sampleOf(parameters json.RawMessage) map[string]any {
+// sampleOf returns arguments as JSON that a schema of a tool allows, as far as types and enumerations go.
+func sampleOf(parameters json.RawMessage) string {
 	var schema struct {
 		Properties map[string]struct {
 			Type any   `json:"type"`
@@ -144,7 +137,7 @@ func sampleOf(parameters json.RawMessage) map[string]any {
 	}
 	out := map[string]any{}
 	if json.Unmarshal(parameters, &schema) != nil {
-		return out
+		return "{}"
 	}
 	for name, p := range schema.Properties {
 		kinds, _ := p.Type.([]any)
@@ -163,5 +156,6 @@ func sampleOf(parameters json.RawMessage) map[string]any {
 			out[name] = probe
 		}
 	}
-	return out
+	text, _ := json.Marshal(out) // it holds what JSON can
+	return string(text)
 }

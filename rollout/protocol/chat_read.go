@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
 
@@ -29,7 +30,7 @@ func (c Chat) Parse(response string, tools []Tool) Parsed {
 		got.Reasoning, _, _ = strings.Cut(before, boxOpen)
 	}
 	if got.AnswerTags = boxes(read.Content); calls {
-		got.Answer, got.HasAnswer = LastBox(read.Content)
+		got.Answer, got.HasAnswer = reward.LastBoxed(read.Content)
 		got.WellFormed = ended && !read.Open && strings.TrimSpace(read.After) == "" &&
 			!strings.Contains(read.Content, c.Form().Marks[0])
 		return got
@@ -38,7 +39,7 @@ func (c Chat) Parse(response string, tools []Tool) Parsed {
 		got.Answer, got.AnswerTags = strings.TrimSpace(read.Content), 1
 		got.HasAnswer = got.Answer != ""
 	} else {
-		got.Answer, got.HasAnswer = LastBox(read.Content)
+		got.Answer, got.HasAnswer = reward.LastBoxed(read.Content)
 	}
 	if !ended {
 		got.AnswerTags = boxes(read.Content)
@@ -81,9 +82,7 @@ func bindCall(call toolcall.Call, tools []Tool) env.ToolCall {
 		return refuse(call.Arguments, call.Name, env.CallUnknownTool, messageUnknown+fmt.Sprintf("%q", call.Name))
 	}
 	out := bind(t, call.Name, json.RawMessage(call.Arguments))
-	if out.Code != "" {
-		out.Code = unfence(out.Code)
-	}
+	out.Code = unfence(out.Code)
 	return out
 }
 

@@ -62,7 +62,8 @@ type actionLine struct{ protocol.ThinkAction } // provides the prompts
 
 func (actionLine) Spec() protocol.Spec {
 	return protocol.Spec{Name: "action_line", Doc: "a thought and a line of action", Form: "it ends with one such line",
-		EndOfTurn: protocol.EndOfTurn, Tags: []string{"action"}, Marks: []string{"<|"}, Acts: true, Whole: true}
+		EndOfTurn: protocol.EndOfTurn, Tags: []string{"action"}, Marks: []string{"<|"}, Acts: true, Summaries: true,
+		Whole: true}
 }
 
 func (actionLine) Parse(response string, _ []protocol.Tool) protocol.Parsed {
@@ -110,7 +111,7 @@ func TestThinkActionPromptsWithASummary(t *testing.T) {
 		"observation is:\n#_@√#\n"
 	require.True(t, strings.HasPrefix(p.Context(v), told+"\nNow it's your turn"), p.Context(v))
 	require.Equal(t, told+"Summarize what you did and learned. Later prompts hold your summary in place of these "+
-		"steps.<|im_end|>\n<|im_start|>assistant\n", p.AskSummary(v))
+		"steps.<|im_end|>\n<|im_start|>assistant\n", protocol.AskSummary(p, v))
 }
 
 func TestThinkActionParses(t *testing.T) {

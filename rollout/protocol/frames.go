@@ -1,6 +1,6 @@
 package protocol
 
-import "strings"
+import "slices"
 
 // The end tag of a chat turn, and the two names of the tool: the paper's and the released code's.
 const (
@@ -51,17 +51,9 @@ var pythonText = []string{
 	"\nZeroDivisionError: ", "integer division or modulo by zero", "integer modulo by zero", "division by zero",
 }
 
-// Prompt renders a problem for the policy.
-func Prompt(problem string) string { return promptOpen + problem + promptEnd }
-
-// RenderTurn renders the observation: one user turn that holds the bodies in order.
-func RenderTurn(bodies []string) string {
-	return turnOpen + strings.Join(bodies, turnBetween) + turnEnd
-}
-
 // Added lists the protocol's fixed strings. Each of them is one token.
-func Added() []string {
-	added := []string{
+func (RStar2) Added() []string {
+	return slices.Concat([]string{
 		EndOfTurn, promptOpen, promptEnd,
 		reasonOpen, reasonClose, callTag, callTagClose, answerTag, answerTagClose, boxOpen,
 		callOpen, callInput, callClose, callInput + callClose,
@@ -71,8 +63,5 @@ func Added() []string {
 		turnOpen + prefixDecode, turnOpen + prefixTool,
 		statusSuccess, statusSuccess + labelStdout, statusFailure, labelStdout, labelStderr,
 		prefixDecode, prefixTool, truncated,
-	}
-	added = append(added, pythonText...)
-	added = append(added, reasons...)
-	return append(added, messages...)
+	}, pythonText, reasons, messages)
 }

@@ -1,9 +1,11 @@
 package protocol
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
 // Hermes is the protocol of native tool calls that Hermes and Qwen models were trained with. A system prompt lists the
@@ -49,23 +51,20 @@ func (Hermes) Spec() Spec {
 		Source: "chat templates of Qwen2.5 and Qwen3; SPEAR §3.2",
 		Form: "it ends its turn and holds either closed <tool_call> blocks with no text after the first of them, or " +
 			"no call and a box",
-		EndOfTurn: EndOfTurn, Tags: []string{"tool_call"}, Answer: AnswerBox, Tools: true,
+		EndOfTurn: EndOfTurn, Tags: []string{"tool_call"}, Answer: AnswerBox, Tools: true, Summaries: true,
 		Marks: append(tagMarks("tools", "tool_call", "tool_response", "think"), boxOpen),
 	}
 }
 
 // Added lists the fixed strings of prompts, calls and tool responses.
 func (Hermes) Added() []string {
-	added := []string{
+	return slices.Concat([]string{
 		EndOfTurn, replyOpen, hermesOpen(nil, ""), systemOpen, promptOpen, callTag, callTagClose,
 		hermesCallOpen, hermesArguments, hermesCallClose, hermesCodeOpen, hermesCodeClose,
 		thinkOpen, thinkClose, boxOpen,
 		turnOpen, hermesTurnEnd, turnBetween, turnOpen + HintEmpty, turnOpen + prefixDecode, turnOpen + prefixTool,
 		HintEmpty, "\n" + HintErrors, prefixDecode, prefixTool, truncated,
-	}
-	added = append(added, pythonText...)
-	added = append(added, reasons...)
-	return append(added, messages...)
+	}, pythonText, reasons, messages)
 }
 
 // hermesOpen renders everything before the task: the system prompt and the beginning of the user's turn.
@@ -108,7 +107,7 @@ func (p Hermes) Parse(response string, tools []Tool) Parsed {
 	}
 	outside := strings.Join(parts, "")
 	got.AnswerTags = boxes(outside)
-	got.Answer, got.HasAnswer = LastBox(outside)
+	got.Answer, got.HasAnswer = reward.LastBoxed(outside)
 	tagged := strings.Contains(outside, callTag) || strings.Contains(outside, callTagClose)
 	if len(got.Calls) > 0 {
 		got.WellFormed = ended && !tagged && strings.TrimSpace(strings.Join(parts[1:], "")) == ""
@@ -120,9 +119,7 @@ func (p Hermes) Parse(response string, tools []Tool) Parsed {
 
 func hermesCall(block string, tools []Tool) env.ToolCall {
 	c := parseCall(strings.TrimSpace(block), func(name string) (Tool, bool) { return find(tools, name) })
-	if c.Code != "" {
-		c.Code = unfence(c.Code)
-	}
+	c.Code = unfence(c.Code)
 	return c
 }
 

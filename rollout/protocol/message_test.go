@@ -36,11 +36,11 @@ func TestMessageCountsTheBlocksOfParse(t *testing.T) {
 	} {
 		blocks := 0
 		Message("", response, func(int) bool { blocks++; return true })
-		require.Len(t, Parse(response).Calls, blocks, response)
+		require.Len(t, RStar2{}.Parse(response, nil).Calls, blocks, response)
 		require.Equal(t, blocks, Blocks(response), response)
 	}
 }
 
 func TestToolResponse(t *testing.T) {
-	require.Contains(t, RenderTurn([]string{"1"}), ToolResponse("1"))
+	require.Contains(t, RStar2{}.Context(View{Turn: 1, Rounds: []Round{{Bodies: []string{"1"}}}}), ToolResponse("1"))
 }

@@ -179,23 +179,23 @@ func actionExchange(t *testing.T, p protocol.Protocol) string {
 }
 
 // questionSummary renders what asks for a summary after a call, and the whole prompt after it.
-func questionSummary(t *testing.T, p protocol.Summarizer) string {
+func questionSummary(t *testing.T, p protocol.Protocol) string {
 	call := written(t, p, env.Move{Thought: "I compute it.", Code: "print(17 * 23)"})
 	task, told := p.Context(protocol.View{Task: "What is 17 × 23?"}), "It prints 391."+p.Spec().EndOfTurn
 	calls := p.Parse(call, nil).Calls
 	rounds := []protocol.Round{{Response: call, Calls: calls, Bodies: []string{p.Body(protocol.Limit{}, calls[0],
 		&protocol.Result{Output: "391\n"})}}}
-	out := p.AskSummary(protocol.View{Turn: 1, Rounds: rounds}) + sampled(told)
+	out := protocol.AskSummary(p, protocol.View{Turn: 1, Rounds: rounds}) + sampled(told)
 	return strings.TrimLeft(out, "\n") + "\n\n" + task + told +
-		p.AfterSummary(protocol.View{Turn: 2, Rounds: append(rounds, protocol.Round{Response: told})})
+		protocol.AfterSummary(p, protocol.View{Turn: 2, Rounds: append(rounds, protocol.Round{Response: told})})
 }
 
 // actionSummary renders what asks for a summary after an action, and the whole prompt after it.
-func actionSummary(t *testing.T, p protocol.Summarizer) string {
+func actionSummary(t *testing.T, p protocol.Protocol) string {
 	view := protocol.View{Instruction: "You push boxes onto targets.", Turn: 1, Observation: "# @$.#",
 		Admissible: []string{"left", "right"}, Past: []protocol.Exchange{{Observation: "#@$ .#", Action: "right"}}}
 	told := "I pushed the box to the right." + p.Spec().EndOfTurn
-	out := p.AskSummary(view) + sampled(told)
+	out := protocol.AskSummary(p, view) + sampled(told)
 	view.Past, view.Summary = nil, strings.TrimSuffix(told, p.Spec().EndOfTurn)
 	return out + "\n\n" + p.Context(view)
 }

@@ -3,6 +3,8 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -30,25 +32,6 @@ const (
 var messages = []string{
 	messageNotJSON, messageNoName, messageNoArguments, messageNotObject,
 	messageNoCode, messageInput, messageUnexpected, messageUnknown,
-}
-
-// Parse reads the calls of the Python tool and the answer from one response in RStar2's protocol.
-func Parse(response string) Parsed { return parse(response, nil) }
-
-func parse(response string, tools []Tool) Parsed {
-	response = RStar2{}.Spec().Spoken(response)
-	var p Parsed
-	blocks, outside := between(response, callTag, callTagClose)
-	for _, block := range blocks {
-		p.Calls = append(p.Calls, parseCall(block, func(name string) (Tool, bool) { return rstar2Tool(tools, name) }))
-	}
-	p.OpenCalls = begun(outside, callTag)
-	pairs, _ := between(response, answerTag, answerTagClose)
-	p.AnswerTags = len(pairs)
-	if len(pairs) > 0 {
-		p.Answer, p.HasAnswer = LastBox(pairs[len(pairs)-1])
-	}
-	return p
 }
 
 // between returns the text of every non-greedy open…end match, left to right, and the texts around them, which are
@@ -119,7 +102,9 @@ func parseArguments(name string, raw json.RawMessage) env.ToolCall {
 			return bad(messageInput)
 		}
 	}
-	if unexpected := firstOther(arguments, "code", "input"); unexpected != "" {
+	delete(arguments, "code")
+	delete(arguments, "input")
+	for _, unexpected := range slices.Sorted(maps.Keys(arguments)) {
 		return bad(messageUnexpected + fmt.Sprintf("%q", unexpected))
 	}
 	return env.ToolCall{Name: name, Arguments: string(raw), Code: code, Stdin: stdin}
@@ -143,42 +128,6 @@ func text(data json.RawMessage) (string, bool) {
 		return "", false
 	}
 	return *s, true
-}
-
-// firstOther returns the first key, in byte order, that is not a known key, or "".
-func firstOther(fields map[string]json.RawMessage, known ...string) string {
-	for _, k := range known {
-		delete(fields, k)
-	}
-	first := ""
-	for k := range fields {
-		if first == "" || k < first {
-			first = k
-		}
-	}
-	return first
-}
-
-// LastBox returns the content of the last \boxed{…} of s by matching braces. If the last box has no end, LastBox
-// returns false; it does not fall back to an earlier box.
-func LastBox(s string) (string, bool) {
-	i := strings.LastIndex(s, boxOpen)
-	if i < 0 {
-		return "", false
-	}
-	inside := s[i+len(boxOpen):]
-	depth := 1
-	for j := 0; j < len(inside); j++ {
-		switch inside[j] {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return inside[:j], true
-			}
-		}
-	}
-	return "", false
 }
 
 // boxes counts the closed boxes of s.

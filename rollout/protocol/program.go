@@ -55,7 +55,7 @@ func (p Program) Context(v View) string {
 func (p Program) Parse(response string, _ []Tool) Parsed {
 	response, ended := strings.CutSuffix(response, EndOfTurn)
 	text := p.Spec().reason(response)
-	programs, outside, open := fenced(text.rest)
+	programs, outside, open := cutPrograms(text.rest)
 	first, _, _ := strings.Cut(text.rest, fence+"py")
 	got := Parsed{Reasoning: text.thought(first), AnswerTags: len(programs), HasAnswer: len(programs) > 0}
 	if got.HasAnswer {

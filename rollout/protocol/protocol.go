@@ -77,6 +77,9 @@ type Spec struct {
 	// Tools means that a response may call tools. A protocol without tools and actions has one turn, which holds the
 	// final answer.
 	Tools bool
+	// Summaries means that the policy can be asked for a summary of its episode (AskSummary). The loop asks after a
+	// number of turns. Later prompts hold the summary in place of these turns.
+	Summaries bool
 	// Whole means that each turn's context is a whole prompt, so that a turn can be read alone. The prompt describes
 	// earlier turns as far as the policy may know them. Otherwise a context continues after the previous response.
 	Whole bool
@@ -115,8 +118,10 @@ type View struct {
 	Admissible  []string
 	// Past holds the latest turns of an interactive episode that a prompt may describe, the oldest first.
 	Past []Exchange
-	// Summary is the policy's latest summary of an interactive episode (Summarizer), or "". Turn counts no summaries.
+	// Summary is the policy's latest summary of an interactive episode (AskSummary), or "". Turn counts no summaries.
 	Summary string
+	// Summarize means that a whole prompt asks for a summary in place of an action.
+	Summarize bool
 }
 
 // Last returns the last round, or the zero round at turn 0.

@@ -63,7 +63,7 @@ func TestParseCalls(t *testing.T) {
 			[]env.ToolCall{{Name: ToolName, Arguments: `{"code": "1", "z": 1, "b": 2}`, Error: env.CallBadArgument,
 				Message: `unexpected argument "b"`}}},
 	} {
-		if d := cmp.Diff(c.want, Parse(c.response).Calls); d != "" {
+		if d := cmp.Diff(c.want, RStar2{}.Parse(c.response, nil).Calls); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
@@ -81,21 +81,10 @@ func TestParseAnswers(t *testing.T) {
 			AnswerTags: 1},
 		`<answer>\boxed{1}</answer> then <answer>none</answer>`: {AnswerTags: 2},
 	} {
-		if d := cmp.Diff(want, Parse(response)); d != "" {
+		got := RStar2{}.Parse(response, nil)
+		got.Reasoning, got.WellFormed = "", false // TestWrapped and the conformance suite are about them
+		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("parse %q (-want +got):\n%s", response, d)
-		}
-	}
-}
-
-// The cases are the specification's test vectors.
-func TestLastBox(t *testing.T) {
-	for text, want := range map[string]string{
-		`a \boxed{42}`: "42", `\boxed{1} then \boxed{\frac{1}{2}}`: `\frac{1}{2}`,
-		`\boxed{unbalanced`: "", "none": "", `\boxed{a{b}c} x}`: "a{b}c",
-	} {
-		got, ok := LastBox(text)
-		if got != want || ok != (want != "") {
-			t.Errorf("last box of %q is %q, %v", text, got, ok)
 		}
 	}
 }
@@ -135,7 +124,7 @@ func TestRenderEveryKindOfResponse(t *testing.T) {
 		"bytes": {ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: "a\xff\n"},
 			"Tool call success\nstdout: a\uFFFD"},
 	} {
-		if got := RenderResponse(c.call, c.result); got != c.want {
+		if got := (Limit{}).render(c.call, Ran(c.result)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -144,7 +133,7 @@ func TestRenderEveryKindOfResponse(t *testing.T) {
 func TestLimit(t *testing.T) {
 	ok := env.ToolCall{Code: "1"}
 	render := func(l Limit, stdout, stderr string) string {
-		return l.RenderResponse(ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: stdout, Stderr: stderr})
+		return l.render(ok, &Result{Output: stdout, Errors: stderr})
 	}
 	const gap = "...(truncated)..."
 	for _, c := range []struct {
@@ -172,19 +161,20 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	long := env.ToolCall{Error: env.CallUnknownTool, Message: strings.Repeat("x", 50)}
-	if got := (Limit{4, SideLeft}).RenderResponse(long, nil); got != "Error when executing tool: xxxx"+gap {
+	if got := (Limit{4, SideLeft}).render(long, nil); got != "Error when executing tool: xxxx"+gap {
 		t.Errorf("a long message is rendered as %q", got)
 	}
 }
 
 func TestTurnHoldsAllBodiesInOneUserTurn(t *testing.T) {
-	got := RenderTurn([]string{"A", "B"})
+	got := RStar2{}.Context(View{Turn: 1, Rounds: []Round{{Bodies: []string{"A", "B"}}}})
 	want :=
 		"\n<|im_start|>user\n<tool_response>\nA\n</tool_response>\n<tool_response>\nB\n</tool_response><|im_end|>\n<|im_start|>assistant\n<reason>"
 	if got != want {
 		t.Errorf("%q", got)
 	}
-	if got := Prompt("P"); got != "<|im_start|>user\nP<|im_end|>\n<|im_start|>assistant\n<reason>" {
+	got = RStar2{}.Context(View{Task: "P"})
+	if got != "<|im_start|>user\nP<|im_end|>\n<|im_start|>assistant\n<reason>" {
 		t.Errorf("%q", got)
 	}
 }
@@ -198,7 +188,7 @@ func FuzzCallRoundTrip(f *testing.F) {
 		if strings.Contains(code+stdin, "</tool_call>") {
 			t.Skip("the tag inside a string ends the block, by the protocol")
 		}
-		calls := Parse("a" + Call(code, stdin) + "b").Calls
+		calls := RStar2{}.Parse("a"+Call(code, stdin)+"b", nil).Calls
 		if len(calls) != 1 || calls[0].Error != "" || calls[0].Code != code || calls[0].Stdin != stdin {
 			t.Fatalf("%q with input %q came back as %+v", code, stdin, calls)
 		}

@@ -1,9 +1,6 @@
 package protocol
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -28,22 +25,10 @@ type Limit struct {
 	Side  Side
 }
 
-// RenderResponse renders the body that answers one call. result is nil if and only if the call could not run.
-func RenderResponse(call env.ToolCall, result *sandbox.Result) string {
-	return Limit{}.RenderResponse(call, result)
-}
-
-// RenderResponse is the function RenderResponse with the tool's text cut to the limit.
-func (l Limit) RenderResponse(call env.ToolCall, result *sandbox.Result) string {
-	return l.render(call, Ran(result))
-}
-
+// render renders the body that answers one call. result is nil if and only if the call could not run.
 func (l Limit) render(call env.ToolCall, result *Result) string {
-	switch {
-	case call.Error == env.CallDecodeError:
-		return prefixDecode + l.cut(call.Message, l.Bytes)
-	case call.Error != "" || result == nil:
-		return prefixTool + l.cut(call.Message, l.Bytes)
+	if fault, ok := l.fault(call, result); ok {
+		return fault
 	}
 	stdout, stderr := l.share(clean(result.Output), clean(result.Errors))
 	body := statusSuccess
@@ -136,16 +121,6 @@ func AnswerResponse(answer string) string {
 
 // escape returns s as the inside of a JSON string.
 func escape(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic(fmt.Sprintf("encode a string: %v", err)) // a string always encodes
-	}
-	quoted := strings.TrimSuffix(b.String(), "\n")
-	return quoted[1 : len(quoted)-1]
+	text := quoted(s)
+	return text[1 : len(text)-1]
 }
-
-// Text joins the texts of a trajectory's turns into the text that graders read: the <reason> of the first generation
-// prompt, then responses and observations in order.
-func Text(parts ...string) string { return reasonOpen + strings.Join(parts, "") }

@@ -5,14 +5,19 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
 // RStar2 is rStar2-Agent's protocol of calls of a Python tool (section 2.1 and its release). frames.go holds its fixed
-// text, and parse.go its parser. The prompt holds only the problem, because a policy that this program makes learns the
-// rest by cloning; RStar2Prompt is for published models.
+// text, and parse.go what it shares with other parsers. The prompt holds only the problem, because a policy that this
+// program makes learns the rest by cloning; RStar2Prompt is for published models.
 //
 // What the policy's own programs print enters as it is (Spec.RawPrograms), as in the release. Records hold its bytes.
 type RStar2 struct{}
+
+// wrapping holds the names of the tags that must enclose a response. The <reason> of the generation prompt counts as
+// part of the response.
+var wrapping = []string{"reason", "tool_call", "answer"}
 
 var rstar2Marks = tagMarks(append(slices.Clone(wrapping), "tool_response", "think")...)
 
@@ -23,28 +28,36 @@ func (RStar2) Spec() Spec {
 		Source:    "rStar2-Agent §2.1 and its released code",
 		Form:      "all of its text is in <reason>, <tool_call> and <answer>",
 		EndOfTurn: EndOfTurn, Tags: wrapping, Reasoning: "reason", Opening: reasonOpen, Answer: AnswerBoxInTags,
-		Tools: true, Marks: rstar2Marks, RawPrograms: true,
+		Tools: true, Summaries: true, Marks: rstar2Marks, RawPrograms: true,
 	}
 }
-
-// Added lists the protocol's fixed strings.
-func (RStar2) Added() []string { return Added() }
 
 // Context renders the problem at turn 0 and the results of calls at later turns.
 func (RStar2) Context(v View) string {
 	if v.Turn > 0 {
-		return RenderTurn(v.Last().Bodies)
+		return turnOpen + strings.Join(v.Last().Bodies, turnBetween) + turnEnd
 	}
-	return Prompt(guard(v.Task, rstar2Marks))
+	return promptOpen + guard(v.Task, rstar2Marks) + promptEnd
 }
 
 // Parse reads the reasoning, the calls and the answer from one response. The prompt opens the reasoning, and a response
 // that never closes it is read whole, as the release reads every response.
 func (RStar2) Parse(response string, tools []Tool) Parsed {
-	p := parse(response, tools)
-	p.WellFormed = Wrapped(response)
-	if reasoning, _, ok := strings.Cut(response, reasonClose); ok {
+	reasoning, _, reasons := strings.Cut(response, reasonClose)
+	text, ended := strings.CutSuffix(response, EndOfTurn)
+	p := Parsed{WellFormed: ended && reward.Wrapped(reasonOpen+text, wrapping...)}
+	if reasons {
 		p.Reasoning = reasoning
+	}
+	spoken := RStar2{}.Spec().Spoken(response)
+	blocks, outside := between(spoken, callTag, callTagClose)
+	for _, block := range blocks {
+		p.Calls = append(p.Calls, parseCall(block, func(name string) (Tool, bool) { return rstar2Tool(tools, name) }))
+	}
+	p.OpenCalls = begun(outside, callTag)
+	pairs, _ := between(spoken, answerTag, answerTagClose)
+	if p.AnswerTags = len(pairs); len(pairs) > 0 {
+		p.Answer, p.HasAnswer = reward.LastBoxed(pairs[len(pairs)-1])
 	}
 	return p
 }

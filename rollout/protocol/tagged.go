@@ -16,7 +16,7 @@ import (
 // episode has one tool, the tag calls that tool, whatever its name: a text for a search engine or a program. A call
 // that is not closed when the turn ends cannot be decoded; the answer to it opens a turn of the user.
 type tagged struct {
-	spec        Spec // without Form, EndOfTurn, Stops, Tags, Marks and Tools, which follow from the fields below
+	spec        Spec // without what follows from the fields below: see the method Spec
 	instruction string
 	think       string   // tag of the reasoning
 	calls       []string // tags of calls
@@ -34,12 +34,11 @@ const (
 func (t tagged) Spec() Spec {
 	s := t.spec
 	s.Form = "it consists of <" + t.think + "> pairs and ends with one call or one answer"
-	s.EndOfTurn, s.Tools = EndOfTurn, true
+	s.EndOfTurn, s.Tools, s.Summaries = EndOfTurn, true, true
 	if t.think != "think" {
 		s.Reasoning = t.think
 	}
-	s.Tags = append([]string{t.think}, t.calls...)
-	s.Tags = append(s.Tags, answerName)
+	s.Tags = slices.Concat([]string{t.think}, t.calls, []string{answerName})
 	for _, c := range t.calls {
 		s.Stops = append(s.Stops, "</"+c+">")
 	}
@@ -176,7 +175,7 @@ func (t tagged) countBegunCalls(text string) int {
 
 // answer reads the content of an answer pair: its last box, or the text where answers have no box.
 func (t tagged) answer(content string) (string, bool) {
-	answer, boxed := LastBox(content)
+	answer, boxed := reward.LastBoxed(content)
 	if boxed || t.spec.Answer == AnswerBoxInTags {
 		return answer, boxed
 	}

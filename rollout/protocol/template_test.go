@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/testing/protocoltest"
+	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
 
@@ -103,7 +104,7 @@ func (chat) Parse(response string, tools []protocol.Tool) protocol.Parsed {
 		got.Calls = []env.ToolCall{{Arguments: text, Error: env.CallDecodeError, Message: "the program is not closed"}}
 	default:
 		got.Reasoning, _, _ = strings.Cut(text, `\boxed{`)
-		if got.Answer, got.HasAnswer = protocol.LastBox(text); got.HasAnswer {
+		if got.Answer, got.HasAnswer = reward.LastBoxed(text); got.HasAnswer {
 			got.AnswerTags = strings.Count(text, `\boxed{`)
 		}
 		got.WellFormed = ended && got.HasAnswer

@@ -21,7 +21,6 @@ type ThinkAction struct{}
 
 // The parts of the prompt and of a response.
 const (
-	actUserOpen   = "<|im_start|>user\n"
 	actTaken      = "\n\nPrior to this step, you have already taken "
 	actRecent     = " step(s). Below are the most recent "
 	actHistory    = " observations and the corresponding actions you took:\n"
@@ -53,14 +52,15 @@ func (ThinkAction) Spec() Spec {
 		Name: "think_action", Doc: "a thought and one action in tags; each prompt is whole",
 		Source:    "ARLArena App. H.1 and its released code",
 		Form:      "it is one <think> pair and one <action> pair, without Chinese characters",
-		EndOfTurn: EndOfTurn, Tags: []string{"think", "action"}, Marks: []string{chatMark}, Acts: true, Whole: true,
+		EndOfTurn: EndOfTurn, Tags: []string{"think", "action"}, Marks: []string{chatMark}, Acts: true,
+		Summaries: true, Whole: true,
 	}
 }
 
 // Added lists the fixed strings of the prompt and the tags.
 func (ThinkAction) Added() []string {
 	return []string{
-		EndOfTurn, actUserOpen, actTaken, actRecent, actHistory, actSeen, actDone, actIs, actEntryEnd, actStep, actNow,
+		EndOfTurn, promptOpen, actTaken, actRecent, actHistory, actSeen, actDone, actIs, actEntryEnd, actStep, actNow,
 		actFirst,
 		actAdmissible, actAdmitted, actAsk, actAdmitted + actAsk, "', '",
 		thinkOpen, thinkClose, actionOpen, actionClose, thinkClose + actionOpen,
@@ -69,6 +69,9 @@ func (ThinkAction) Added() []string {
 
 // Context renders a whole prompt.
 func (ThinkAction) Context(v View) string {
+	if v.Summarize {
+		return renderPrompt(v) + summaryTell
+	}
 	if v.Admissible == nil {
 		return renderPrompt(v) + "\n" + actAsk
 	}
@@ -82,7 +85,7 @@ func (ThinkAction) Context(v View) string {
 // renderPrompt renders a prompt up to the current observation.
 func renderPrompt(v View) string {
 	var b strings.Builder
-	b.WriteString(actUserOpen + plain(strings.Join(nonEmpty(v.Instruction, v.Task), "\n")))
+	b.WriteString(promptOpen + plain(strings.Join(nonEmpty(v.Instruction, v.Task), "\n")))
 	if v.Summary != "" {
 		b.WriteString(summaryTold + plain(v.Summary))
 	}
@@ -102,13 +105,7 @@ func renderPrompt(v View) string {
 }
 
 func nonEmpty(texts ...string) []string {
-	var out []string
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return out
+	return slices.DeleteFunc(texts, func(t string) bool { return t == "" })
 }
 
 // plain returns an environment's text without anything that could be read as a special token. Tags in it are harmless:
@@ -120,21 +117,14 @@ func (ThinkAction) Parse(response string, _ []Tool) Parsed {
 	text, ended := strings.CutSuffix(response, EndOfTurn)
 	action := reward.ExtractAction(text)
 	p := Parsed{Action: action.Text, WellFormed: action.Strict && ended}
+	thoughts, outside := between(text, thinkOpen, thinkClose)
 	if drafted := strings.Contains(strings.ToLower(text), actionOpen); drafted && !action.Strict {
-		p.Action = reward.ExtractAction(outside(text, "think")).Text
+		p.Action = reward.ExtractAction(strings.Join(outside, "")).Text
 	}
-	if thoughts, _ := between(text, thinkOpen, thinkClose); len(thoughts) > 0 {
+	if len(thoughts) > 0 {
 		p.Reasoning = thoughts[0]
 	}
 	return p
-}
-
-// outside returns a text without the closed pairs of a tag.
-func outside(text, tag string) string {
-	for _, b := range slices.Backward(reward.Blocks(text, tag)) {
-		text = text[:b.Start] + text[b.End:]
-	}
-	return text
 }
 
 // Body is empty: the protocol has no tools.

@@ -1,9 +1,12 @@
 package protocol
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
 // TIR is tool-integrated reasoning: programs in ```python blocks, what they print in ```output blocks, and the final
@@ -40,20 +43,18 @@ func (TIR) Spec() Spec {
 		Form: "it either stops at the output block that follows its only python block, or ends its turn with a box " +
 			"and without a block",
 		EndOfTurn: EndOfTurn, Stops: []string{fenceOutput}, Tags: []string{fence + "python", fenceOutput},
-		Answer: AnswerBox, Tools: true, Marks: append(tagMarks("think"), fence, boxOpen),
+		Answer: AnswerBox, Tools: true, Summaries: true, Marks: append(tagMarks("think"), fence, boxOpen),
 	}
 }
 
 // Added lists the fixed strings of prompts, blocks and results.
 func (TIR) Added() []string {
-	added := []string{
+	return slices.Concat([]string{
 		EndOfTurn, replyOpen, tirOpen, tirUser, tirOpen + tirUser, systemOpen, promptOpen,
 		fencePython, fencePy, fenceClose, fenceOutput, boxOpen, tirTurnOpen, tirTurnEnd,
 		"\n" + prefixDecode, "\n" + prefixTool, "\n" + noOutput, prefixDecode, prefixTool, noOutput, truncated,
 		messageNotClosed, messageEmpty,
-	}
-	added = append(added, pythonText...)
-	return append(added, reasons...)
+	}, pythonText, reasons)
 }
 
 // Context renders the prompt at turn 0 and the output of the program at later turns.
@@ -79,10 +80,10 @@ func (p TIR) Parse(response string, tools []Tool) Parsed {
 	text, ended := strings.CutSuffix(response, EndOfTurn)
 	text, asked := cutOutput(text, ended)
 	spoken := p.Spec().reason(text)
-	programs, outside, open := fenced(spoken.rest)
+	programs, outside, open := cutPrograms(spoken.rest)
 	first, _, _ := strings.Cut(spoken.rest, fence+"py")
 	got := Parsed{Reasoning: spoken.thought(first), AnswerTags: boxes(strings.Join(outside, ""))}
-	got.Answer, got.HasAnswer = LastBox(strings.Join(outside, ""))
+	got.Answer, got.HasAnswer = reward.LastBoxed(strings.Join(outside, ""))
 	last := strings.TrimSpace(outside[len(outside)-1])
 	switch {
 	case asked && len(programs) > 0 && last == "" && !open:
@@ -117,42 +118,19 @@ func tirCall(program string, tools []Tool) env.ToolCall {
 	return bindText(t, program)
 }
 
-// fenced splits a text into its closed python blocks and the text outside them, which has one part more. open means
-// that a block is not closed; it belongs to the last part.
-func fenced(text string) (programs, outside []string, open bool) {
-	for {
-		start, length := nextFence(text)
-		if start < 0 {
-			return programs, append(outside, text), false
-		}
-		inside, after, closed := strings.Cut(text[start+length:], "\n"+fence)
-		if empty, found := strings.CutPrefix(text[start+length:], fence); found {
-			inside, after, closed = "", empty, true
-		}
-		if !closed {
-			return programs, append(outside, text), true
-		}
-		programs = append(programs, inside)
-		outside = append(outside, text[:start])
-		text = after
-	}
-}
+var (
+	programOpening = regexp.MustCompile("```py(?:thon)?\n")
+	closedProgram  = regexp.MustCompile("(?s)```py(?:thon)?\n(?:(.*?)\n)??```")
+)
 
-// nextFence finds the opening of a python block and its length, or returns −1.
-func nextFence(text string) (start, length int) {
-	const begins = fence + "py"
-	for from := 0; ; from += len(begins) {
-		i := strings.Index(text[from:], begins)
-		if i < 0 {
-			return -1, 0
-		}
-		from += i
-		for _, open := range []string{fencePython, fencePy} {
-			if strings.HasPrefix(text[from:], open) {
-				return from, len(open)
-			}
-		}
+// cutPrograms splits a text into its closed python blocks and the text outside them, which has one part more. open
+// means that a block is not closed; it belongs to the last part.
+func cutPrograms(text string) (programs, outside []string, open bool) {
+	for m := closedProgram.FindStringSubmatchIndex(text); m != nil; m = closedProgram.FindStringSubmatchIndex(text) {
+		programs = append(programs, text[max(m[2], 0):max(m[3], 0)])
+		outside, text = append(outside, text[:m[0]]), text[m[1]:]
 	}
+	return programs, append(outside, text), programOpening.MatchString(text)
 }
 
 // Body renders the output of a program.

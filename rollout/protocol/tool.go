@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rollout/toolcall"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
@@ -79,21 +81,14 @@ func (t Tool) Signature() string {
 		parameters = json.RawMessage(`{"type": "object", "properties": {}}`)
 	}
 	return `{"type": "function", "function": {"name": ` + quoted(t.Name) + `, "description": ` + quoted(t.Description) +
-		`, "parameters": ` + oneLine(parameters) + `}}`
+		`, "parameters": ` + lineEnds.Replace(string(parameters)) + `}}`
 }
 
 // quoted returns s as a JSON string.
-func quoted(s string) string { return `"` + escape(s) + `"` }
+func quoted(s string) string { return toolcall.Quote(s) }
 
-// oneLine replaces the line ends of valid JSON by spaces. Strings hold none.
-func oneLine(raw json.RawMessage) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' || r == '\t' {
-			return ' '
-		}
-		return r
-	}, string(raw))
-}
+// lineEnds replaces the line ends of valid JSON by spaces. Strings hold none.
+var lineEnds = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
 
 // Result is what a call that ran gave.
 type Result struct {
@@ -145,15 +140,12 @@ func bindText(t Tool, text string) env.ToolCall {
 	return bind(t, t.Name, raw)
 }
 
+var fenced = regexp.MustCompile("(?s)^```(?:python|py)?\n(.*)```$")
+
 // unfence removes a fence around a program, as SPEAR's and ARPO's Python tools do.
 func unfence(code string) string {
-	inside := strings.TrimSpace(code)
-	for _, open := range []string{"```python\n", "```py\n", "```\n"} {
-		if rest, ok := strings.CutPrefix(inside, open); ok {
-			if rest, ok = strings.CutSuffix(rest, "```"); ok {
-				return strings.TrimSuffix(rest, "\n")
-			}
-		}
+	if m := fenced.FindStringSubmatch(strings.TrimSpace(code)); m != nil {
+		return strings.TrimSuffix(m[1], "\n")
 	}
 	return code
 }

@@ -1,7 +1,10 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -47,22 +50,14 @@ func holds(got Parsed, m env.Move) bool {
 func sameArguments(a, b string) bool {
 	left, ok := object([]byte(a))
 	right, also := object([]byte(b))
-	if !ok || !also || len(left) != len(right) {
-		return false
-	}
-	for name, raw := range left {
-		x, isText := text(raw)
-		y, isAlso := text(right[name])
-		switch {
-		case isText != isAlso:
-			return false
-		case isText && strings.TrimSpace(x) != strings.TrimSpace(y):
-			return false
-		case !isText && string(raw) != string(right[name]):
-			return false
+	return ok && also && maps.EqualFunc(left, right, func(a, b json.RawMessage) bool {
+		x, isText := text(a)
+		y, isAlso := text(b)
+		if isText && isAlso {
+			return strings.TrimSpace(x) == strings.TrimSpace(y)
 		}
-	}
-	return true
+		return bytes.Equal(a, b)
+	})
 }
 
 // toolsOf returns tools with which a response that makes the move can be parsed.
@@ -70,18 +65,8 @@ func toolsOf(m env.Move) []Tool {
 	if m.Tool == "" {
 		return nil
 	}
-	schema := struct {
-		Type     string   `json:"type"`
-		Required []string `json:"required"`
-	}{"object", []string{}}
-	if fields, ok := object([]byte(m.Arguments)); ok {
-		for name := range fields {
-			schema.Required = append(schema.Required, name)
-		}
-	}
-	parameters, err := json.Marshal(schema)
-	if err != nil {
-		return []Tool{}
-	}
+	fields, _ := object([]byte(m.Arguments)) // what is no object has no fields
+	required := slices.Collect(maps.Keys(fields))
+	parameters, _ := json.Marshal(map[string]any{"required": required}) // texts always encode
 	return []Tool{{Name: m.Tool, Parameters: parameters}}
 }

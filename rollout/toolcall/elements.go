@@ -13,10 +13,12 @@ type elements struct {
 	// is the same of an argument.
 	call, arg [3]string
 	head      *regexp.Regexp // what follows call[1]; nil: nothing
+	number    string         // what is written there
 	// value is what is between arg[1] and the value; its last group is true or string for a text and anything else for
-	// JSON, if it has one. middle writes it.
+	// JSON, if it has one. middle writes it for a value of a kind.
 	value  *regexp.Regexp
-	middle func(text bool) string
+	middle func(kind string) string
+	flat   bool // no line ends are written between elements
 	lines  bool // a value has lines of its own: one line end before and after it is none of its text
 	json   bool // an argument without a declared type is JSON, if it can be
 }
@@ -57,7 +59,7 @@ func (e elements) read(text string, tools []Tool, ended bool) reading {
 	case count == 0 && strings.HasPrefix(e.call[0], rest):
 		out.open = true
 	case count == 0 && e.open != "" && strings.HasPrefix(text, e.open):
-		return objects{open: e.open, close: e.close}.mention(text, text[len(e.open):], len(e.open))
+		return objects{open: e.open, close: e.close}.mention(text[len(e.open):], len(e.open))
 	case count > 0 && rest == "" && !ended && strings.HasPrefix(text, e.open):
 		out.calls, out.open, out.begun = out.calls[:count-1], true, &out.calls[count-1]
 	}
@@ -70,10 +72,8 @@ func (e elements) one(text string, tools []Tool) (c Call, n int, open bool, begu
 	rest := text[len(e.call[0]):]
 	name, rest, found := e.name(rest)
 	switch {
-	case !nameText.MatchString(name) && strings.TrimSpace(rest) == "" && !found && name == "":
-		return c, 0, true, nil
 	case !nameText.MatchString(name):
-		return c, 0, false, nil
+		return c, 0, name == "" && !found && strings.TrimSpace(rest) == "", nil
 	case !found:
 		return c, 0, true, nil
 	}
@@ -110,7 +110,7 @@ func (e elements) one(text string, tools []Tool) (c Call, n int, open bool, begu
 			}
 			after := rest[len(junk)+len(e.call[2]):]
 			c = a.call(name)
-			c.Fault = "the call has text outside of its arguments: " + quote(junk[:min(len(junk), 40)])
+			c.Fault = "the call has text outside of its arguments: " + Quote(junk[:min(len(junk), 40)])
 			return c, len(text) - len(after), false, nil
 		}
 	}
@@ -130,9 +130,7 @@ func (e elements) name(text string) (name, rest string, found bool) {
 	text = strings.TrimLeft(text, spaces)
 	end := min(len(text), longestName)
 	for _, stop := range []string{"\n", e.arg[0], e.call[2]} {
-		if i := strings.Index(text[:end], stop); i >= 0 {
-			end = i
-		}
+		end = index(text[:end], stop, 0)
 	}
 	return strings.TrimSpace(text[:end]), text[end:], end < len(text)
 }
@@ -173,7 +171,7 @@ func (e elements) argument(a *arguments, text string, tool Tool) (rest string, o
 	kinds := tool.kinds(key)
 	switch {
 	case kind == "true" || kind == "string":
-		a.add(key, quote(text))
+		a.add(key, Quote(text))
 	case kind != "" && !slices.Contains(kinds, "string"), kinds == nil && e.json:
 		a.add(key, untyped(text))
 	default:
@@ -186,7 +184,7 @@ func (e elements) argument(a *arguments, text string, tool Tool) (rest string, o
 // behind it, so that a value may hold one. A value whose end is missing ends where the next argument begins or the call
 // ends.
 func (e elements) end(text, key string, tool Tool) (end, next int, ok bool) {
-	for i := strings.IndexByte(text, '<'); i >= 0 && i < len(text); {
+	for i := index(text, "<", 0); i < len(text); i = index(text, "<", i+1) {
 		rest := text[i:]
 		switch {
 		case strings.HasPrefix(rest, e.arg[2]) && goesOn(rest[len(e.arg[2]):], e.arg[0], e.call[2], e.close):
@@ -195,11 +193,6 @@ func (e elements) end(text, key string, tool Tool) (end, next int, ok bool) {
 			strings.HasPrefix(rest, e.call[2]) && goesOn(rest[len(e.call[2]):], e.call[0], e.close, e.open):
 			return i, i, true
 		}
-		step := strings.IndexByte(text[i+1:], '<')
-		if step < 0 {
-			break
-		}
-		i += 1 + step
 	}
 	return 0, 0, false
 }
@@ -219,12 +212,12 @@ func (e elements) begins(text, key string, tool Tool) bool {
 
 // write writes a call.
 func (e elements) write(name, arguments string) string {
-	parts := []string{e.call[0] + name + e.call[1]}
+	parts := []string{e.call[0] + name + e.call[1] + e.number}
 	for _, f := range fieldsOf(arguments) {
-		value, text := unquoted(f.value)
+		value, _ := unquoted(f.value)
 		middle := e.arg[1]
 		if e.middle != nil {
-			middle += e.middle(text)
+			middle += e.middle(kindOf(f.value))
 		}
 		if e.lines {
 			value = "\n" + value + "\n"
@@ -234,6 +227,9 @@ func (e elements) write(name, arguments string) string {
 	parts = append(parts, e.call[2])
 	if e.open != "" {
 		parts = append(append([]string{e.open}, parts...), e.close)
+	}
+	if e.flat {
+		return strings.Join(parts, "")
 	}
 	return strings.Join(parts, "\n")
 }

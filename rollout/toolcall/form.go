@@ -29,8 +29,8 @@ type Form struct {
 	Families string   // the models that write it
 	// Marks are the texts that a call begins with.
 	Marks []string
-	// Bare are the texts that a call without a mark begins with, at the beginning of a response.
-	Bare []string
+	// Bare is what a call without a mark begins with, at the beginning of a response; "" if all calls have marks.
+	Bare string
 	// Think are the tags of reasoning; "" means <think> and </think>.
 	Think [2]string
 	// Around are tokens around the content, which are none of it.
@@ -62,13 +62,6 @@ type reading struct {
 	n     int   // bytes read; 0 = the text only mentions a mark
 	open  bool  // the text ends inside a call
 	begun *Call // the call that the text ends in, as far as its name and arguments are certain; nil if they are not
-}
-
-// All lists the forms. Where several read a call, the first counts.
-var All = []*Form{
-	&hermes, &seedOSS, &qwenCoder, &glm, &llamaJSON, &mistral, &mistralArgs, &deepSeekV3, &deepSeekV31, &dsml, &kimi,
-	&kimiK3, &harmony, &miniMax, &gemma, &functionGemma, &lfm, &olmo, &cohere, &granite, &graniteCode, &apertus,
-	&toolCalls, &nemotron, &miniCPM, &gigaChat, &internLM, &solar, &hunyuan3, &pythonic, &phi,
 }
 
 // Names lists the names of the forms.

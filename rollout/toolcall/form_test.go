@@ -214,7 +214,7 @@ func TestFormsReadWhatTheyWrite(t *testing.T) {
 			require.Equal(t, name, got.Calls[0].Name, f.Name)
 			require.True(t, equal(t, got.Calls[0].Arguments, arguments), "%s: %s", f.Name, got.Calls[0].Arguments)
 			require.Empty(t, strings.TrimSpace(got.Content), f.Name)
-			if len(f.Bare) > 0 || f.Whole() {
+			if f.Bare != "" || f.Whole() {
 				continue // nothing is before such calls
 			}
 			open, end := f.ThinkTags()
@@ -241,7 +241,7 @@ func TestCutCallsAreOpen(t *testing.T) {
 		begun := ""
 		for i := range text {
 			least := strings.Index(text, f.Marks[0]) + len(f.Marks[0])
-			if i < least && len(f.Bare) == 0 || i == 0 || f.Name == "openai" && i < 40 {
+			if i < least && f.Bare == "" || i == 0 || f.Name == "openai" && i < 40 {
 				continue // not even the mark is whole
 			}
 			got := f.Read(text[:i], tools, false, false)

@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -37,7 +38,7 @@ func (f functions) read(text string, _ []Tool, ended bool) reading {
 		l.at += len(head)
 		c, ok := l.call(strings.TrimSuffix(head, "("))
 		if !ok {
-			return f.broken(out, body, start, marked && f.open != "", ended, c)
+			return f.broken(out, body, start, marked, ended, c)
 		}
 		out.calls = append(out.calls, c)
 		if out.n = start + l.at; f.list && !l.skip(",") {
@@ -47,16 +48,16 @@ func (f functions) read(text string, _ []Tool, ended bool) reading {
 	switch {
 	case f.list && l.skip("]") && len(out.calls) > 0:
 		out.n = start + l.at
-	case len(out.calls) == 0 && !(marked && f.open != "" && unfinished(body)):
+	case len(out.calls) == 0 && !(marked && unfinished(body)):
 		return reading{open: !ended && functionCut.MatchString(body)}
 	case f.list && !marked && strings.TrimSpace(body[l.at:]) != "":
 		return reading{}
 	case f.list || len(out.calls) == 0:
 		return f.broken(reading{}, body, start, true, ended, Call{})
 	}
-	if f.close != "" && l.skip(f.close) {
+	if l.skip(f.close) {
 		out.n = start + l.at
-	} else if f.close != "" && strings.TrimSpace(body[l.at:]) == "" && !ended {
+	} else if strings.TrimSpace(body[l.at:]) == "" && !ended {
 		out.open, out.calls = true, out.calls[:len(out.calls)-1]
 	}
 	return out
@@ -64,14 +65,11 @@ func (f functions) read(text string, _ []Tool, ended bool) reading {
 
 // broken is a call that cannot be read: it is cut, or its block is closed.
 func (f functions) broken(out reading, body string, start int, marked, ended bool, c Call) reading {
-	closing := -1
-	if f.close != "" && ended {
-		closing = strings.Index(body, f.close)
-	}
+	inside, _, closed := strings.Cut(body, f.close)
 	switch {
-	case closing >= 0:
-		c.Arguments, c.Fault = strings.TrimSpace(body[:closing]), "the call is no function with named arguments"
-		out.calls, out.n = append(out.calls, c), start+closing+len(f.close)
+	case closed && ended:
+		c.Arguments, c.Fault = strings.TrimSpace(inside), "the call is no function with named arguments"
+		out.calls, out.n = append(out.calls, c), start+len(inside)+len(f.close)
 	case marked || c.Name != "":
 		out.open = true
 		if c.Name != "" {
@@ -84,47 +82,36 @@ func (f functions) broken(out reading, body string, start int, marked, ended boo
 // call reads a call behind its opening bracket. The call is what is certain if ok is false.
 func (l *literals) call(name string) (c Call, ok bool) {
 	var a arguments
-	for !l.skip(")") {
-		if len(a.names) > 0 && !l.skip(",") {
-			return *a.begun(name), false
-		}
-		if len(a.names) > 0 && l.skip(")") {
-			break
-		}
+	ok = l.list(")", func() bool {
 		l.skip("")
 		m := argumentHead.FindStringSubmatch(l.text[l.at:])
 		if m == nil {
-			if c = *a.begun(name); len(a.names) == 0 && !argumentCut.MatchString(l.text[l.at:]) {
-				c.Name = "" // perhaps a text
+			if len(a.names) == 0 && !argumentCut.MatchString(l.text[l.at:]) {
+				name = "" // perhaps a text
 			}
-			return c, false
+			return false
 		}
 		l.at += len(m[0])
 		v, ok := l.value(0)
-		if !ok {
-			return *a.begun(name), false
+		if ok {
+			a.add(m[1], v)
 		}
-		a.add(m[1], v)
+		return ok
+	})
+	if !ok {
+		return *a.begun(name), false
 	}
 	return a.call(name), true
 }
 
-// pythonText writes a JSON value as a literal of Python.
-func pythonText(value string) string {
-	switch value {
-	case "true", "false":
-		return strings.ToUpper(value[:1]) + value[1:]
-	case "null":
-		return "None"
-	}
-	return value
-}
+// pythonWords are the words of JSON in Python.
+var pythonWords = map[string]string{"true": "True", "false": "False", "null": "None"}
 
 // write writes a call.
 func (f functions) write(name, arguments string) string {
 	parts := []string{}
 	for _, field := range fieldsOf(arguments) {
-		parts = append(parts, field.name+"="+pythonText(field.value))
+		parts = append(parts, field.name+"="+cmp.Or(pythonWords[field.value], field.value))
 	}
 	text := name + "(" + strings.Join(parts, ", ") + ")"
 	switch {

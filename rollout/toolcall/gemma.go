@@ -1,25 +1,10 @@
 package toolcall
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 )
-
-// gemma is the form of Gemma 4: keys without quotes, in the order of their letters, and texts between marks. Results
-// come back in the model's own turn.
-var gemma = Form{
-	Name: "gemma4", Families: "Gemma 4",
-	Marks: []string{gemmaMarks.open}, Think: [2]string{"<|channel>thought\n", "<channel|>"},
-	Stops:   []string{"<|tool_response>"},
-	grammar: gemmaMarks,
-}
-
-// functionGemma is the form of FunctionGemma: the same with other marks. Its templates write all values as texts.
-var functionGemma = Form{
-	Name: "functiongemma", Families: "FunctionGemma",
-	Marks: []string{functionGemmaMarks.open}, Stops: []string{"<start_function_response>"},
-	grammar: functionGemmaMarks,
-}
 
 // keyed are forms that write arguments as a mapping whose keys are bare words.
 type keyed struct {
@@ -27,12 +12,7 @@ type keyed struct {
 	texts              bool // values are written as texts, and the schema types them
 }
 
-var (
-	gemmaMarks         = keyed{open: "<|tool_call>call:", close: "<tool_call|>", quote: `<|"|>`}
-	functionGemmaMarks = keyed{open: "<start_function_call>call:", close: "<end_function_call>", quote: "<escape>",
-		texts: true}
-	keyedName = regexp.MustCompile(`^\s*([\pL\pN_.:-]+)\s*`)
-)
+var keyedName = regexp.MustCompile(`^\s*([\pL\pN_.:-]+)\s*`)
 
 // read reads a call.
 func (k keyed) read(text string, tools []Tool, ended bool) reading {
@@ -94,8 +74,10 @@ func (k keyed) text(value string) string {
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	case '[':
-		for _, v := range itemsOf(value) {
-			parts = append(parts, k.text(v))
+		var list []json.RawMessage
+		_ = json.Unmarshal([]byte(value), &list) // fieldsOf has read it
+		for _, v := range list {
+			parts = append(parts, k.text(string(v)))
 		}
 		return "[" + strings.Join(parts, ",") + "]"
 	}

@@ -12,25 +12,18 @@ import (
 const spaces = " \t\r\n"
 
 // object decodes a JSON object. twice is a key that it has twice.
-func object(raw []byte) (fields map[string]json.RawMessage, twice string, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+func object(raw string) (fields map[string]json.RawMessage, twice string, ok bool) {
+	if json.Unmarshal([]byte(raw), &fields) != nil || fields == nil {
 		return nil, "", false
 	}
-	fields = map[string]json.RawMessage{}
-	for d.More() {
-		key, err := d.Token()
-		var v json.RawMessage
-		if err != nil || d.Decode(&v) != nil {
-			return nil, "", false
+	seen := map[string]bool{}
+	for _, f := range fieldsOf(raw) {
+		if seen[f.name] {
+			twice = f.name
 		}
-		if _, given := fields[key.(string)]; given {
-			twice = key.(string)
-		}
-		fields[key.(string)] = v
+		seen[f.name] = true
 	}
-	_, err := d.Token()
-	return fields, twice, err == nil
+	return fields, twice, true
 }
 
 // value returns the JSON value that a text begins with, and its length; 0 if there is none. cut says that the text ends
@@ -68,8 +61,8 @@ func begunObject(text string) string {
 	return text
 }
 
-// quote writes a text as a JSON string.
-func quote(text string) string {
+// Quote writes a text as a JSON string.
+func Quote(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -103,14 +96,4 @@ func unquoted(value string) (s string, text bool) {
 		return s, true
 	}
 	return value, false
-}
-
-// itemsOf lists the values of a JSON list.
-func itemsOf(raw string) (out []string) {
-	var list []json.RawMessage
-	_ = json.Unmarshal([]byte(raw), &list) // what is no list has no items
-	for _, v := range list {
-		out = append(out, string(v))
-	}
-	return out
 }

@@ -44,6 +44,9 @@ var (
 	word    = regexp.MustCompile(`^[\pL_][\pL\pN_.-]*`)
 	words   = map[string]string{"True": "true", "true": "true", "False": "false", "false": "false", "None": "null",
 		"null": "null"}
+	escaped = regexp.MustCompile(`(?s)\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)`)
+	escapes = map[string]string{"n": "\n", "t": "\t", "r": "\r", `\`: `\`, "'": "'", `"`: `"`, "b": "\b", "f": "\f",
+		"a": "\a", "v": "\v", "0": "\x00", "\n": "", "/": "/"}
 )
 
 // value reads a value.
@@ -73,7 +76,7 @@ func (l *literals) value(level int) (string, bool) {
 		s, ok = strings.TrimSpace(rest[:end]), true
 		l.at += end
 	}
-	return quote(s), ok
+	return Quote(s), ok
 }
 
 // numberText writes a number of Python as JSON.
@@ -95,48 +98,48 @@ func numberText(text string) (string, bool) {
 	return sign + text, json.Valid([]byte(sign + text))
 }
 
+// list reads items with commas between them up to what closes them, which a comma may precede.
+func (l *literals) list(closing string, item func() bool) bool {
+	for first := true; !l.skip(closing); first = false {
+		if !first && !l.skip(",") {
+			return false
+		}
+		if !first && l.skip(closing) {
+			break
+		}
+		if !item() {
+			return false
+		}
+	}
+	return true
+}
+
 // group reads values up to a closing bracket.
 func (l *literals) group(closing string, level int) (string, bool) {
 	l.at++
 	var parts []string
-	for !l.skip(closing) {
-		if len(parts) > 0 && !l.skip(",") {
-			return "", false
-		}
-		if len(parts) > 0 && l.skip(closing) {
-			break
-		}
+	ok := l.list(closing, func() bool {
 		v, ok := l.value(level + 1)
-		if !ok {
-			return "", false
-		}
 		parts = append(parts, v)
-	}
-	return "[" + strings.Join(parts, ", ") + "]", true
+		return ok
+	})
+	return "[" + strings.Join(parts, ", ") + "]", ok
 }
 
 // mapping reads keys and values up to the closing brace.
 func (l *literals) mapping(level int) (string, bool) {
 	l.at++
 	var a arguments
-	for !l.skip("}") {
-		if len(a.names) > 0 && !l.skip(",") {
-			return "", false
-		}
-		if len(a.names) > 0 && l.skip("}") {
-			break
-		}
+	ok := l.list("}", func() bool {
 		key, ok := l.key()
 		if !ok || !l.skip(":") {
-			return "", false
+			return false
 		}
 		v, ok := l.value(level + 1)
-		if !ok {
-			return "", false
-		}
 		a.add(key, v)
-	}
-	return a.call("").Arguments, true
+		return ok
+	})
+	return a.call("").Arguments, ok
 }
 
 // key reads a key: a string, a number as its text or, next to a mark for strings, what is before the colon.
@@ -167,12 +170,11 @@ func (l *literals) string() (string, bool) {
 		return s, found
 	}
 	s, ok := l.quoted()
-	for ok {
-		before := l.at
+	for at := l.at; ok; at = l.at {
 		l.skip("")
 		more, follows := l.quoted()
 		if !follows {
-			l.at = before
+			l.at = at
 			break
 		}
 		s += more
@@ -194,37 +196,28 @@ func (l *literals) quoted() (string, bool) {
 	if strings.HasPrefix(rest, strings.Repeat(mark, 3)) {
 		mark = strings.Repeat(mark, 3)
 	}
-	var b strings.Builder
-	for i := len(mark); i < len(rest); {
+	for i := len(mark); i < len(rest); i++ {
 		switch {
 		case strings.HasPrefix(rest[i:], mark):
 			l.at = len(l.text) - len(rest) + i + len(mark)
-			return b.String(), true
-		case rest[i] == '\\' && i+1 < len(rest) && !raw:
-			n := unescape(&b, rest[i+1:])
-			i += 1 + n
-		default:
-			b.WriteByte(rest[i])
+			if raw {
+				return rest[len(mark):i], true
+			}
+			return escaped.ReplaceAllStringFunc(rest[len(mark):i], unescape), true
+		case rest[i] == '\\' && !raw:
 			i++
 		}
 	}
 	return "", false
 }
 
-// unescape writes what follows a backslash, and returns its length. Unknown escapes stay as they are, as in Python.
-func unescape(b *strings.Builder, text string) int {
-	plain := map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '\\': "\\", '\'': "'", '"': `"`, 'b': "\b", 'f': "\f",
-		'a': "\a", 'v': "\v", '0': "\x00", '\n': "", '/': "/"}
-	if s, ok := plain[text[0]]; ok {
-		b.WriteString(s)
-		return 1
+// unescape returns what a backslash and the text behind it mean. Unknown escapes stay as they are, as in Python.
+func unescape(text string) string {
+	if s, ok := escapes[text[1:]]; ok {
+		return s
 	}
-	if digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[text[0]]; digits > 0 && len(text) > digits {
-		if code, err := strconv.ParseUint(text[1:1+digits], 16, 32); err == nil && code <= utf8.MaxRune {
-			b.WriteRune(rune(code))
-			return 1 + digits
-		}
+	if code, err := strconv.ParseUint(text[2:], 16, 32); err == nil && code <= utf8.MaxRune {
+		return string(rune(code))
 	}
-	b.WriteString("\\" + text[:1])
-	return 1
+	return text
 }

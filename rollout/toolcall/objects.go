@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -22,19 +23,18 @@ type objects struct {
 // read reads a block.
 func (o objects) read(text string, _ []Tool, ended bool) reading {
 	body, marked := strings.CutPrefix(text, o.open)
-	start := len(text) - len(body)
 	rest := strings.TrimLeft(body, spaces)
 	if !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, "[") {
-		return o.mention(text, body, start)
+		return o.mention(body, len(text)-len(body))
 	}
 	var out reading
 	for {
 		raw, n, cut := value(rest)
 		if n == 0 {
-			return o.broken(out, text, body, rest, cut && !ended, marked && o.open != "")
+			return o.broken(out, text, body, rest, cut && !ended, marked)
 		}
-		calls := o.calls(raw, marked && o.open != "")
-		if calls == nil && (!marked || o.open == "") {
+		calls := o.calls(raw, marked)
+		if calls == nil && !marked {
 			return out // a JSON value of an answer
 		} else if calls == nil {
 			calls = []Call{{Arguments: raw, Fault: "the block is no JSON object with a name and arguments"}}
@@ -61,18 +61,13 @@ func (o objects) read(text string, _ []Tool, ended bool) reading {
 }
 
 // mention is a mark that no JSON follows: text, or a block that holds something else.
-func (o objects) mention(text, body string, start int) reading {
-	if o.close == "" || o.open == "" {
-		return reading{open: o.open != "" && strings.TrimSpace(body) == ""}
+func (o objects) mention(body string, start int) reading {
+	inside, _, closed := strings.Cut(body[:index(body, o.open, 0)], o.close)
+	block := strings.TrimSpace(inside)
+	if !closed || block == "" {
+		return reading{open: strings.TrimSpace(body) == ""}
 	}
-	block, _, closed := strings.Cut(body[:index(body, o.open, 0)], o.close)
-	switch block = strings.TrimSpace(block); {
-	case strings.TrimSpace(body) == "":
-		return reading{open: true}
-	case !closed || block == "":
-		return reading{}
-	}
-	return reading{n: start + strings.Index(body, o.close) + len(o.close),
+	return reading{n: start + len(inside) + len(o.close),
 		calls: []Call{{Arguments: block, Fault: "the block is not a JSON object"}}}
 }
 
@@ -98,16 +93,16 @@ func (o objects) broken(out reading, text, body, rest string, cut, marked bool) 
 
 // mayBegin reports whether a text without a mark is the beginning of a call: it says so with the key of the name.
 func (o objects) mayBegin(text string) bool {
-	text = strings.TrimPrefix(strings.NewReplacer(" ", "", "\n", "", "\t", "", "\r", "").Replace(text), "[")
+	text = strings.TrimPrefix(strings.Join(strings.Fields(text), ""), "[")
 	key := `{"` + o.name + `":`
 	return strings.HasPrefix(text, key) || strings.HasPrefix(key, text)
 }
 
 // write writes a call.
 func (o objects) write(name, arguments string) string {
-	text := "{" + quote(name) + ": " + arguments + "}"
+	text := "{" + Quote(name) + ": " + arguments + "}"
 	if !o.keyed {
-		text = "{" + quote(o.name) + ": " + quote(name) + ", " + quote(o.arguments[0]) + ": " + arguments + "}"
+		text = "{" + Quote(o.name) + ": " + Quote(name) + ", " + Quote(o.arguments[0]) + ": " + arguments + "}"
 	}
 	if o.list {
 		text = "[" + text + "]"
@@ -124,9 +119,9 @@ func (o objects) calls(raw string, marked bool) []Call {
 	if json.Unmarshal([]byte(raw), &list) != nil {
 		list = []json.RawMessage{json.RawMessage(raw)}
 	}
-	out := make([]Call, 0, len(list))
+	var out []Call
 	for _, one := range list {
-		fields, twice, ok := object(one)
+		fields, twice, ok := object(string(one))
 		if !ok {
 			return nil
 		}
@@ -139,9 +134,6 @@ func (o objects) calls(raw string, marked bool) []Call {
 		}
 		out = append(out, call)
 	}
-	if len(out) == 0 {
-		return nil
-	}
 	return out
 }
 
@@ -152,7 +144,7 @@ func (o objects) call(fields map[string]json.RawMessage, marked bool) (c Call, o
 		}
 		return checked(c), len(fields) == 1
 	}
-	if inner, _, is := object(fields["function"]); is { // OpenAI's own way to write it
+	if inner, _, is := object(string(fields["function"])); is { // OpenAI's own way to write it
 		_ = json.Unmarshal(fields["id"], &c.ID)
 		fields = inner
 	}
@@ -162,14 +154,12 @@ func (o objects) call(fields map[string]json.RawMessage, marked bool) (c Call, o
 	for _, key := range []string{"id", "tool_call_id"} {
 		_ = json.Unmarshal(fields[key], &c.ID) // without one there is none
 	}
-	given := false
+	given := marked
+	c.Arguments = "{}"
 	for _, key := range o.arguments {
 		if raw, is := fields[key]; is {
 			c.Arguments, given = string(raw), true
 		}
-	}
-	if !given && marked {
-		c.Arguments, given = "{}", true
 	}
 	return checked(c), c.Name != "" && given
 }
@@ -180,7 +170,7 @@ func checked(c Call) Call {
 	if json.Unmarshal([]byte(c.Arguments), &inside) == nil && strings.HasPrefix(strings.TrimSpace(inside), "{") {
 		c.Arguments = inside
 	}
-	switch _, twice, ok := object([]byte(c.Arguments)); {
+	switch _, twice, ok := object(c.Arguments); {
 	case c.Arguments == "null":
 		c.Arguments = "{}"
 	case !ok:
@@ -197,15 +187,10 @@ var callHead = regexp.MustCompile(`^[\[\s]*\{\s*"(\w+)"\s*:\s*"((?:[^"\\]|\\.)*)
 func beginning(text string, o objects) *Call {
 	m := callHead.FindStringSubmatch(text)
 	var c Call
-	if m == nil || json.Unmarshal([]byte(`"`+m[2]+`"`), &c.Name) != nil || c.Name == "" ||
-		m[1] != o.name {
+	if m == nil || m[1] != o.name || !slices.Contains(o.arguments, m[3]) ||
+		json.Unmarshal([]byte(`"`+m[2]+`"`), &c.Name) != nil || c.Name == "" {
 		return nil
 	}
-	for _, key := range o.arguments {
-		if m[3] == key {
-			c.Arguments = begunObject(text[len(m[0]):])
-			return &c
-		}
-	}
-	return nil
+	c.Arguments = begunObject(text[len(m[0]):])
+	return &c
 }

@@ -103,14 +103,10 @@ func (s *scan) think(from int) {
 
 // mark returns where a call may begin before a limit.
 func (s *scan) mark(limit int) int {
-	first := len(s.text)
-	if len(s.Bare) > 0 && len(s.out.Calls) == 0 && s.blank() {
-		start := s.at + len(s.text[s.at:]) - len(strings.TrimLeft(s.text[s.at:], " \t\r\n"))
-		for _, bare := range s.Bare {
-			if start < limit && strings.HasPrefix(s.text[start:], bare) {
-				first = start
-			}
-		}
+	first, rest := len(s.text), strings.TrimLeft(s.text[s.at:], spaces)
+	start := len(s.text) - len(rest)
+	if s.Bare != "" && strings.HasPrefix(rest, s.Bare) && start < limit && len(s.out.Calls) == 0 && s.blank() {
+		first = start
 	}
 	for i, m := range s.Marks {
 		if s.marks[i] < s.at {
@@ -162,23 +158,20 @@ func (s *scan) take(to int) {
 // finish puts the content together. Next to calls the white space around it has no meaning.
 func (s *scan) finish() {
 	calls := len(s.out.Calls) > 0 || s.out.Open
-	for i := range s.pieces {
-		for _, token := range s.Around {
-			s.pieces[i] = strings.ReplaceAll(s.pieces[i], token, "")
-		}
-	}
 	for i, piece := range s.pieces {
-		if calls {
-			piece = strings.TrimSpace(piece)
+		for _, token := range s.Around {
+			piece = strings.ReplaceAll(piece, token, "")
 		}
-		s.out.Content += piece
 		switch {
 		case !calls:
+			s.out.Content += piece
+			continue
 		case i < s.before:
-			s.out.Before += s.pieces[i]
+			s.out.Before += piece
 		default:
-			s.out.After += s.pieces[i]
+			s.out.After += piece
 		}
+		s.out.Content += strings.TrimSpace(piece)
 	}
 }
 

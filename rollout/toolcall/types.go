@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -33,8 +34,8 @@ func (t Tool) collect(part json.RawMessage, level int, out *[]string) {
 		Any   []json.RawMessage `json:"anyOf"`
 		One   []json.RawMessage `json:"oneOf"`
 		All   []json.RawMessage `json:"allOf"`
-		Enum  []any             `json:"enum"`
-		Const any               `json:"const"`
+		Enum  []json.RawMessage `json:"enum"`
+		Const json.RawMessage   `json:"const"`
 	}
 	if level > mostLevels || json.Unmarshal(part, &s) != nil {
 		return
@@ -42,18 +43,13 @@ func (t Tool) collect(part json.RawMessage, level int, out *[]string) {
 	several, _ := s.Type.([]any)
 	for _, kind := range append(several, s.Type) {
 		if name, ok := kind.(string); ok {
-			if known := kindNames[strings.ToLower(name)]; known != "" {
-				name = known
-			}
-			*out = append(*out, strings.ToLower(name))
+			name = strings.ToLower(name)
+			*out = append(*out, cmp.Or(kindNames[name], name))
 		}
 	}
-	if s.Type == nil && s.Const != nil {
-		s.Enum = append(s.Enum, s.Const)
-	}
-	if s.Type == nil {
-		for _, v := range s.Enum {
-			*out = append(*out, kindOf(v))
+	for _, v := range append(s.Enum, s.Const) {
+		if s.Type == nil && v != nil {
+			*out = append(*out, kindOf(string(v)))
 		}
 	}
 	if s.Ref != "" {
@@ -77,23 +73,15 @@ func (t Tool) referenced(ref string) json.RawMessage {
 	return part
 }
 
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case float64:
-		return "number"
-	case []any:
-		return "array"
-	case map[string]any:
-		return "object"
-	}
-	return "string"
-}
+// kindsOf are the types of JSON values by what they begin with; anything else is a number.
+var kindsOf = map[byte]string{'n': "null", 't': "boolean", 'f': "boolean", '"': "string", '[': "array", '{': "object"}
 
-var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+func kindOf(value string) string { return cmp.Or(kindsOf[value[0]], "number") }
+
+var (
+	wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	number      = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+)
 
 // typed returns a text as the JSON value that its types allow. A text that fits none of them stays a text.
 func typed(text string, kinds []string) string {
@@ -102,14 +90,11 @@ func typed(text string, kinds []string) string {
 	switch {
 	case allows("null") && (short == "null" || short == "None"):
 		return "null"
-	case (allows("integer") || allows("number")) && wholeNumber.MatchString(short):
+	case allows("integer") && wholeNumber.MatchString(short), allows("number") && number.MatchString(short):
 		return short
 	case allows("boolean") && (strings.EqualFold(short, "true") || strings.EqualFold(short, "false")):
 		return strings.ToLower(short)
-	case short == "":
-	case allows("number") && (short[0] == '-' || short[0] >= '0' && short[0] <= '9') && json.Valid([]byte(short)):
-		return short
-	case allows("object") && short[0] == '{', allows("array") && short[0] == '[':
+	case allows("object") && strings.HasPrefix(short, "{"), allows("array") && strings.HasPrefix(short, "["):
 		if json.Valid([]byte(short)) {
 			return short
 		}
@@ -117,7 +102,7 @@ func typed(text string, kinds []string) string {
 			return v
 		}
 	}
-	return quote(text)
+	return Quote(text)
 }
 
 // untyped returns a text as the JSON value that it writes; a text that writes none stays a text.
@@ -130,9 +115,8 @@ func untyped(text string) string {
 
 // arguments are the arguments of a call that are read one after the other.
 type arguments struct {
-	text  strings.Builder
-	names []string
-	twice string
+	names, parts []string
+	twice        string
 }
 
 // add adds an argument with its JSON value.
@@ -140,23 +124,20 @@ func (a *arguments) add(name, value string) {
 	if slices.Contains(a.names, name) {
 		a.twice = name
 	}
-	if len(a.names) > 0 {
-		a.text.WriteString(", ")
-	}
-	a.names = append(a.names, name)
-	a.text.WriteString(quote(name) + ": " + value)
+	a.names, a.parts = append(a.names, name), append(a.parts, Quote(name)+": "+value)
 }
 
 // call returns the call of a tool with the arguments.
 func (a *arguments) call(name string) Call {
-	c := Call{Name: name, Arguments: "{" + a.text.String() + "}"}
+	c := *a.begun(name)
+	c.Arguments += "}"
 	if a.twice != "" {
-		c.Fault = "the argument " + quote(a.twice) + " is given twice"
+		c.Fault = "the argument " + Quote(a.twice) + " is given twice"
 	}
 	return c
 }
 
 // begun returns the call as far as it has come.
 func (a *arguments) begun(name string) *Call {
-	return &Call{Name: name, Arguments: "{" + a.text.String()}
+	return &Call{Name: name, Arguments: "{" + strings.Join(a.parts, ", ")}
 }

@@ -57,8 +57,8 @@ func Run(t *testing.T, p protocol.Protocol) {
 	t.Run("contexts", s.contexts)
 	t.Run("text from outside", s.outside)
 	t.Run("responses", s.responses)
-	if asks, ok := p.(protocol.Summarizer); ok {
-		t.Run("summaries", func(t *testing.T) { s.summaries(t, asks) })
+	if spec.Summaries {
+		t.Run("summaries", func(t *testing.T) { s.summaries(t, p) })
 	}
 }
 

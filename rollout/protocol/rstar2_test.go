@@ -19,7 +19,7 @@ func TestWrapped(t *testing.T) {
 		EndOfTurn: false,
 		"":        false,
 	} {
-		if got := Wrapped(response); got != want {
+		if got := (RStar2{}).Parse(response, nil).WellFormed; got != want {
 			t.Errorf("%q: %v", response, got)
 		}
 	}

@@ -1,9 +1,0 @@
-package toolcall
-
-// phi is the form of Phi-4-mini and xLAM: a list that is all of the response.
-var phi = Form{
-	Name: "phi4_mini_json", Also: []string{"phi4_mini", "xlam"}, Families: "Phi-4-mini, xLAM",
-	Marks: []string{"functools"}, Bare: []string{"["},
-	grammar: objects{open: "functools", name: "name", arguments: []string{"arguments", "parameters"}, list: true,
-		bare: true},
-}
