@@ -1,5 +1,5 @@
-// Package toolcall reads and writes calls of tools as models write them. A Form is one way to write calls; forms.go
-// lists them. What a model has learnt shows in its chat template: protocol.Chat renders known calls, and looks for the
+// Package toolcall reads and writes calls of tools as models write them. A Form is one way to write calls; each has a
+// file. What a model has learnt shows in its chat template: protocol.Chat renders known calls, and looks for the
 // form that reads them back. Runs, evaluations and the server read responses with the same forms.
 //
 //	response ── Form.Read(tools) ──▶ reasoning, content, calls, or a call that is cut

@@ -64,6 +64,13 @@ type reading struct {
 	begun *Call // the call that the text ends in, as far as its name and arguments are certain; nil if they are not
 }
 
+// All lists the forms. Where several read a call, the first counts.
+var All = []*Form{
+	&hermes, &seedOSS, &qwenCoder, &glm, &llamaJSON, &mistral, &mistralArgs, &deepSeekV3, &deepSeekV31, &dsml,
+	&kimi, &kimiK3, &harmony, &miniMax, &gemma, &functionGemma, &lfm, &olmo, &cohere, &granite, &graniteCode,
+	&apertus, &toolCalls, &nemotron, &miniCPM, &gigaChat, &internLM, &solar, &hunyuan3, &pythonic, &phi,
+}
+
 // Names lists the names of the forms.
 func Names() []string {
 	names := make([]string, len(All))

@@ -6,6 +6,22 @@ import (
 	"strings"
 )
 
+// gemma is the form of Gemma 4: keys without quotes, and texts between marks. Results come back in the model's own
+// turn.
+var gemma = Form{
+	Name: "gemma4", Families: "Gemma 4", Marks: []string{"<|tool_call>call:"}, Stops: []string{"<|tool_response>"},
+	Think:   [2]string{"<|channel>thought\n", "<channel|>"},
+	grammar: keyed{open: "<|tool_call>call:", close: "<tool_call|>", quote: `<|"|>`},
+}
+
+// functionGemma is the form of FunctionGemma: the same with other marks. Its templates write all values as texts.
+var functionGemma = Form{
+	Name: "functiongemma", Families: "FunctionGemma", Marks: []string{"<start_function_call>call:"},
+	Stops: []string{"<start_function_response>"},
+	grammar: keyed{open: "<start_function_call>call:", close: "<end_function_call>", quote: "<escape>",
+		texts: true},
+}
+
 // keyed are forms that write arguments as a mapping whose keys are bare words.
 type keyed struct {
 	open, close, quote string

@@ -5,6 +5,15 @@ import (
 	"strings"
 )
 
+// harmony is the form of gpt-oss: messages in channels (see readHarmony). The template writes one call for each
+// message.
+var harmony = Form{
+	Name: "openai", Also: []string{"gpt-oss", "gpt_oss", "harmony"}, Families: "gpt-oss",
+	Marks: []string{"<|channel|>", " to=functions.", "to=functions."}, Stops: []string{"<|call|>", "<|return|>"},
+	Tokens: []string{"<|start|>", "<|end|>", "<|call|>"}, whole: readHarmony,
+	grammar: headed{text: "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s"},
+}
+
 var harmonyTo = regexp.MustCompile(`to=(?:functions\.)?([\pL\pN_.-]+)`)
 
 // readHarmony reads a response of gpt-oss behind <|start|>assistant: messages in channels. A message to functions.f is
