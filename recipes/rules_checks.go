@@ -151,7 +151,7 @@ func stagesFit(r *Recipe) string {
 	return ""
 }
 
-// kept is the number of trajectories of a group of so many samples that reach the batch.
+// kept is how many trajectories of a group reach the batch, of a number of samples.
 func kept(rule Resample, samples int) int {
 	if roc := rule.RoC(); roc != nil {
 		return roc.Keep

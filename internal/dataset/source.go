@@ -103,7 +103,7 @@ func Digest(ctx context.Context, address string, held bool, fetch Fetch) (string
 	return s.read(ctx, nil)
 }
 
-// copy writes the file, which may hold so many bytes, and returns its digest.
+// copy writes the file, whose bytes most bounds, and returns its digest.
 func (p part) copy(to io.Writer, most int64) (digest string, err error) {
 	file, err := p.open()
 	if err != nil {

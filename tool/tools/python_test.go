@@ -117,7 +117,7 @@ func TestPythonRejectsWhatTheProtocolRejects(t *testing.T) {
 		`{"code": "1", "input": null}`, `{"code": "1", "z": 1, "b": 2}`, `{"Code": "1"}`, `{"code": "1"}`,
 		`{"code": "\ud800", "input": "\u0000"}`} {
 		text := `<tool_call>{"name": "` + protocol.ToolName + `", "arguments": ` + arguments + `}</tool_call>`
-		parsed := protocol.Parse(text).Calls[0]
+		parsed := protocol.RStar2{}.Parse(text, nil).Calls[0]
 		got, err := python.Run(t.Context(), []tool.Call{{Tool: "python", Arguments: json.RawMessage(arguments)}})
 		require.NoError(t, err)
 		if parsed.Error == "" {
