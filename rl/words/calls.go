@@ -14,7 +14,8 @@ import (
 //
 // Numbers are compared by value, and texts without case, spaces and the marks ,./-_*^, with either quote. An object's
 // fields are arguments too, with their own values. Source: the abstract syntax tree of the Berkeley Function-Calling
-// Leaderboard (Patil et al. 2025). Departure: 5.0 is the whole number 5.
+// Leaderboard (Patil et al. 2025). Departures: 5.0 is the whole number 5, and what the function's schema requires may
+// be absent where the gold says so.
 func Calls(answer, golds string) (valid, right bool) {
 	var calls []struct {
 		Name      string
