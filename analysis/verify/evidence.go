@@ -20,7 +20,7 @@ type evidence struct {
 	findings
 	run       string
 	listed    []store.Object
-	manifests manifests              // those of warm starts included
+	manifests manifests              // also of warm starts
 	stages    map[string][]committed // the run's stage manifests by step, in the order of their keys
 	heads     map[int]schema.Head
 	shared    map[int]schema.Head // of the steps that another run has made

@@ -20,7 +20,7 @@ const warm = 0.25
 // gapAt asks for the difference of the log-probabilities of the two likeliest tokens after the probePrefix.
 type gapAt func(ctx context.Context, temperature float64) (float64, error)
 
-// explore adds to the facts what asking shows. The gap grows at a low temperature if log-probabilities are those of the
+// explore adds to the facts what asking shows. The gap grows at a low temperature if log-probabilities are of the
 // tempered distribution (vLLM's --logprobs-mode processed_logprobs), and stays if they are the model's own.
 func (l *link) explore(ctx context.Context, d dialect, ask gapAt, f Facts) (Facts, error) {
 	gap, err := ask(ctx, 1)

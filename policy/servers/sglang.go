@@ -131,7 +131,7 @@ func (d *sglang) entries(list [][]json.RawMessage) (out response, err error) {
 	return out, nil
 }
 
-// sameIDs compares the ids that a reply should have with those of its log-probabilities.
+// sameIDs compares the ids that a reply should have with the ids of its log-probabilities.
 func (d *sglang) sameIDs(ids []int32, out response) error {
 	for i := range min(len(ids), len(out.tokens)) {
 		if ids[i] != out.tokens[i] {

@@ -5,8 +5,8 @@ import "github.com/ropewalk/ropewalk/rl/choice"
 // ARLArena's reward is what the environment pays, over all turns. Each environment states its own numbers. What an
 // invalid action costs is part of the advantage (advantage.invalid_penalty).
 //
-// Source: ARLArena §3.1 (2) and Table S1. Departure: the paper subtracts the penalty from the final reward, its release
-// from the turn's own row, as here.
+// Source: ARLArena §3.1 (2) and Table S1. Departure: the paper subtracts the penalty from the final reward, its
+// release from the turn's own row, as here.
 
 var arlarena = Declaration{
 	Choice: choice.Choice{
