@@ -183,7 +183,7 @@ func TestDigestsOfEarlierRecipes(t *testing.T) {
 		require.True(t, ok)
 		var was []string
 		if name == "quickstart" {
-			was = []string{"rollout.mode=staged"}
+			was = []string{"rollout.mode=staged", "warm_start.levels=[2, 3]", "optimizer.lr=0.0002"}
 		}
 		// those recipes did not set min_tier
 		r, err := Resolve(name, strings.Replace(string(text), "\n  min_tier: landlock", "", 1), was, nil, nil)

@@ -24,6 +24,7 @@ func TestResolveBuiltin(t *testing.T) {
 			"reasoning",
 			"searchqa",
 			"searchqa-aepo",
+			"searchqa-hops",
 			"shop",
 			"smollm2",
 			"sokoban",
@@ -130,7 +131,7 @@ func TestResolveUnknown(t *testing.T) {
 	require.EqualError(t, err,
 		"recipe other: no such built-in recipe; there are cold-start, household, household-novice, "+
 			"openai-offline, quickstart, qwen3-4b-aepo, qwen3-4b-prs-vspo, qwen3-4b-rstar2, qwen3-4b-sampo, "+
-			"qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, shop, smollm2, sokoban and "+
+			"qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, searchqa-hops, shop, smollm2, sokoban and "+
 			"presets/NAME (another recipe is given as a file or inline)")
 	_, err = Resolve("", "steps: 1", nil, nil, nil)
 	require.ErrorContains(t, err, "inline recipe:1: advantage: is required")

@@ -45,6 +45,8 @@ var families = []family{
 		path: []relation{employs, seat}},
 	{name: "author_country", about: work, level: 3, text: "In which country was the author of %s born?",
 		path: []relation{author, born, within}},
+	{name: "founder_river", about: company, level: 3, text: "On which river lies the birthplace of the founder of %s?",
+		path: []relation{founder, born, lies}},
 	{name: "older", about: person, level: 2, text: "Who was born first, %s or %s?", ask: askOlder},
 	{name: "age", about: work, level: 2, text: "How many years after the birth of its author did %s appear?",
 		ask: askAge},

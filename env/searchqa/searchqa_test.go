@@ -106,7 +106,7 @@ func TestSplits(t *testing.T) {
 	for _, task := range envtest.Take(t, e, env.Train, 3, 400) {
 		types["train "+task.Type]++
 	}
-	for _, task := range envtest.Take(t, e, env.HeldOut, 3, 400) {
+	for _, task := range envtest.Take(t, e, env.HeldOut, 3, 440) {
 		types["held-out "+task.Type]++
 	}
 	require.Len(t, types, len(trained)+len(families)-len(long))

@@ -20,8 +20,8 @@ var badInputs = []struct {
 	{"missing file", []string{"run", "nope.yaml"},
 		"ropewalk: no recipe file nope.yaml; the built-in recipes are cold-start, household, " +
 			"household-novice, openai-offline, quickstart, qwen3-4b-aepo, qwen3-4b-prs-vspo, qwen3-4b-rstar2, " +
-			"qwen3-4b-sampo, qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, shop, smollm2, sokoban, " +
-			"and the presets (`ropewalk methods`)"},
+			"qwen3-4b-sampo, qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, searchqa-hops, shop, smollm2, " +
+			"sokoban, and the presets (`ropewalk methods`)"},
 	{"a tree that is missing", []string{"run", "TINY", "--set", "rollout.mode=tree"},
 		"ropewalk: --set rollout.mode=tree: rollout.tree: is required for rollout.mode tree (TINY:35)"},
 	{"settings of another engine", []string{"run", "TINY", "--set", "engine.dtype=bfloat16"},
