@@ -35,7 +35,7 @@ func TestXidOf(t *testing.T) {
 		require.Equal(t, want, row.Consequence, "Xid %d, %s", code, row.Name)
 		require.True(t, row.First <= code && code <= row.Last)
 	}
-	require.Equal(t, Kind("gpu_xid_79"), XidKind(79))
+	require.Equal(t, Kind("gpu_xid_79"), xidKind(79))
 }
 
 // docs/gpu.md lists all codes by their consequence.
