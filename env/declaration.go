@@ -85,6 +85,17 @@ type Declaration struct {
 	Open func(o Options) (Environment, error)
 }
 
+// UsualTools lists the tools with which policies answer the environment's questions if the recipe names none.
+func (d Declaration) UsualTools() []string {
+	if len(d.Tools) == 0 && d.Sandboxed {
+		return []string{"python"}
+	}
+	return d.Tools
+}
+
+// AllTools lists the tools that a recipe of the environment can name, those that it has by default first.
+func (d Declaration) AllTools() []string { return slices.Concat(d.UsualTools(), d.MoreTools) }
+
 // FileRow is one row of a file of tasks.
 type FileRow struct {
 	Number int

@@ -128,16 +128,13 @@ var classes = map[string]func(env.Declaration) bool{
 	"trained":      func(d env.Declaration) bool { return !d.Imported },
 	"tooled":       func(d env.Declaration) bool { return d.Sandboxed },
 	"demonstrated": func(d env.Declaration) bool { return d.Demonstrated },
-	"calling":      func(d env.Declaration) bool { return len(toolsOf(d)) > 0 },
+	"calling":      func(d env.Declaration) bool { return len(d.AllTools()) > 0 },
 	// noised are the environments whose demonstrations have one number for all faults.
 	"noised": func(d env.Declaration) bool { return d.Demonstrated && d.Name != Calc },
 	// listed are the environments that can list their training tasks.
 	"listed":     func(d env.Declaration) bool { return d.Listed },
 	"configured": func(d env.Declaration) bool { return len(d.Settings) > 0 },
 }
-
-// toolsOf lists the tools that a recipe of an environment can name, those that it has by default first.
-func toolsOf(d env.Declaration) []string { return slices.Concat(mix.Tools(d), d.MoreTools) }
 
 // defaultTools returns an environment's own default of rollout.tools as YAML; "" if it has none.
 func defaultTools(d env.Declaration) string {
@@ -152,7 +149,7 @@ func toolsFit(r *Recipe) string {
 	if r.Environment.unfit() {
 		return ""
 	}
-	named, have := r.Rollout.ToolNames(), toolsOf(r.Environment.Declaration())
+	named, have := r.Rollout.ToolNames(), r.Environment.Declaration().AllTools()
 	if r.Environment.bringsFunctions() {
 		return unless(len(named)+len(r.Rollout.MCP) == 0, "must be empty: each task of %s brings its functions",
 			r.Environment.Name)

@@ -193,7 +193,7 @@ func (e Environment) partUndemonstrated() string {
 // partsCall checks that each part of a mix that asks questions has one of its own tools.
 func (o Rollout) partsCall(parts []mix.Part) string {
 	for _, p := range parts {
-		have := toolsOf(p.Declaration)
+		have := p.Declaration.AllTools()
 		own := slices.ContainsFunc(o.ToolNames(), func(name string) bool { return slices.Contains(have, name) })
 		if len(have) > 0 && len(o.MCP) == 0 && !own {
 			return fmt.Sprintf("must name a tool of part %s: %s", p.Label, strings.Join(have, ", "))

@@ -39,7 +39,7 @@ func (o advOutputs) rows(t *testing.T, name string, got [][]float64) {
 	t.Helper()
 	var want [][]float64
 	if o.take(t, name, &want) {
-		vectors.EqualRows(t, name, got, want)
+		vectors.Equal(t, name, got, want)
 	}
 }
 

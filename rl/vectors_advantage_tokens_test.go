@@ -53,7 +53,7 @@ func testReinforcePPBaseline(t *testing.T, c vectors.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vectors.EqualRows(t, "advantages", got, want)
+	vectors.Equal(t, "advantages", got, want)
 }
 
 func testGAE(t *testing.T, c vectors.Case) {

@@ -53,7 +53,7 @@ func testCovariance(t *testing.T, c vectors.Case) {
 	rows := in.rows(t)
 	var literal [][]float64
 	if json.Unmarshal(raw, &literal) == nil {
-		vectors.EqualRows(t, "groupwise covariance", loss.Covariances(rows, loss.ScopeGroup), literal)
+		vectors.Equal(t, "groupwise covariance", loss.Covariances(rows, loss.ScopeGroup), literal)
 		return
 	}
 	var want map[string]json.RawMessage
@@ -75,7 +75,7 @@ func testCovariance(t *testing.T, c vectors.Case) {
 		case "cov":
 			var w [][]float64
 			decode(t, value, &w)
-			vectors.EqualRows(t, name, loss.Covariances(rows, loss.ScopeMinibatch), w)
+			vectors.Equal(t, name, loss.Covariances(rows, loss.ScopeMinibatch), w)
 		case "candidates":
 			checkCandidates(t, in, rows, value)
 		case "selected":
@@ -99,7 +99,7 @@ func testCovariance(t *testing.T, c vectors.Case) {
 		case "grad_logp":
 			var w [][]float64
 			decode(t, value, &w)
-			vectors.EqualRows(t, name, outcomes[0].result.Cotangents, w)
+			vectors.Equal(t, name, outcomes[0].result.Cotangents, w)
 		case "loss_if_selected":
 			checkAlternatives(t, outcomes, value)
 		default:

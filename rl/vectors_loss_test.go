@@ -213,7 +213,7 @@ func testBatch(t *testing.T, c vectors.Case) {
 	for mode, w := range want {
 		got := evaluateRows(t, loss.Objective{Policy: s, Aggregation: aggregation(mode, in.Horizon, in.Mask)}, rows)
 		vectors.Equal(t, mode, []float64{got.Loss}, []float64{w.Loss})
-		vectors.EqualRows(t, mode, got.Cotangents, w.Grad)
+		vectors.Equal(t, mode, got.Cotangents, w.Grad)
 	}
 }
 
@@ -297,7 +297,7 @@ func testSequence(t *testing.T, c vectors.Case) {
 	if raw, ok := want["adv"]; ok {
 		var w perToken
 		decode(t, raw, &w)
-		vectors.EqualRows(t, "adv", adv, w.table(t, in.Mask))
+		vectors.Equal(t, "adv", adv, w.table(t, in.Mask))
 	}
 	s := in.surrogate(t, lastPart(c))
 	check := func(mode string, w sequenceWant) {
@@ -309,7 +309,7 @@ func testSequence(t *testing.T, c vectors.Case) {
 			vectors.Equal(t, mode+" loss", []float64{got.Loss}, []float64{*w.Loss})
 		}
 		if w.Grad != nil {
-			vectors.EqualRows(t, mode+" gradient", got.Cotangents, w.Grad)
+			vectors.Equal(t, mode+" gradient", got.Cotangents, w.Grad)
 		}
 		checkSequences(t, s.Bounds(), in.Old, in.Logp, adv, in.Mask, w)
 	}
@@ -516,7 +516,7 @@ func testKLReward(t *testing.T, c vectors.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vectors.EqualRows(t, "token_rewards", rewards, [][]float64{want.Rewards})
+	vectors.Equal(t, "token_rewards", rewards, [][]float64{want.Rewards})
 	vectors.Equal(t, "mean_kl", []float64{mean}, []float64{want.Mean})
 	k := loss.AdaptiveKL{Target: in.Controller.Target, Horizon: in.Controller.Horizon}
 	if err := k.Validate(); err != nil {

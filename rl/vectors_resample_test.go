@@ -276,7 +276,7 @@ func testReplayBuffer(t *testing.T, c vectors.Case) {
 		for _, s := range w.Sil {
 			sil = append(sil, []float64{float64(s.Step), s.Reward, s.Recal})
 		}
-		vectors.EqualRows(t, "sil", got, sil)
+		vectors.Equal(t, "sil", got, sil)
 	}
 }
 

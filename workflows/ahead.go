@@ -69,7 +69,7 @@ func (r *trainRun) mayGoAhead(ctx workflow.Context) bool {
 func (r *trainRun) sampleNext(ctx workflow.Context) error {
 	a := &r.ahead
 	step := a.next
-	in := r.stepInput(ctx, step)
+	in := r.stepInput(step)
 	in.SelectNext = in.Prepared.Plan.PromptsAhead && step < in.Prepared.Plan.Steps
 	r.progress.Sampling = step
 	r.show(ctx)
@@ -136,10 +136,10 @@ func (r *trainRun) advance(policy api.PolicyRef) {
 }
 
 // stepInput is the input of a step, or of its sampling alone.
-func (r *trainRun) stepInput(ctx workflow.Context, step int) TrainStepInput {
+func (r *trainRun) stepInput(step int) TrainStepInput {
 	in := TrainStepInput{
 		Run: r.run, Step: step, Gen: r.amendments.generation(step), Prepared: r.amendments.at(step, r.prepared),
-		Policy: r.policy, Buffer: r.buffer, Home: r.home, Timeouts: timeoutsOf(ctx),
+		Policy: r.policy, Buffer: r.buffer, Home: r.home,
 	}
 	if lag := min(in.Prepared.Plan.Staleness, step-1); lag > 0 { // in updates
 		sampler := r.policy

@@ -23,7 +23,7 @@ func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool, by As
 		return err
 	}
 	defer r.turn.Unlock()
-	if _, err := r.settle(ctx); err != nil {
+	if _, err := r.settle(ctx, nil); err != nil {
 		_, text := failure(err)
 		return badInput("an earlier change of the settings is in doubt: %s; try again", text)
 	}
@@ -48,7 +48,7 @@ func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool, by As
 func (r *trainRun) commitAmendment(ctx workflow.Context, in api.AmendInput) error {
 	for {
 		in.Number = r.number
-		out, err := call[api.Amended](ctx, api.AmendRecipe, fmt.Sprint(in.Set), in)
+		out, err := call[api.Amended](ctx, nil, api.AmendRecipe, fmt.Sprint(in.Set), in)
 		switch {
 		case err != nil:
 			return r.afterFailure(ctx, in, err)
@@ -69,7 +69,7 @@ func (r *trainRun) afterFailure(ctx workflow.Context, in api.AmendInput, cause e
 		return badInput("%s", text)
 	}
 	r.unsettled = &in
-	held, err := r.settle(ctx)
+	held, err := r.settle(ctx, nil)
 	switch {
 	case err != nil:
 		return badInput("%s; it is in doubt whether the change holds: the run finds out before its next step", text)
@@ -80,13 +80,13 @@ func (r *trainRun) afterFailure(ctx workflow.Context, in api.AmendInput, cause e
 }
 
 // settle checks whether the unsettled amendment was committed. held reports that it was; the run then adopts it.
-func (r *trainRun) settle(ctx workflow.Context) (held bool, err error) {
+func (r *trainRun) settle(ctx workflow.Context, l limits) (held bool, err error) {
 	if r.unsettled == nil {
 		return false, nil
 	}
 	in := *r.unsettled
 	in.Settle = true
-	out, err := call[api.Amended](ctx, api.AmendRecipe, "is it committed: "+fmt.Sprint(in.Set), in)
+	out, err := call[api.Amended](ctx, l, api.AmendRecipe, "is it committed: "+fmt.Sprint(in.Set), in)
 	if err != nil {
 		return false, err
 	}
@@ -114,7 +114,7 @@ func (r *trainRun) settleInTurn(ctx workflow.Context) error {
 		return err
 	}
 	defer r.turn.Unlock()
-	_, err := r.settle(ctx)
+	_, err := r.settle(ctx, r.limits)
 	return err
 }
 

@@ -28,10 +28,9 @@ func mandatory(why string) func([]StageFailure) skipping {
 // decides. A bad input of the run itself fails at once, because waiting does not fix it.
 func (r *trainRun) attempt(ctx workflow.Context, skip func([]StageFailure) skipping,
 	work func(workflow.Context) error) error {
-	timeouts := map[string]float64{}
-	r.mended = false
+	r.limits, r.mended = limits{}, false
 	for {
-		err := work(withTimeouts(ctx, timeouts))
+		err := work(ctx)
 		if err == nil || temporal.IsCanceledError(err) {
 			return err
 		}
@@ -54,7 +53,7 @@ func (r *trainRun) attempt(ctx workflow.Context, skip func([]StageFailure) skipp
 			}
 			s.enact()
 		case UpdateRetry:
-			timeouts = chosen.timeouts(timeouts, all)
+			r.limits = chosen.limits(r.limits, all)
 		}
 	}
 }

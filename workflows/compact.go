@@ -27,7 +27,7 @@ func (c *compactions) start(ctx workflow.Context, run string, prepared api.Prepa
 		}
 		for _, step := range steps {
 			in := api.CompactInput{Scope: scoped(run, step, prepared)}
-			err := start(ctx, api.CompactStep, "the step's small files", in).Get(ctx, nil)
+			err := start(ctx, nil, api.CompactStep, "the step's small files", in).Get(ctx, nil)
 			if err != nil {
 				_, why := failure(err)
 				workflow.GetLogger(ctx).Warn("compact step", "run", run, "step", step, "error", why)

@@ -56,7 +56,7 @@ func (r *evaluateRun) attempt(ctx workflow.Context) error {
 	} else if !r.in.Resume {
 		in.Evaluates = &r.in.Policy
 	}
-	prepared, err := call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", in)
+	prepared, err := call[api.Prepared](ctx, r.limits, api.PrepareRun, "resolve and commit the recipe", in)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (r *evaluateRun) attempt(ctx workflow.Context) error {
 	r.progress.plan(r.at.run, prepared.Plan)
 	r.progress.Notes = prepared.Notes
 	r.at.enter(ctx, schema.StageEvaluate)
-	scope, h := scoped(r.at.run, r.at.step, prepared), newHome(ctx, "", prepared.Plan)
+	scope, h := scoped(r.at.run, r.at.step, prepared), newHome(ctx, "", prepared.Plan, r.limits)
 	ask := api.EvaluateInput{Scope: scope, Policy: policy, Tag: tagOwn}
 	if prepared.Evaluation != nil {
 		ask.Positions = prepared.Evaluation.Positions
@@ -86,8 +86,8 @@ func (r *evaluateRun) attempt(ctx workflow.Context) error {
 	r.result = EvaluateRunResult{Run: r.at.run, Recipe: prepared.Plan.Recipe, Seed: prepared.Plan.Seed,
 		Step: r.at.step, Policy: policy, Summary: out.Summary}
 	r.at.enter(ctx, stages.Timings)
-	_, err = call[api.Done](ctx, api.RecordTimings, "measured times", api.RecordTimingsInput{Scope: scope,
-		Timings: append(measured, out.Timing), Part: "run"})
+	_, err = call[api.Done](ctx, r.limits, api.RecordTimings, "measured times",
+		api.RecordTimingsInput{Scope: scope, Timings: append(measured, out.Timing), Part: "run"})
 	if err == nil {
 		r.states.success(ctx, out.Summary)
 	}

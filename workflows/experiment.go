@@ -154,7 +154,7 @@ func (e *experiment) steer(ctx workflow.Context) error {
 func (e *experiment) attempt(ctx workflow.Context) (err error) {
 	e.at.enter(ctx, schema.StagePrepare)
 	if e.trials == nil {
-		e.plan, err = call[api.PlannedExperiment](ctx, api.PlanExperiment, "list the trials",
+		e.plan, err = call[api.PlannedExperiment](ctx, e.limits, api.PlanExperiment, "list the trials",
 			api.PlanExperimentInput{ExperimentFile: e.in.ExperimentFile})
 		if err != nil {
 			return err
@@ -218,7 +218,8 @@ func (e *experiment) train(ctx workflow.Context, i, until int) error {
 	if s.State == TrialWaiting {
 		in := api.DeedInput{Run: t.Run, Action: "start", Actor: "experiment " + e.plan.Name, At: workflow.Now(ctx).
 			UnixMicro(), With: map[string]string{"workflow": TrainRunName, "recipe": t.Recipe, "digest": t.Digest}}
-		if _, err := call[api.Done](ctx, api.NoteDeed, "experiment "+e.plan.Name+" starts "+t.Run, in); err != nil {
+		why := "experiment " + e.plan.Name + " starts " + t.Run
+		if _, err := call[api.Done](ctx, e.limits, api.NoteDeed, why, in); err != nil {
 			return err
 		}
 	}
@@ -265,7 +266,8 @@ func (e *experiment) judge(ctx workflow.Context, step int) error {
 		return nil
 	}
 	e.at.enter(ctx, "judge")
-	judged, err := call[api.JudgedTrials](ctx, api.JudgeTrials, fmt.Sprintf("the stop rule after step %d", step),
+	judged, err := call[api.JudgedTrials](ctx, e.limits, api.JudgeTrials,
+		fmt.Sprintf("the stop rule after step %d", step),
 		api.JudgeTrialsInput{ExperimentFile: e.in.ExperimentFile, Step: step, Runs: runs})
 	if err != nil {
 		return err

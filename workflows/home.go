@@ -21,18 +21,19 @@ type home struct {
 	finding workflow.Mutex
 	open    workflow.Semaphore // of stages on the queue gpu: they wait for one engine in turn
 	fixed   bool               // for a shard: its step finds another host if this one is gone
+	limits  limits             // of the stages that run there
 }
 
-func newHome(ctx workflow.Context, host string, p api.Plan) *home {
+func newHome(ctx workflow.Context, host string, p api.Plan, l limits) *home {
 	return &home{host: host, hosts: p.Hosts, finding: workflow.NewMutex(ctx),
-		open: workflow.NewSemaphore(ctx, sideBySide)}
+		open: workflow.NewSemaphore(ctx, sideBySide), limits: l}
 }
 
 // sample runs a stage that samples. It uses the queue rollout, which any number of hosts serve, unless several hosts
 // share the models.
 func sample(ctx workflow.Context, h *home, scope api.Scope, name, summary string, in, out any) error {
 	if h.hosts <= 1 {
-		return start(ctx, name, summary, in).Get(ctx, out)
+		return start(ctx, h.limits, name, summary, in).Get(ctx, out)
 	}
 	return atHome(ctx, h, scope, name, summary, in, out)
 }
@@ -46,13 +47,13 @@ func atHome(ctx workflow.Context, h *home, scope api.Scope, name, summary string
 		}
 		host := h.host
 		if host == "" {
-			err := start(ctx, name, summary, in).Get(ctx, out)
+			err := start(ctx, h.limits, name, summary, in).Get(ctx, out)
 			if done, ok := out.(api.Result); ok && err == nil {
 				h.host = done.Common().Home
 			}
 			return err
 		}
-		err := startAt(ctx, host, name, summary, in).Get(ctx, out)
+		err := startAt(ctx, h.limits, host, name, summary, in).Get(ctx, out)
 		if h.fixed || !left(err) {
 			return err
 		}
@@ -75,8 +76,8 @@ func (h *home) find(ctx workflow.Context, scope api.Scope) error {
 	if h.host != "" {
 		return nil
 	}
-	found, err := call[api.Home](ctx, api.FindHome, fmt.Sprintf("the host that leads %d", h.hosts),
-		api.HomeInput{Scope: scope})
+	found, err := call[api.Home](ctx, h.limits, api.FindHome,
+		fmt.Sprintf("the host that leads %d", h.hosts), api.HomeInput{Scope: scope})
 	h.host = found.Host
 	return err
 }

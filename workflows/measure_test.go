@@ -238,7 +238,7 @@ func TestPromptsAreSelectedAgainWhenSettingsChange(t *testing.T) {
 	in := func() (out TrainStepInput) {
 		f := newFakes(t, api.Plan{})
 		f.env.ExecuteWorkflow(func(ctx workflow.Context) error {
-			out = r.stepInput(ctx, 2)
+			out = r.stepInput(2)
 			return nil
 		})
 		return out

@@ -28,7 +28,7 @@ func (r *trainRun) ownStep(ctx workflow.Context, in TrainStepInput) (TrainStepRe
 	s := newTrainStep(ctx, in)
 	s.at.shown = func(ctx workflow.Context, stage string) { r.at(ctx, in.Step, stage) }
 	s.prefix = fmt.Sprintf("step %d: ", in.Step)
-	out, err := s.execute(ctx)
+	out, err := s.execute()
 	if err != nil && !temporal.IsCanceledError(err) {
 		all := failures(err, s.at.stage)
 		r.stage(ctx, in.Step, all[0].Stage)

@@ -111,9 +111,9 @@ type decision struct {
 	retry  RetryInput
 }
 
-// timeouts returns the time limits of the next attempt: those of the last one, with the person's limit for the
+// limits returns the time limits of the next attempt: those of the last one, with the person's limit for the
 // activities that failed.
-func (d decision) timeouts(last map[string]float64, failed []StageFailure) map[string]float64 {
+func (d decision) limits(last limits, failed []StageFailure) limits {
 	if d.retry.TimeoutSeconds <= 0 {
 		return last
 	}

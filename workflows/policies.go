@@ -79,30 +79,19 @@ func LongestStage() (longest time.Duration) {
 // maxTimeout bounds the time limit that a person can set for an attempt.
 const maxTimeout = 7 * 24 * time.Hour
 
-// timeoutsKey is the context key of the time limits that a person set.
-type timeoutsKey struct{}
-
-// withTimeouts sets other time limits for activities, in seconds by activity name.
-func withTimeouts(ctx workflow.Context, timeouts map[string]float64) workflow.Context {
-	return workflow.WithValue(ctx, timeoutsKey{}, timeouts)
-}
-
-// timeoutsOf is the inverse of withTimeouts.
-func timeoutsOf(ctx workflow.Context) map[string]float64 {
-	timeouts, _ := ctx.Value(timeoutsKey{}).(map[string]float64)
-	return timeouts
-}
+// limits are time limits that a person set, in seconds by activity name. Other activities have their declared ones.
+type limits map[string]float64
 
 // start schedules an activity with its declared options; the UI shows summary next to it.
-func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options(ctx, name, summary)), name, input)
+func start(ctx workflow.Context, l limits, name, summary string, input any) workflow.Future {
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options(l, name, summary)), name, input)
 }
 
 // startAt is start on a host's own queue. It fails if the host does not start the activity in time.
-func startAt(ctx workflow.Context, host, name, summary string, input any) workflow.Future {
-	o := options(ctx, name, summary)
+func startAt(ctx workflow.Context, l limits, host, name, summary string, input any) workflow.Future {
+	o := options(l, name, summary)
 	o.TaskQueue, o.ScheduleToStartTimeout = api.HostQueue(host), startAtHome
-	if timeoutsOf(ctx)[name] == 0 { // otherwise a person has set the limit
+	if l[name] == 0 { // otherwise a person has set the limit
 		o.StartToCloseTimeout += waitAtHome
 	}
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), name, input)
@@ -110,9 +99,9 @@ func startAt(ctx workflow.Context, host, name, summary string, input any) workfl
 
 // options returns the options that an activity declares. ScheduleToStart has no limit: if a worker is away for an hour,
 // the run waits and does not fail.
-func options(ctx workflow.Context, name, summary string) workflow.ActivityOptions {
+func options(l limits, name, summary string) workflow.ActivityOptions {
 	a := stages.ActivityOf(name)
-	if limit := timeoutsOf(ctx)[name]; limit > 0 {
+	if limit := l[name]; limit > 0 {
 		a.Limit = time.Duration(limit * float64(time.Second))
 	}
 	return workflow.ActivityOptions{
@@ -125,9 +114,9 @@ func options(ctx workflow.Context, name, summary string) workflow.ActivityOption
 }
 
 // call runs an activity and waits for its result.
-func call[R any](ctx workflow.Context, name, summary string, input any) (R, error) {
+func call[R any](ctx workflow.Context, l limits, name, summary string, input any) (R, error) {
 	var out R
-	err := start(ctx, name, summary, input).Get(ctx, &out)
+	err := start(ctx, l, name, summary, input).Get(ctx, &out)
 	return out, err
 }
 

@@ -22,7 +22,7 @@ func (r *trainRun) data(ctx workflow.Context, init api.Scope) ([]api.Timing, err
 	var data api.DataPrepared
 	err := r.attempt(ctx, mandatory("it decides which tasks are drawn"), func(ctx workflow.Context) (err error) {
 		in.Scope = r.mend(in.Scope)
-		data, err = call[api.DataPrepared](ctx, api.PrepareData, "filter the training tasks", in)
+		data, err = call[api.DataPrepared](ctx, r.limits, api.PrepareData, "filter the training tasks", in)
 		return err
 	})
 	return append(timings, data.Timing), err
@@ -35,7 +35,8 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	needed := mandatory("the tasks are judged by it")
 	err := r.attempt(ctx, needed, func(ctx workflow.Context) (err error) {
 		in.Scope = r.mend(in.Scope)
-		chosen, err = call[api.Candidates](ctx, api.SelectCandidates, "the tasks that the model answers", in.Scope)
+		chosen, err = call[api.Candidates](ctx, r.limits, api.SelectCandidates,
+			"the tasks that the model answers", in.Scope)
 		return err
 	})
 	if err != nil {
@@ -46,7 +47,8 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) error {
 		in.Scope = r.mend(in.Scope)
 		return each(ctx, sideBySide, chosen.Shards, func(ctx workflow.Context, i int) (err error) {
-			parts[i], err = call[api.Answered](ctx, api.AnswerTasks, fmt.Sprintf("shard %d of %d", i, chosen.Shards),
+			parts[i], err = call[api.Answered](ctx, r.limits, api.AnswerTasks,
+				fmt.Sprintf("shard %d of %d", i, chosen.Shards),
 				api.AnswersInput{Scope: in.Scope, Candidates: chosen.Manifest, Model: chosen.Model, Shard: i,
 					Shards: chosen.Shards})
 			return err
@@ -63,8 +65,9 @@ func (r *trainRun) answers(ctx workflow.Context, in *api.DataInput) ([]api.Timin
 	in.Candidates = chosen.Manifest
 	var made api.Committed
 	err = r.attempt(ctx, needed, func(ctx workflow.Context) (err error) {
-		made, err = call[api.Committed](ctx, api.CommitStages, schema.StageAnswers, api.CommitInput{Scope: in.Scope,
-			Stages: []api.StageParts{{Stage: schema.StageAnswers, Turn: -1, Parts: refs}}})
+		made, err = call[api.Committed](ctx, r.limits, api.CommitStages, schema.StageAnswers,
+			api.CommitInput{Scope: in.Scope,
+				Stages: []api.StageParts{{Stage: schema.StageAnswers, Turn: -1, Parts: refs}}})
 		in.Answers = made.Stages.One(schema.StageAnswers)
 		return err
 	})

@@ -26,7 +26,7 @@ func (p *pruner) start(ctx workflow.Context, done api.Scope) {
 	}
 	p.collect(ctx)
 	p.latest, p.handed = done, len(p.evaluated)
-	p.running = start(ctx, api.PruneCheckpoints, "checkpoints that the recipe does not keep", api.PruneInput{
+	p.running = start(ctx, nil, api.PruneCheckpoints, "checkpoints that the recipe does not keep", api.PruneInput{
 		Scope: done, Retention: p.retention, Evaluated: p.evaluated,
 	})
 }

@@ -18,7 +18,7 @@ type recording struct {
 
 // start begins the recording. Only the end of the run waits for it.
 func (o *recording) start(ctx workflow.Context) {
-	o.future = start(ctx, api.RecordTimings, "measured times", o.in)
+	o.future = start(ctx, nil, api.RecordTimings, "measured times", o.in)
 	workflow.Go(ctx, func(ctx workflow.Context) { o.done = o.future.Get(ctx, nil) == nil })
 }
 
@@ -95,7 +95,7 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 		err := one.future.Get(ctx, &out)
 		if err != nil && !temporal.IsCanceledError(err) {
 			err = r.attempt(ctx, skip, func(ctx workflow.Context) (err error) {
-				out, err = call[api.TimingsRecorded](ctx, api.RecordTimings, "measured times", one.in)
+				out, err = call[api.TimingsRecorded](ctx, r.limits, api.RecordTimings, "measured times", one.in)
 				return err
 			})
 		}

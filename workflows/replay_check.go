@@ -31,7 +31,7 @@ func (r *replayStage) check(ctx workflow.Context) error {
 	if r.result.Check == nil {
 		r.result.Check = &CheckState{}
 		r.at.enter(ctx, schema.StageReplay)
-		plan, err := call[api.CheckPlan](ctx, api.PrepareCheck, "find the steps that are done", r.in.Run)
+		plan, err := call[api.CheckPlan](ctx, nil, api.PrepareCheck, "find the steps that are done", r.in.Run)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (r *replayStage) check(ctx workflow.Context) error {
 func (r *replayStage) checkSteps(ctx workflow.Context, steps []int) error {
 	checked := make([]api.Checked, len(steps))
 	err := each(ctx, sideBySide, len(steps), func(ctx workflow.Context, i int) (err error) {
-		checked[i], err = call[api.Checked](ctx, api.CheckReplay, fmt.Sprintf("step %d", steps[i]),
+		checked[i], err = call[api.Checked](ctx, nil, api.CheckReplay, fmt.Sprintf("step %d", steps[i]),
 			api.CheckInput{Run: r.in.Run, Step: steps[i]})
 		return err
 	})

@@ -73,7 +73,7 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 	r.at.enter(ctx, schema.StageReplay)
 	var err error
 	info := workflow.GetInfo(ctx)
-	r.prepared, err = call[api.ReplayPrepared](ctx, api.PrepareReplay, "claim a generation", api.ReplayInput{
+	r.prepared, err = call[api.ReplayPrepared](ctx, nil, api.PrepareReplay, "claim a generation", api.ReplayInput{
 		Run: r.in.Run, Step: r.in.Step, Stages: r.stages, Set: r.in.Set, Follow: r.in.Through == "",
 		Claim: info.WorkflowExecution.ID + " " + info.FirstRunID,
 	})
@@ -89,7 +89,7 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 	if u := r.prepared.Update; u != nil {
 		plan.Hosts = u.Hosts
 	}
-	run := newRunner(ctx, &r.at, scope, plan, "")
+	run := newRunner(ctx, &r.at, scope, plan, "", nil)
 	if err := step.Replay(run, scope, r.prepared, r.stages, &r.replayed); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (r *replayStage) compare(ctx workflow.Context, scope api.Scope) error {
 		in.Stages = append(in.Stages, api.StagePair{Stage: made.Stage, Old: r.prepared.Before.One(made.Stage),
 			New: made.Ref})
 	}
-	out, err := call[api.Compared](ctx, api.CompareReplay, "digests before and after", in)
+	out, err := call[api.Compared](ctx, nil, api.CompareReplay, "digests before and after", in)
 	if err != nil {
 		return err
 	}

@@ -53,16 +53,15 @@ func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, err
 func (r *reprocess) attempt(ctx workflow.Context) error {
 	r.result = ReprocessResult{Run: r.at.run, Format: r.in.Format}
 	r.at.enter(ctx, schema.StagePrepare)
-	prepared, err := call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
-		Run: r.at.run, Kind: "reprocess", Format: r.in.Format, Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML,
-		RecipeFile: r.in.RecipeFile, Overrides: r.in.Set,
-	})
+	prepared, err := call[api.Prepared](ctx, r.limits, api.PrepareRun, "resolve and commit the recipe",
+		api.PrepareInput{Run: r.at.run, Kind: "reprocess", Format: r.in.Format, Recipe: r.in.Recipe,
+			RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile, Overrides: r.in.Set})
 	if err != nil {
 		return err
 	}
 	plan := prepared.Plan
 	plan.Interleaved = false // each stage is an activity
-	run := newRunner(ctx, &r.at, scoped(r.at.run, importStep, prepared), plan, "")
+	run := newRunner(ctx, &r.at, scoped(r.at.run, importStep, prepared), plan, "", r.limits)
 	var imported api.Imported
 	err = run.Run(step.Call{At: step.Whole(schema.StageImport), Activity: api.ImportTrajectories, Note: r.in.Format,
 		In: api.ImportInput{Scope: run.scope, Format: r.in.Format, Source: r.in.Source, Digest: r.in.Digest}},
@@ -112,7 +111,7 @@ func (r *reprocess) process(run *runner, imported api.Imported, shards []api.Epi
 	if err != nil {
 		return err
 	}
-	_, err = call[api.Done](run.ctx, api.RecordTimings, "measured times",
+	_, err = call[api.Done](run.ctx, r.limits, api.RecordTimings, "measured times",
 		api.RecordTimingsInput{Scope: run.scope, Timings: run.times.all, Part: "step"})
 	return err
 }

@@ -15,8 +15,8 @@ import (
 // history does not grow with the number of turns.
 func RolloutShard(ctx workflow.Context, in api.EpisodesInput) (out api.Episodes, err error) {
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · shard %d", in.Run, in.Step, in.Shard))
-	r := newRunner(withTimeouts(ctx, in.Timeouts), &position{}, in.Scope,
-		api.Plan{Hosts: in.Hosts, Summaries: in.Summaries}, in.Home)
+	r := newRunner(ctx, &position{}, in.Scope, api.Plan{Hosts: in.Hosts, Summaries: in.Summaries}, in.Home,
+		in.Timeouts)
 	r.quiet, r.home.fixed = true, true
 	err = step.Shard.Body(r, &in, &out)
 	switch {

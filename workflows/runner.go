@@ -62,8 +62,8 @@ type runner struct {
 	prefix string
 }
 
-func newRunner(ctx workflow.Context, at *position, scope api.Scope, plan api.Plan, host string) *runner {
-	return &runner{ctx: ctx, at: at, scope: scope, plan: plan, home: newHome(ctx, host, plan), times: &timings{}}
+func newRunner(ctx workflow.Context, at *position, scope api.Scope, plan api.Plan, host string, l limits) *runner {
+	return &runner{ctx: ctx, at: at, scope: scope, plan: plan, home: newHome(ctx, host, plan, l), times: &timings{}}
 }
 
 // Run implements step.Runner.
@@ -92,13 +92,13 @@ func (r *runner) activity(at step.At, name, note string, in, out any) (err error
 		defer r.home.open.Release(1)
 		err = atHome(r.ctx, r.home, r.scope, name, note, in, out)
 	case tools && r.plan.Hosts <= 1: // on the queue whose workers hold them
-		o := options(r.ctx, name, note)
+		o := options(r.home.limits, name, note)
 		o.TaskQueue = stages.Rollout
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(r.ctx, o), name, in).Get(r.ctx, out)
 	case tools || queue == stages.Rollout:
 		err = sample(r.ctx, r.home, r.scope, name, note, in, out)
 	default:
-		err = start(r.ctx, name, note, in).Get(r.ctx, out)
+		err = start(r.ctx, r.home.limits, name, note, in).Get(r.ctx, out)
 	}
 	if err != nil {
 		return stageError{stage: at.Stage, shard: at.Shard, turn: at.Turn, err: err}
@@ -110,7 +110,7 @@ func (r *runner) activity(at step.At, name, note string, in, out any) (err error
 func (r *runner) Unit(u step.Unit) (err error) {
 	switch {
 	case u.Group == api.UpdateAndPublish && r.plan.Finish, u.Group != api.UpdateAndPublish && r.plan.Interleaved:
-		u.In.Carried().Timeouts = timeoutsOf(r.ctx)
+		u.In.Carried().Timeouts = r.home.limits
 		err = r.activity(u.At, u.Group, u.Note, u.In, u.Out)
 	case u.Group == api.RunEpisodes && !fewActivities(r.plan):
 		r.at.enter(r.ctx, u.Stage)
@@ -183,7 +183,7 @@ func (r *runner) Spent() (out []api.Timing) {
 
 // shardWorkflow runs a shard as a child workflow.
 func (r *runner) shardWorkflow(in *api.EpisodesInput, out *api.Episodes) error {
-	in.Timeouts = timeoutsOf(r.ctx)
+	in.Timeouts = r.home.limits
 	err := r.shardAtHome(*in, out)
 	if err == nil || saysItself(err) || r.ctx.Err() != nil {
 		return err

@@ -30,7 +30,6 @@ func SampleStep(ctx workflow.Context, in TrainStepInput) (SampledStep, error) {
 	if err := s.answer(ctx); err != nil {
 		return SampledStep{}, err
 	}
-	s.ctx = withTimeouts(ctx, in.Timeouts)
 	var out step.Out
 	if err := step.Sample(s, s.ask(), &out); err != nil {
 		if temporal.IsCanceledError(err) {

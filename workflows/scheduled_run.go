@@ -85,7 +85,7 @@ func (in ScheduledInput) note(ctx workflow.Context, run string) error {
 	if in.Digest != "" {
 		what["recipe"], what["digest"] = in.Recipe, in.Digest
 	}
-	_, err := call[api.Done](ctx, api.NoteDeed, actor+" starts "+run, api.DeedInput{Run: run, Action: "start",
+	_, err := call[api.Done](ctx, nil, api.NoteDeed, actor+" starts "+run, api.DeedInput{Run: run, Action: "start",
 		With: what, Actor: actor, At: workflow.Now(ctx).UnixMicro()})
 	return err
 }

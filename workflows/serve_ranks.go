@@ -17,7 +17,7 @@ func ServeRanks(ctx workflow.Context, in api.RanksInput) ([]api.RanksServed, err
 		return nil, badInput("members, address, gang: an engine's host and how many others it wants, got %+v", in)
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("ranks of an engine of host **%s**", in.Leader))
-	o := options(ctx, api.ServeRanks, "ranks of an engine of host "+in.Leader)
+	o := options(nil, api.ServeRanks, "ranks of an engine of host "+in.Leader)
 	o.WaitForCancellation = true
 	ctx = workflow.WithActivityOptions(ctx, o)
 	futures := make([]workflow.Future, in.Members)

@@ -39,6 +39,7 @@ type shell struct {
 	progress Progress
 	parking  parking
 	states   states
+	limits   limits // of the attempt
 	noSkip   string // why nothing of the run can be skipped
 }
 
@@ -64,9 +65,9 @@ func (s *shell) open(ctx workflow.Context, run, recipe string) (err error) {
 
 // attempts makes attempts until one succeeds.
 func (s *shell) attempts(ctx workflow.Context, attempt func(ctx workflow.Context) error) error {
-	for timeouts := map[string]float64{}; ; {
+	for s.limits = (limits{}); ; {
 		s.at.stage = ""
-		err := attempt(withTimeouts(ctx, timeouts))
+		err := attempt(ctx)
 		if err == nil {
 			s.states.settle(ctx)
 			s.states.show(ctx, schema.StateDone)
@@ -80,7 +81,7 @@ func (s *shell) attempts(ctx workflow.Context, attempt func(ctx workflow.Context
 		if err != nil {
 			return err
 		}
-		timeouts = chosen.timeouts(timeouts, all)
+		s.limits = chosen.limits(s.limits, all)
 	}
 }
 

@@ -55,7 +55,7 @@ func (s *states) leave(ctx workflow.Context, now string, kind, reason string) {
 }
 
 func (s states) note(ctx workflow.Context, now string, kind, reason string) workflow.Future {
-	o := options(ctx, api.NoteState, s.run+" is "+strings.ReplaceAll(now, "_", " "))
+	o := options(nil, api.NoteState, s.run+" is "+strings.ReplaceAll(now, "_", " "))
 	o.ScheduleToCloseTimeout, o.RetryPolicy = noteWithin, retryNote
 	in := api.StateInput{Run: s.run, State: now, Kind: kind, Reason: cell(reason),
 		At: workflow.Now(ctx).UnixMicro()}

@@ -56,6 +56,7 @@ type trainRun struct {
 	paused     bool
 	stepping   bool // step next has begun
 	begun      bool // the first policy is made, and measured unless that runs alongside step 1
+	limits     limits
 	mended     bool // a person has changed the recipe for the retry of the stage that runs, which is no rollout
 	finishing  bool // the last step is done
 	handsOver  bool // to the current build of the workers: a person asked for it, or this one is superseded
@@ -149,7 +150,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.stage(ctx, api.InitStep, schema.StageWarmStart)
 	var warm api.WarmStarted
 	err := r.attempt(ctx, mandatory("the first policy comes from it"), func(ctx workflow.Context) (err error) {
-		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations",
+		warm, err = call[api.WarmStarted](ctx, r.limits, api.WarmStart, "clone the teacher's demonstrations",
 			scoped(r.run, api.InitStep, r.prepared))
 		return err
 	})
@@ -203,7 +204,7 @@ func (r *trainRun) initial(ctx workflow.Context, policy api.PolicyRef) (api.Timi
 	r.stage(ctx, api.InitStep, schema.StageInitial)
 	var out api.Evaluated
 	err := r.attempt(ctx, mandatory("the warm start is compared with it"), func(ctx workflow.Context) (err error) {
-		scope, h := r.mend(scoped(r.run, api.InitStep, r.prepared)), newHome(ctx, r.home, r.prepared.Plan)
+		scope, h := r.mend(scoped(r.run, api.InitStep, r.prepared)), newHome(ctx, r.home, r.prepared.Plan, r.limits)
 		err = sample(ctx, h, scope, api.EvaluateInitial, "held-out problems before the warm start",
 			api.EvaluateInput{Scope: scope, Policy: policy, Tag: schema.StageInitial}, &out)
 		r.home = h.host
@@ -215,11 +216,10 @@ func (r *trainRun) initial(ctx workflow.Context, policy api.PolicyRef) (api.Timi
 func (r *trainRun) prepare(ctx workflow.Context) error {
 	r.stage(ctx, api.InitStep, schema.StagePrepare)
 	err := r.attempt(ctx, mandatory("every stage reads the recipe"), func(ctx workflow.Context) (err error) {
-		r.prepared, err = call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
-			Run: r.run, Kind: "train", Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
-			Overrides: r.in.Set, Seed: r.in.Seed, Steps: r.in.Steps, Resume: r.in.Resume, Fork: r.in.Fork,
-			ForkFrom: r.in.ForkFrom,
-		})
+		r.prepared, err = call[api.Prepared](ctx, r.limits, api.PrepareRun, "resolve and commit the recipe",
+			api.PrepareInput{Run: r.run, Kind: "train", Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML,
+				RecipeFile: r.in.RecipeFile, Overrides: r.in.Set, Seed: r.in.Seed, Steps: r.in.Steps,
+				Resume: r.in.Resume, Fork: r.in.Fork, ForkFrom: r.in.ForkFrom})
 		return err
 	})
 	if err != nil {
@@ -260,8 +260,8 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		if now := r.amendments.generation(step); now != gen { // the numbers of shards mean other shards now
 			gen, skipped = now, nil
 		}
-		in := r.stepInput(ctx, step)
-		in.Skip = skipped
+		in := r.stepInput(step)
+		in.Skip, in.Timeouts = skipped, r.limits
 		r.ahead.take(&in)
 		plan := r.prepared.Plan
 		in.SelectNext = plan.PromptsAhead && plan.Staleness == 0 && step < plan.Steps
@@ -318,7 +318,7 @@ func (r *trainRun) child(ctx workflow.Context, step int) workflow.Context {
 func (r *trainRun) evaluate(ctx workflow.Context, in api.EvaluateInput) (out api.Evaluated, done bool, err error) {
 	r.stage(ctx, in.Step, schema.StageEvaluate)
 	err = r.attempt(ctx, skipEvaluation(in.Tag), func(ctx workflow.Context) (err error) {
-		h := newHome(ctx, r.home, r.prepared.Plan)
+		h := newHome(ctx, r.home, r.prepared.Plan, r.limits)
 		in.Scope = r.mend(in.Scope)
 		err = sample(ctx, h, in.Scope, api.Evaluate, "held-out problems, "+in.Tag, in, &out)
 		r.home = h.host

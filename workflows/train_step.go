@@ -80,7 +80,7 @@ func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error)
 	if err := s.answer(ctx); err != nil {
 		return TrainStepResult{}, err
 	}
-	result, err := s.execute(withTimeouts(ctx, in.Timeouts))
+	result, err := s.execute()
 	if err != nil && !temporal.IsCanceledError(err) {
 		return TrainStepResult{}, s.fail(ctx, err)
 	}
@@ -91,7 +91,7 @@ func newTrainStep(ctx workflow.Context, in TrainStepInput) *trainStep {
 	scope := scoped(in.Run, in.Step, in.Prepared)
 	scope.Gen = in.Gen
 	return &trainStep{in: in, runner: newRunner(ctx, &position{run: in.Run, step: in.Step, longOnly: true}, scope,
-		in.Prepared.Plan, in.Home)}
+		in.Prepared.Plan, in.Home, in.Timeouts)}
 }
 
 // ask is what the driver is asked for.
@@ -140,8 +140,7 @@ func (s *trainStep) fail(ctx workflow.Context, err error) error {
 	return stepFailed(all)
 }
 
-func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
-	s.ctx = ctx
+func (s *trainStep) execute() (TrainStepResult, error) {
 	var out step.Out
 	if err := step.Take(s, s.ask(), &out); err != nil {
 		return TrainStepResult{}, err

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/internal/machine"
@@ -37,7 +35,13 @@ func (h hardware) String() string {
 // thisHardware describes the machine; host is nil without a driver.
 func thisHardware(host *device.Host) (hardware, error) {
 	m := machine.Of(policy.Description{})
-	out := hardware{CPU: m.CPU, Cores: runtime.NumCPU(), MemoryBytes: hostMemory(), Kernel: kernel(), GPUs: []string{}}
+	var memory unix.Sysinfo_t
+	var system unix.Utsname
+	if err := errors.Join(unix.Sysinfo(&memory), unix.Uname(&system)); err != nil {
+		return hardware{}, fmt.Errorf("describe the machine: %w", err)
+	}
+	out := hardware{CPU: m.CPU, Cores: runtime.NumCPU(), MemoryBytes: int64(memory.Totalram) * int64(memory.Unit),
+		Kernel: unix.ByteSliceToString(system.Release[:]), GPUs: []string{}}
 	if host == nil {
 		return out, nil
 	}
@@ -52,37 +56,6 @@ func thisHardware(host *device.Host) (hardware, error) {
 		}
 	}
 	return out, nil
-}
-
-func kernel() string {
-	var u syscall.Utsname
-	if syscall.Uname(&u) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, c := range u.Release {
-		if c == 0 {
-			break
-		}
-		b.WriteByte(byte(c))
-	}
-	return b.String()
-}
-
-// hostMemory is the machine's memory in bytes, or 0.
-func hostMemory() int64 {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(text, "kB")), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }
 
 // openDriver connects to the driver. It returns nil without a driver.

@@ -27,7 +27,7 @@ func TestInventory(t *testing.T) {
 	require.Positive(t, l.machine.GPUMemoryBytes)
 	require.NoError(t, runParts(t.Context(), l, []part{{"inventory", inventory}}, r, &bytes.Buffer{}))
 
-	require.Equal(t, bench.StatusOK, r.parts["inventory"].Status, r.parts["inventory"].Why)
+	require.Equal(t, bench.StatusOK, r.Parts["inventory"].Status, r.Parts["inventory"].Why)
 	h := readReport(t, file)
 	require.Positive(t, figure(t, h, "inventory", "device 1: memory", "GiB"))
 	require.Greater(t, figure(t, h, "inventory", "metrics", "series"), 10.0)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 // commit names the sources from which the program was built. The linker sets it.
@@ -45,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	r.print(stdout)
-	if r.failed() {
+	if r.any(bench.StatusFailed) {
 		return 1
 	}
 	return 0

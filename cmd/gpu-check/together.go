@@ -127,12 +127,13 @@ func firstCause(a, b error) error {
 	return a
 }
 
-// peakOf returns an engine's greatest memory: of the device, or of the host on a processor.
+// peakOf returns an engine's greatest memory of the device, or on a processor what it has resident.
 func (l *lab) peakOf(e *torch.Engine) (int64, error) {
 	if l.onGPU() {
 		return peakAfter(e, 0)
 	}
-	return bench.PeakResident(e.PID())
+	used, err := bench.Tree(e.PID())
+	return used.Root, err
 }
 
 func sum(values []float64) (total float64) {

@@ -44,7 +44,7 @@ func Combine(parts []Part) (d env.Declaration, fault string) {
 			d.Protocol = ""
 		}
 		d.Rewards = slices.DeleteFunc(d.Rewards, func(name string) bool { return !slices.Contains(of.Rewards, name) })
-		d.Tools = join(d.Tools, Tools(of))
+		d.Tools = join(d.Tools, of.UsualTools())
 		d.MoreTools = join(d.MoreTools, of.MoreTools)
 	}
 	d.MoreTools = slices.DeleteFunc(d.MoreTools, func(name string) bool { return slices.Contains(d.Tools, name) })
@@ -114,16 +114,7 @@ func kind(d env.Declaration) string {
 
 // reads reports whether an environment has documents.
 func reads(d env.Declaration) bool {
-	all := slices.Concat(d.Tools, d.MoreTools)
-	return slices.Contains(all, "search") || slices.Contains(all, "browse")
-}
-
-// Tools lists the tools with which policies answer an environment's questions if the recipe names none.
-func Tools(d env.Declaration) []string {
-	if len(d.Tools) == 0 && d.Sandboxed {
-		return []string{"python"}
-	}
-	return d.Tools
+	return slices.Contains(d.AllTools(), "search") || slices.Contains(d.AllTools(), "browse")
 }
 
 // join appends the texts that are not there yet.

@@ -135,7 +135,7 @@ func (w *Watch) event(data nvml.EventData, handles map[nvml.Device]*watched) {
 		w.change(d, code, func() {
 			d.xids[code]++
 			if row.Consequence == degrade || row.Consequence == fail {
-				d.addReason(Reason{XidKind(code), State(row.Consequence), fmt.Sprintf("Xid %d, %s", code, row.Name)})
+				d.addReason(Reason{xidKind(code), State(row.Consequence), fmt.Sprintf("Xid %d, %s", code, row.Name)})
 			}
 		})
 	case nvml.EventTypeDoubleBitEccError:

@@ -45,5 +45,5 @@ func TestOldDriversLibrary(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	eventually(t, "failed by the Xid", func() bool { return state(w, 0) == device.Failed })
-	require.Equal(t, device.XidKind(79), w.Status()[0].Health.Reasons[0].Kind)
+	require.Equal(t, device.Kind("gpu_xid_79"), w.Status()[0].Health.Reasons[0].Kind)
 }

@@ -47,5 +47,5 @@ func XidOf(code int) Xid {
 	return Xid{First: code, Last: code, Name: "not in the catalogue", Action: "-", Consequence: degrade}
 }
 
-// XidKind is the failure kind of a Xid.
-func XidKind(code int) Kind { return Kind(fmt.Sprintf("gpu_xid_%d", code)) }
+// xidKind is the failure kind of a Xid.
+func xidKind(code int) Kind { return Kind(fmt.Sprintf("gpu_xid_%d", code)) }

@@ -2,14 +2,13 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,16 +22,16 @@ type Peer struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	wrote  *lastBytes  // to standard error
-	unhook func() bool // from the context that StartPeer was given
-	over   bool        // the process was waited for
+	wrote  bytes.Buffer // to standard error, once it has ended
+	unhook func() bool  // from the context that StartPeer was given
+	over   bool         // the process was waited for
 }
 
 // StartPeer starts a command whose standard streams are not set. name is the peer's name in errors. The peer is killed
 // when the context ends. The caller ends it by Close or Kill.
 func StartPeer(ctx context.Context, name string, cmd *exec.Cmd) (*Peer, error) {
-	p := &Peer{name: name, cmd: cmd, wrote: &lastBytes{}}
-	cmd.Stderr = p.wrote
+	p := &Peer{name: name, cmd: cmd}
+	cmd.Stderr = &p.wrote
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if p.in, err = cmd.StdinPipe(); err != nil {
@@ -101,14 +100,14 @@ func (p *Peer) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return fmt.Errorf("%s is lost: %w; it wrote last:\n%s", p.name, err, p.wrote)
+	return fmt.Errorf("%s is lost: %w; it wrote last:%s", p.name, err, tail(p.wrote.String()))
 }
 
 // Close ends the peer's input and waits for its end. It returns the most bytes that were resident in the process. The
 // error says how a peer failed that did not exit with 0.
 func (p *Peer) Close() (peak int64, err error) {
 	if err := p.end(grace); err != nil {
-		return 0, fmt.Errorf("end %s: %w; it wrote last:\n%s", p.name, err, p.wrote)
+		return 0, fmt.Errorf("end %s: %w; it wrote last:%s", p.name, err, tail(p.wrote.String()))
 	}
 	usage, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
@@ -140,25 +139,3 @@ func (p *Peer) end(grace time.Duration) error {
 }
 
 func (p *Peer) signal() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
-
-// lastBytes keeps the end of what is written to it.
-type lastBytes struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-// Write keeps the end of the text.
-func (b *lastBytes) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p...)
-	b.text = b.text[max(0, len(b.text)-2<<10):]
-	return len(p), nil
-}
-
-// String returns the text that was kept.
-func (b *lastBytes) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.TrimSpace(string(b.text))
-}

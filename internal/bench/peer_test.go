@@ -38,7 +38,7 @@ func TestPeersThatAreLost(t *testing.T) {
 	for _, c := range []struct{ name, script, fault string }{
 		{"fails", `read -r line; echo it broke >&2; exit 4`,
 			"the shell is lost: exit status 4; it wrote last:\nit broke"},
-		{"ends", `read -r line`, "the shell is lost: EOF; it wrote last:\n"},
+		{"ends", `read -r line`, "the shell is lost: EOF; it wrote last:"},
 		{"answers something else", `read -r line; echo three; read -r line`,
 			`the shell is lost: read "three\n": invalid`},
 	} {
@@ -71,16 +71,4 @@ func TestPeerIsKilled(t *testing.T) {
 	cancel()
 	_, err = p.Close()
 	require.ErrorContains(t, err, "signal: killed")
-}
-
-func TestLastBytes(t *testing.T) {
-	var b lastBytes
-	for range 3000 {
-		_, err := b.Write([]byte("a\n"))
-		require.NoError(t, err)
-	}
-	_, err := b.Write([]byte("end\n"))
-	require.NoError(t, err)
-	require.Len(t, b.String(), 2<<10-1, "without the last end of line")
-	require.Contains(t, b.String(), "a\nend")
 }

@@ -1,10 +1,17 @@
 package preflight
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/hub"
+	"github.com/ropewalk/ropewalk/internal/pretrained"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
@@ -72,4 +79,77 @@ func fitting(t tokenizer.Codec, interactive bool) (names []string) {
 		}
 	}
 	return names
+}
+
+// Model is what is known about a model before a worker takes it into the store.
+type Model struct {
+	Address   string // as policy.checkpoint names it
+	Digest    string // "" if only the worker reads it
+	Positions int    // 0 if only the worker knows
+	Rewrites  bool   // its chat template writes earlier turns differently; false if only the worker knows
+}
+
+// OpenModel finds a model by a path, by an address, or by its name in the folder of models, and checks those that are
+// on this machine. A branch of a hub's model is the commit that it names now.
+func OpenModel(ctx context.Context, address, models string) (Model, error) {
+	if scheme, rest, addressed := strings.Cut(address, "://"); addressed {
+		return openAddress(ctx, address, scheme, rest)
+	}
+	path, err := filepath.Abs(address)
+	if err != nil {
+		return Model{}, err
+	}
+	m := Model{Address: path}
+	if _, missing := os.Stat(path); missing != nil && filepath.IsLocal(address) && models != "" {
+		m.Address, path = address, filepath.Join(models, address)
+	}
+	if err := m.read(path); err != nil {
+		return m, badinput.Errorf("%s: %w", address, err)
+	}
+	return m, nil
+}
+
+func openAddress(ctx context.Context, address, scheme, rest string) (m Model, err error) {
+	m = Model{Address: address}
+	switch scheme {
+	case "s3":
+		_, _, err = pretrained.ParseBucket(rest)
+	case "hf":
+		var repository, revision string
+		if repository, revision, err = hub.Parse(rest); err != nil || hub.IsCommit(revision) {
+			break
+		}
+		snapshot, asked := hub.Here("").Resolve(ctx, repository, revision)
+		if err = asked; err == nil {
+			m.Address = "hf://" + repository + "@" + snapshot.Commit
+		} else if errors.Is(err, hub.ErrUnreachable) {
+			err = nil // the worker looks in the store
+		}
+	default:
+		err = errors.New("want a path, hf://, s3://, URL#NAME of a hosted model, or RUN[@STEP]")
+	}
+	if err != nil {
+		return m, badinput.Errorf("%s: %w", address, err)
+	}
+	return m, nil
+}
+
+// read reads what a folder or GGUF file holds next to its weights, and the digest of all.
+func (m *Model) read(path string) error {
+	dir, err := os.MkdirTemp("", "ropewalk-model-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	folder := filepath.Join(dir, "checkpoint")
+	if err := pretrained.Take(path, folder); err != nil {
+		return err
+	}
+	found, err := pretrained.Describe(folder)
+	if err != nil {
+		return err
+	}
+	m.Positions, m.Rewrites = found.Shape.Positions, Rewrites(&found)
+	m.Digest, err = checkpoint.Digest(folder)
+	return err
 }

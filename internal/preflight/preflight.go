@@ -5,6 +5,7 @@
 //	recipe, environment ─ World → notes, or a badinput.Error
 //	recipe, tasks       ─ Filters → an error if the data section keeps no task
 //	recipe, model       ─ Chat → its chat template as protocol chat uses it; ChatNotes → what that means for the run
+//	address             ─ OpenModel → what is known about a model before a worker takes it
 package preflight
 
 import (

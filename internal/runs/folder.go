@@ -12,15 +12,13 @@ import (
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/cause"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/preflight"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
-
-// tokenizerFile is the file of a model's folder that holds its vocabulary.
-const tokenizerFile = "tokenizer.json"
 
 // usualTurnTokens is the longest response of a model in a folder whose recipe does not say it.
 const usualTurnTokens = 256
@@ -56,7 +54,7 @@ func OpenFolder(dir string) (Folder, error) {
 			f.files = append(f.files, e.Name())
 		}
 	}
-	for _, name := range []string{checkpoint.FileConfig, tokenizerFile} {
+	for _, name := range []string{checkpoint.FileConfig, preflight.TokenizerFile} {
 		if !found[name] {
 			return f, badinput.Errorf("%s: holds no model: it has no %s", dir, name)
 		}
@@ -83,22 +81,22 @@ func (f *Folder) check() (err error) {
 	if err := c.Close(); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(f.dir, tokenizerFile))
+	text, err := os.ReadFile(filepath.Join(f.dir, preflight.TokenizerFile))
 	if err != nil {
 		return badinput.Errorf("%s: %w", f.dir, cause.Of(err))
 	}
 	t, err := tokenizer.Load(text)
 	if err != nil {
 		if _, err := tokenizer.Read(text); err != nil {
-			return badinput.Errorf("%s: its %s is not one that this program samples with: %w", f.dir, tokenizerFile,
-				err)
+			return badinput.Errorf("%s: its %s is not one that this program samples with: %w", f.dir,
+				preflight.TokenizerFile, err)
 		}
 		f.Published = true
 		return nil
 	}
 	if t.VocabSize() > f.shape.Vocab {
-		return badinput.Errorf("%s: its %s has %d tokens and its model %d", f.dir, tokenizerFile, t.VocabSize(),
-			f.shape.Vocab)
+		return badinput.Errorf("%s: its %s has %d tokens and its model %d", f.dir, preflight.TokenizerFile,
+			t.VocabSize(), f.shape.Vocab)
 	}
 	return nil
 }

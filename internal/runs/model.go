@@ -1,97 +1,27 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/hub"
 	"github.com/ropewalk/ropewalk/internal/preflight"
-	"github.com/ropewalk/ropewalk/internal/pretrained"
-	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 // Model is a model that policy.checkpoint can name. The worker that prepares an evaluation takes it into the store.
-type Model struct {
-	address   string
-	digest    string // "" if only the worker reads it
-	positions int    // 0 if only the worker knows
-	rewrites  bool   // its chat template writes earlier turns differently; false if only the worker knows
-}
+type Model preflight.Model
 
 // IsModel reports whether an argument is the address of a model, and neither a folder nor a run: hf:// or s3://, or a
 // GGUF file.
 func IsModel(arg string) bool { return strings.Contains(arg, "://") || strings.HasSuffix(arg, ".gguf") }
 
-// OpenModel finds a model by a path, by an address, or by its name in the folder of models, and checks those that are
-// on this machine. A branch of a hub's model is the commit that it names now.
+// OpenModel finds a model and checks it, as preflight.OpenModel does.
 func OpenModel(ctx context.Context, address, models string) (Model, error) {
-	scheme, rest, addressed := strings.Cut(address, "://")
-	if addressed {
-		return openAddress(ctx, address, scheme, rest)
-	}
-	path, err := filepath.Abs(address)
-	if err != nil {
-		return Model{}, err
-	}
-	m := Model{address: path}
-	if _, missing := os.Stat(path); missing != nil && filepath.IsLocal(address) && models != "" {
-		m.address, path = address, filepath.Join(models, address)
-	}
-	if err := m.read(path); err != nil {
-		return m, badinput.Errorf("%s: %w", address, err)
-	}
-	return m, nil
-}
-
-func openAddress(ctx context.Context, address, scheme, rest string) (m Model, err error) {
-	m = Model{address: address}
-	switch scheme {
-	case "s3":
-		_, _, err = pretrained.ParseBucket(rest)
-	case "hf":
-		var repository, revision string
-		if repository, revision, err = hub.Parse(rest); err != nil || hub.IsCommit(revision) {
-			break
-		}
-		snapshot, asked := hub.Here("").Resolve(ctx, repository, revision)
-		if err = asked; err == nil {
-			m.address = "hf://" + repository + "@" + snapshot.Commit
-		} else if errors.Is(err, hub.ErrUnreachable) {
-			err = nil // the worker looks in the store
-		}
-	default:
-		err = errors.New("want a path, hf://, s3://, URL#NAME of a hosted model, or RUN[@STEP]")
-	}
-	if err != nil {
-		return m, badinput.Errorf("%s: %w", address, err)
-	}
-	return m, nil
-}
-
-// read reads what a folder or GGUF file holds next to its weights, and the digest of all.
-func (m *Model) read(path string) error {
-	dir, err := os.MkdirTemp("", "ropewalk-model-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	folder := filepath.Join(dir, "checkpoint")
-	if err := pretrained.Take(path, folder); err != nil {
-		return err
-	}
-	found, err := pretrained.Describe(folder)
-	if err != nil {
-		return err
-	}
-	m.positions, m.rewrites = found.Shape.Positions, preflight.Rewrites(&found)
-	m.digest, err = checkpoint.Digest(folder)
-	return err
+	m, err := preflight.OpenModel(ctx, address, models)
+	return Model(m), err
 }
 
 // mostTokens is the longest episode of a model whose recipe does not say it.
@@ -106,16 +36,11 @@ func (m Model) Evaluation(base json.RawMessage) (Evaluation, error) {
 		}
 		delete(out, "tokenizer")
 	} else {
-		n := mostTokens
-		if m.positions > 0 {
-			n = min(n, m.positions)
-		}
-		out = defaults(n)
+		out = defaults(min(mostTokens, cmp.Or(m.Positions, mostTokens)))
 	}
-	out["policy"] = map[string]any{"checkpoint": m.address}
-	e := Evaluation{Of: filepath.Base(m.address), Recipe: out, Fresh: true, Checkpoint: true,
-		Rewrites: m.rewrites}
-	e.Policy.Digest = m.digest
+	out["policy"] = map[string]any{"checkpoint": m.Address}
+	e := Evaluation{Of: filepath.Base(m.Address), Recipe: out, Fresh: true, Checkpoint: true, Rewrites: m.Rewrites}
+	e.Policy.Digest = m.Digest
 	return e, nil
 }
 

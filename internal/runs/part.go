@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env/environments"
-	"github.com/ropewalk/ropewalk/env/mix"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/recipes"
 )
@@ -70,7 +69,7 @@ func alone(recipe, part map[string]any) map[string]any {
 		}
 	}
 	if tools, ok := shared["tools"].([]any); ok && !d.Interactive {
-		have := slices.Concat(mix.Tools(d), d.MoreTools)
+		have := d.AllTools()
 		rollout["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool {
 			name, _ := tool.(string)
 			return !slices.Contains(have, name)

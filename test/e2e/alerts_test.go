@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,7 +32,6 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/internal/testing/dashboards"
 	"github.com/ropewalk/ropewalk/internal/testing/devicetest"
 	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -233,19 +233,19 @@ func (s *scene) startMonitor(t *testing.T, h *home) {
 
 // panels requires that every query of every dashboard has data.
 func (s *scene) panels(t *testing.T) {
-	for _, d := range dashboards.All() {
+	for _, d := range dashboards(t) {
 		for _, p := range d.Panels {
-			for _, q := range p.Queries {
-				expr := q.For(s.run, "1m")
+			for _, q := range p.Targets {
+				expr := asked(q.Expr, s.run)
 				eventually(t, func() bool {
-					switch p.Needs { // a rate needs requests between two scrapes
-					case "serve":
+					switch { // a rate needs requests between two scrapes
+					case strings.Contains(expr, "ropewalk_serve_"):
 						s.complete()
-					case "cells":
+					case strings.Contains(expr, "ropewalk_sandbox_cell"):
 						s.cell()
 					}
 					return s.w.samples(t, expr) > 0
-				}, "%s, %s to have data: %s", d.Name, p.Title, expr)
+				}, "%s, %s to have data: %s", d.Title, p.Title, expr)
 			}
 		}
 	}
@@ -256,11 +256,10 @@ func (s *scene) shown(t *testing.T) {
 	t.Helper()
 	data, err := s.w.get("label/__name__/values", nil)
 	require.NoError(t, err)
-	names := dashboards.Metrics(string(data))
+	names, shown := metricsIn(string(data)), shownMetrics(t)
 	require.NotEmpty(t, names)
 	for _, name := range names {
-		shown, unless := dashboards.Shown(name)
-		require.True(t, shown || unless != "", "no panel of a dashboard shows %s", name)
+		require.True(t, slices.Contains(shown, name) || unshown[name] != "", "no panel of a dashboard shows %s", name)
 	}
 }
 

@@ -5,7 +5,6 @@
 // Glossary. A *training step* is Forward with log-probabilities, Backward with a cotangent per token, and Step. A
 // *side* is one implementation at one size, in its own process, which does one training step or one generation for each
 // command. Rates are medians over the turns of both sides, and ratios are medians of the ratios within a turn.
-// Processor microseconds per token are stretched less by a busy machine than the clock's.
 package engine
 
 import (

@@ -39,8 +39,8 @@ func measure(ctx context.Context, interpreter string, j job, least time.Duration
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, bench.Of(names[i]+"train tok/s", train.rate[i]), bench.Of("CPU µs/tok", train.cpu[i]),
-			bench.Of(names[i]+"generate tok/s", generate.rate[i]), bench.Of("CPU µs/tok", generate.cpu[i]),
+		out = append(out, bench.Of(names[i]+"train tok/s", train.rate[i]),
+			bench.Of(names[i]+"generate tok/s", generate.rate[i]),
 			bench.Of(names[i]+"peak MB", float64(peak)/1e6)) // of 10⁶ bytes
 	}
 	if len(peers) == 2 {
@@ -49,38 +49,35 @@ func measure(ctx context.Context, interpreter string, j job, least time.Duration
 	return out, nil
 }
 
-// comparison has, by side, the medians of tokens per second and of processor microseconds per token, and the median of
-// the ratios of the first side's rate to the second's.
+// comparison has the medians of tokens per second, by side, and the median of the ratios of the first side's rate to
+// the second's.
 type comparison struct {
-	rate, cpu []float64
-	ratio     float64
+	rate  []float64
+	ratio float64
 }
 
 // compare has each side warm up once, then run the command in turns for the least time, both together.
 func compare(ctx context.Context, peers []*bench.Peer, command string, tokens int, least time.Duration) (comparison,
 	error) {
-	var sides []bench.Side[cost]
+	var sides []bench.Side[float64]
 	for _, p := range peers {
-		side := bench.Side[cost]{Name: command, Measure: func(ctx context.Context) (c cost, err error) {
-			err = p.Ask(ctx, command, &c)
-			return c, err
+		side := bench.Side[float64]{Name: command, Measure: func(ctx context.Context) (rate float64, err error) {
+			var seconds float64
+			err = p.Ask(ctx, command, &seconds)
+			return float64(tokens) / seconds, err
 		}}
 		if _, err := side.Measure(ctx); err != nil {
 			return comparison{}, err
 		}
 		sides = append(sides, side)
 	}
-	costs, err := bench.TakeTurns(ctx, bench.AtLeast(leastTurns, least), sides...)
+	rates, err := bench.TakeTurns(ctx, bench.AtLeast(leastTurns, least), sides...)
 	if err != nil {
 		return comparison{}, err
 	}
 	var out comparison
-	var rates [][]float64
-	for _, of := range costs {
-		rate := bench.Column(of, func(c cost) float64 { return float64(tokens) / c.Seconds })
-		cpu := bench.Column(of, func(c cost) float64 { return 1e6 * c.CPU / float64(tokens) })
-		out.rate, out.cpu, rates = append(out.rate, bench.Median(rate)), append(out.cpu, bench.Median(cpu)),
-			append(rates, rate)
+	for _, of := range rates {
+		out.rate = append(out.rate, bench.Median(of))
 	}
 	if len(rates) == 2 {
 		out.ratio = bench.Ratio(rates[0], rates[1])

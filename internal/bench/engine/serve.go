@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/bench/work"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
@@ -40,13 +39,11 @@ func serve(ctx context.Context, j job, in io.Reader, out io.Writer) error {
 		if !ok {
 			return fmt.Errorf("no such command: %q", command)
 		}
-		began, cpuBegan := time.Now(), bench.ProcessorTime()
+		began := time.Now()
 		if err := f(); err != nil {
 			return err
 		}
-		if err := answers.Encode(
-			cost{Seconds: time.Since(began).Seconds(), CPU: (bench.ProcessorTime() - cpuBegan).Seconds()},
-		); err != nil {
+		if err := answers.Encode(time.Since(began).Seconds()); err != nil {
 			return err
 		}
 	}

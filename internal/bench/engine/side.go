@@ -20,17 +20,11 @@ type job struct {
 	Generate [3]int           `json:"generate"`
 }
 
-// The commands to a side, which answers each with its cost.
+// The commands to a side, which answers each with the seconds that it took.
 const (
 	commandTrain    = "train"
 	commandGenerate = "generate"
 )
-
-// cost is what one command took.
-type cost struct {
-	Seconds float64 `json:"seconds"`
-	CPU     float64 `json:"cpu_seconds"` // of all threads
-}
 
 //go:embed peer.py
 var peerScript string

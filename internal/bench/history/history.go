@@ -1,5 +1,5 @@
 // Package history reads the histories of measured runs on a Temporal server: how many events each step has (StepLoads),
-// how long activities take (Trips, Measure), and how much of that others hide (Overlaps).
+// and how long activities take (Trips, Measure).
 //
 // Glossary. A *trip* of an activity is the time from the event of its scheduling until its workflow has taken the
 // result. A *bare* activity does nothing. A *load* is what a step costs the server.

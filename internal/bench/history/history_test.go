@@ -128,39 +128,3 @@ func TestTrips(t *testing.T) {
 	require.Equal(t, []float64{30, 50}, trips)
 	require.Equal(t, 2.5, RoundTrips{Stage: 50, Bare: 20}.Ratio())
 }
-
-// between is an activity that ran for some milliseconds.
-func between(id, from, to int64, name string) []*historypb.HistoryEvent {
-	began := &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_ACTIVITY_TASK_STARTED,
-		EventTime: timestamppb.New(time.UnixMilli(from)),
-		Attributes: &historypb.HistoryEvent_ActivityTaskStartedEventAttributes{
-			ActivityTaskStartedEventAttributes: &historypb.ActivityTaskStartedEventAttributes{ScheduledEventId: id}}}
-	end := completed(id)
-	end.EventTime = timestamppb.New(time.UnixMilli(to))
-	return []*historypb.HistoryEvent{scheduled(id, from-5, name), began, end}
-}
-
-// The activities of all executions and children count, each from its start. Two of one type at once count once, and one
-// that nothing ends does not count.
-func TestOverlaps(t *testing.T) {
-	shards := append(between(2, 0, 1000, "Shard"), between(5, 500, 2000, "Shard")...)
-	k := kept{
-		"run ":       of("first", append(between(2, 1500, 2500, "Record"), child("Child", "below"))...),
-		"run first":  of("", append(shards, scheduled(9, 0, "Lost"))...),
-		"below only": of("", append(between(3, 2400, 2600, "Prune"), child("Grandchild", "deep"))...),
-		"deep only":  of("", between(3, 3000, 3100, "Prune")...),
-	}
-	all, err := Overlaps(t.Context(), k, "run")
-	require.NoError(t, err)
-	want := []Overlap{{"Shard", 2, 2, 1.5}, {"Record", 1, 1, 0.4}, {"Prune", 2, 0.3, 0.2}}
-	require.Len(t, all, len(want))
-	for i, w := range want {
-		require.Equal(t, w.Activity, all[i].Activity)
-		require.Equal(t, w.Count, all[i].Count)
-		require.InDelta(t, w.Seconds, all[i].Seconds, 1e-9, w.Activity)
-		require.InDelta(t, w.Alone, all[i].Alone, 1e-9, w.Activity)
-	}
-	delete(k, "deep only")
-	_, err = Overlaps(t.Context(), k, "run")
-	require.EqualError(t, err, "read the history of deep: workflow not found")
-}

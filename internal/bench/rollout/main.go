@@ -47,10 +47,9 @@ type step struct{ seconds, processor, tokens float64 }
 // measured is one run.
 type measured struct {
 	outcome
-	mode     string
-	steps    []step
-	loads    []history.Load    // of every step
-	overlaps []history.Overlap // of the whole run, its start and its evaluations included
+	mode  string
+	steps []step
+	loads []history.Load // of every step
 }
 
 // Case measures rollouts.
@@ -152,30 +151,16 @@ func histories(ctx context.Context, program bench.Program, recipe string, steps 
 		if all[i].loads, err = history.StepLoads(ctx, c, all[i].Run); err != nil {
 			return out, err
 		}
-		if all[i].overlaps, err = history.Overlaps(ctx, c, all[i].Run); err != nil {
-			return out, err
-		}
 	}
 	return history.Measure(ctx, c, lagged.Run)
 }
 
-// report adds the medians of both modes, what others hide of the activities of the last interleaved run, and the stage
-// without work.
+// report adds the medians of both modes, and the stage without work.
 func report(r *bench.Report, all []measured, trips history.RoundTrips) {
 	for _, mode := range modes {
 		if found := medians(mode, all); found != nil {
 			r.Add(mode, found...)
 		}
-	}
-	for _, m := range slices.Backward(all) {
-		if m.mode != modes[0] {
-			continue
-		}
-		for _, o := range m.overlaps {
-			r.Add(o.Activity, bench.Of("activities", float64(o.Count)), bench.Of("s", o.Seconds),
-				bench.Of("while none of another type ran", o.Alone))
-		}
-		break
 	}
 	r.Add("a stage without work", bench.Of("ms", trips.Stage), bench.Of("ms of a bare activity", trips.Bare),
 		bench.Of("ratio", trips.Ratio()).AtMost(history.MostStage))

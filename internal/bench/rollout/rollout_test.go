@@ -14,8 +14,7 @@ func TestMediansAndGoals(t *testing.T) {
 	cores := float64(runtime.NumCPU())
 	of := func(mode string, orchestration float64, load history.Load, steps ...step) measured {
 		return measured{outcome: outcome{Orchestration: orchestration, RLSeconds: 10}, mode: mode, steps: steps,
-			loads: []history.Load{{Events: 1, Shards: 1}, load}, overlaps: []history.Overlap{{Activity: mode, Count: 12,
-				Seconds: 1.5, Alone: 0.25}}}
+			loads: []history.Load{{Events: 1, Shards: 1}, load}}
 	}
 	r := &bench.Report{}
 	report(r, []measured{
@@ -31,8 +30,6 @@ func TestMediansAndGoals(t *testing.T) {
 		{What: "staged", Figures: []bench.Figure{bench.Of("rollout s", 2), bench.Of("processor s", cores),
 			bench.Of("rollout ÷ bound", 2), bench.Of("tokens/s", 50), bench.Of("orchestration %", 20),
 			bench.Of("RL s", 10), bench.Of("events of a step", 300)}},
-		{What: "interleaved", Figures: []bench.Figure{bench.Of("activities", 12), bench.Of("s", 1.5),
-			bench.Of("while none of another type ran", 0.25)}},
 		{What: "a stage without work", Figures: []bench.Figure{bench.Of("ms", 51),
 			bench.Of("ms of a bare activity", 10), bench.Of("ratio", 5.1).AtMost(5)}},
 	}, r.Rows)

@@ -30,8 +30,8 @@ type benchmark struct {
 	program     string
 	round       time.Duration // time that each side has in a round
 	rounds      int
-	burst       int
-	good, loops int
+	burst       int // calls
+	good, loops int // calls: good ones, and endless loops among them
 	report      *bench.Report
 }
 
@@ -49,25 +49,17 @@ var parts = []part{{"speed", (*benchmark).speed}, {"latency", (*benchmark).laten
 var Case = bench.Case{Name: "sandbox", Doc: "the sandbox next to the limit of its design and its peers", New: newCase}
 
 func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
-	b := &benchmark{}
+	b := &benchmark{round: 3 * time.Second, burst: 45000, good: 10000, loops: 100}
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
 	flags.StringVar(&b.program, "program", filepath.Join("bin", "ropewalk"), "the command whose service is measured")
 	only := flags.String("only", "", "parts to measure, separated by commas; default all")
-	flags.DurationVar(&b.round, "round", 3*time.Second, "time that each side has in a round")
 	flags.IntVar(&b.rounds, "rounds", 5, "rounds")
-	flags.IntVar(&b.burst, "burst", 45000, "calls of the burst")
-	flags.IntVar(&b.good, "good", 10000, "good calls that run among endless loops")
-	flags.IntVar(&b.loops, "loops", 100, "endless loops among them")
-	short := flags.Bool("short", false, "measure everything briefly: to see that it works, not for figures")
 	return func(ctx context.Context, r *bench.Report) error {
-		if *short {
-			b.round, b.rounds, b.burst, b.good, b.loops = 500*time.Millisecond, 1, 1000, 200, 2
-		}
-		if b.round <= 0 || min(b.rounds, b.burst, b.good, b.loops) < 1 {
-			return errors.New("-round, -rounds, -burst, -good and -loops must be positive")
+		if b.rounds < 1 {
+			return fmt.Errorf("-rounds is %d, want 1 at least", b.rounds)
 		}
 		chosen, err := bench.Choose("part", *only, names)
 		if err != nil {

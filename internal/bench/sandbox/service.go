@@ -74,9 +74,9 @@ func (s *subject) numbered(ctx context.Context, e sandbox.Executor, i int) error
 	return once(ctx, e, call, fmt.Sprintf("%s%d\n", s.output, i))
 }
 
-// cold measures the time from starting the service to its first verdict on a bare call, and on the call.
+// cold measures the time from starting the service to its first verdict.
 func (b *benchmark) cold(ctx context.Context) error {
-	var bare, loaded []float64
+	var took []float64
 	for range b.rounds {
 		began := time.Now()
 		s, c, err := b.serve(ctx, anywhere)
@@ -84,17 +84,12 @@ func (b *benchmark) cold(ctx context.Context) error {
 			return err
 		}
 		err = once(ctx, c, plain, "3\n")
-		bare = append(bare, bench.Milliseconds(time.Since(began)))
-		if err == nil {
-			err = once(ctx, c, b.call, b.output)
-			loaded = append(loaded, bench.Milliseconds(time.Since(began)))
-		}
+		took = append(took, bench.Milliseconds(time.Since(began)))
 		if err := errors.Join(err, c.Close(), s.Stop()); err != nil {
 			return err
 		}
 	}
-	b.report.Add("cold start", bench.Of("ms to a bare verdict", bench.Median(bare)).AtMost(1500),
-		bench.Of("ms to the call's", bench.Median(loaded)))
+	b.report.Add("cold start", bench.Of("ms", bench.Median(took)).AtMost(1500))
 	return nil
 }
 

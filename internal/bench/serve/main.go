@@ -3,8 +3,7 @@
 //
 // Glossary. A *stream* is a client that sends one request after the other. The *load* is the number of streams at once.
 // *Throughput* is how many tokens all streams receive in a second. The *first token* is the time from a request to the
-// first piece of its streamed answer. A *side* is a server, or our engine without one. *Reading* is how fast the
-// threads read memory from its beginning to its end. It bounds a single stream: each of its tokens takes all weights.
+// first piece of its streamed answer. A *side* is a server, or our engine without one.
 package serve
 
 import (
@@ -16,8 +15,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
@@ -33,16 +30,11 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		"vLLM for the processor; where there is none it is left out")
 	model := flags.String("model", filepath.Join(".tools", "models", "smollm2-135m-instruct.gguf"), "the model's GGUF "+
 		"file; llama.cpp's server is measured with it, and with its weights in float32")
-	loads := flags.String("streams", "1,4,16", "numbers of streams")
 	flags.IntVar(&c.w.prompt, "prompt", 64, "tokens of each prompt")
 	flags.IntVar(&c.w.tokens, "tokens", 64, "new tokens of each answer")
 	flags.IntVar(&c.rounds, "rounds", 5, "rounds of each load")
 	flags.IntVar(&c.threads, "threads", runtime.NumCPU(), "threads of each side")
 	return func(ctx context.Context, r *bench.Report) error {
-		var err error
-		if c.loads, err = numbers(*loads); err != nil {
-			return err
-		}
 		for _, file := range []string{c.binary, c.llamaPath, *model} {
 			if _, err := os.Stat(file); err != nil {
 				return fmt.Errorf("%w (make build, tools/llama-server.sh and make models make what is needed)", err)
@@ -56,9 +48,8 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		if c.m, err = prepare(*model, dir); err != nil {
 			return err
 		}
-		c.w.words, c.streams = c.m.words, slices.Max(c.loads)
-		r.Add("memory", bench.Of("GB/s read", reading(c.threads, c.rounds)),
-			bench.Of("GB of weights", float64(4*c.m.params)/1e9))
+		c.w.words = c.m.words
+		r.Add("weights", bench.Of("GB, which each token of a single stream takes", float64(4*c.m.params)/1e9))
 		return c.run(ctx, r)
 	}
 }
@@ -92,7 +83,7 @@ func (c *contest) start(ctx context.Context) error {
 
 // measure adds the sides under all loads, from the side with this index on.
 func (c *contest) measure(ctx context.Context, r *bench.Report, from int) error {
-	for _, n := range c.loads {
+	for _, n := range loads {
 		rows, err := compare(ctx, c.sides, n, c.rounds)
 		if err != nil {
 			return err
@@ -102,19 +93,6 @@ func (c *contest) measure(ctx context.Context, r *bench.Report, from int) error 
 		}
 	}
 	return nil
-}
-
-// numbers reads a list of numbers, separated by commas.
-func numbers(text string) ([]int, error) {
-	var out []int
-	for _, field := range strings.Split(text, ",") {
-		n, err := strconv.Atoi(field)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("-streams: %q is not a positive number", field)
-		}
-		out = append(out, n)
-	}
-	return out, nil
 }
 
 // compare measures all sides under one load. The first side is our server, whose throughput is divided by the others'.

@@ -64,14 +64,17 @@ func words(folder string) ([][]int32, error) {
 	return out, nil
 }
 
+// loads are numbers of streams, of which servers have room for mostStreams.
+var loads = []int{1, 4, mostStreams}
+
+const mostStreams = 16
+
 // contest is what is compared: sides that run at the same time and take turns.
 type contest struct {
 	m                           model
 	w                           load
 	binary, llamaPath, vllmPath string
 	threads, rounds             int
-	loads                       []int
-	streams                     int // at most
 	sides                       []side
 	stops                       []func()
 }
@@ -100,16 +103,16 @@ func (c *contest) server(ctx context.Context, name string, d dialect, variables 
 func (c *contest) ropewalk(ctx context.Context) error {
 	return c.server(ctx, "ropewalk serve", ropewalk, nil, func(port string) []string {
 		return []string{c.binary, "serve", c.m.folder, "--listen", "127.0.0.1:" + port, "--threads",
-			strconv.Itoa(c.threads), "--rows", strconv.Itoa(c.streams), "--name", "model"}
+			strconv.Itoa(c.threads), "--rows", strconv.Itoa(mostStreams), "--name", "model"}
 	})
 }
 
 // llama adds llama.cpp's server with a GGUF file.
 func (c *contest) llama(ctx context.Context, name, file string) error {
-	all := strconv.Itoa(c.streams * (c.w.prompt + c.w.tokens + 16)) // tokens of all slots together
+	all := strconv.Itoa(mostStreams * (c.w.prompt + c.w.tokens + 16)) // tokens of all slots together
 	return c.server(ctx, name, llama, nil, func(port string) []string {
 		return []string{c.llamaPath, "-m", file, "--host", "127.0.0.1", "--port", port, "--threads",
-			strconv.Itoa(c.threads), "--parallel", strconv.Itoa(c.streams), "-c", all, "--log-disable"}
+			strconv.Itoa(c.threads), "--parallel", strconv.Itoa(mostStreams), "-c", all, "--log-disable"}
 	})
 }
 
@@ -123,7 +126,7 @@ func (c *contest) vllm(ctx context.Context) error {
 	variables := append([]string{"OMP_NUM_THREADS=" + strconv.Itoa(c.threads)}, vllmVariables...)
 	return c.server(ctx, "vLLM, float32", vllm, variables, func(port string) []string {
 		return []string{c.vllmPath, "serve", c.m.folder, "--host", "127.0.0.1", "--port", port, "--dtype", "float32",
-			"--served-model-name", "model", "--generation-config", "vllm", "--max-num-seqs", strconv.Itoa(c.streams),
+			"--served-model-name", "model", "--generation-config", "vllm", "--max-num-seqs", strconv.Itoa(mostStreams),
 			"--max-model-len", strconv.Itoa(c.w.prompt + c.w.tokens + 16)}
 	})
 }

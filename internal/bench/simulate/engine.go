@@ -52,7 +52,6 @@ type engine struct {
 	heap    heap[row]
 	kept    []keep // caches of waiting episodes, the oldest first
 	keeps   float64
-	busy    float64 // seconds
 	flights []flight
 }
 
@@ -96,13 +95,11 @@ func (e *engine) advance(to float64) {
 		return
 	}
 	from := max(e.now, min(e.stall, to))
-	e.busy += from - e.now
 	if from < to && e.active > 0 {
 		k := e.steps(to-from, e.active, e.read)
 		e.done += k
 		e.read += k * float64(e.active)
 		e.used += k * float64(e.active)
-		e.busy += to - from
 	}
 	e.now = to
 }

@@ -34,22 +34,10 @@ import (
 var Case = bench.Case{Name: "simulate", Doc: "the rollout scheduler and static allocation, simulated", New: newCase}
 
 func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
-	only := flags.String("only", "", "workloads, separated by commas; all by default")
 	rollouts := flags.Int("rollouts", 1_000_000, "rollouts of the large simulation; 0 leaves it out")
 	return func(_ context.Context, r *bench.Report) error {
-		var all []string
-		for _, w := range workloads {
-			all = append(all, w.name)
-		}
-		names, err := bench.Choose("workload", *only, all)
-		if err != nil {
-			return err
-		}
 		medians := map[string]*kindRatios{}
 		for _, w := range workloads {
-			if len(names) > 0 && !slices.Contains(names, w.name) {
-				continue
-			}
 			c, err := w.compare()
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
@@ -63,9 +51,7 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 			k.over, k.static = append(k.over, over), append(k.static, static)
 			r.Add(w.name, bench.Of("engines", float64(w.engines)), bench.Of("rollouts", float64(w.rollouts)),
 				bench.Of("bound s", c.bound), bench.Of("scheduler s", c.scheduler.makespan),
-				bench.Of("over the bound", over), bench.Of("idle", c.scheduler.idle),
-				bench.Of("static", static).AtLeast(1),
-				bench.Of("static's evictions", float64(c.static.evictions)),
+				bench.Of("over the bound", over), bench.Of("static", static).AtLeast(1),
 				bench.Of("evictions", float64(c.scheduler.evictions)).AtMost(0))
 		}
 		for _, kind := range []string{few, between, many} {

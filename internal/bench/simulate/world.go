@@ -133,7 +133,6 @@ func (w *world) answer(i int) {
 // outcome is what a simulation has measured.
 type outcome struct {
 	makespan  float64 // seconds
-	idle      float64 // mean share of the makespan in which an engine does nothing
 	evictions int
 }
 
@@ -143,9 +142,5 @@ func (w *world) outcome() (*outcome, error) {
 		return nil, fmt.Errorf("after %.1f s nothing happens any more, and %d of %d rollouts have not ended", w.now,
 			len(w.flights)-w.ended, len(w.flights))
 	}
-	out := &outcome{makespan: w.last, evictions: w.evictions, idle: 1}
-	for _, e := range w.engines {
-		out.idle -= e.busy / w.last / float64(len(w.engines))
-	}
-	return out, nil
+	return &outcome{makespan: w.last, evictions: w.evictions}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -21,20 +20,19 @@ const cellsOf = 20
 // mostNoted is how many faults are kept with their full text.
 const mostNoted = 20
 
-// load runs programs and sessions and counts their verdicts.
+// load runs programs and sessions and checks their verdicts.
 type load struct {
 	executor sandbox.Executor
 	sessions sandbox.Sessions
 	kinds    []kind
 	calls    atomic.Int64
 
-	mu       sync.Mutex
-	verdicts map[string]map[string]int
-	faults   []string // wrong verdicts and broken calls
+	mu     sync.Mutex
+	faults []string // wrong verdicts and broken calls
 }
 
 func newLoad(ctx context.Context, e sandbox.Executor, s sandbox.Sessions) *load {
-	l := &load{executor: e, sessions: s, verdicts: map[string]map[string]int{}}
+	l := &load{executor: e, sessions: s}
 	results, err := e.Run(ctx, []sandbox.Call{{Code: "import numpy", Packages: sandbox.PackagesSympy}})
 	l.kinds = kinds(err == nil && results[0].Status == sandbox.StatusOK)
 	return l
@@ -59,11 +57,10 @@ func (l *load) program(ctx context.Context, k kind) {
 		return // the soak has ended
 	}
 	if err != nil {
-		l.note("broken: " + fmt.Sprintf("%s: %v", k.name, err))
+		l.note(fmt.Sprintf("broken: %s: %v", k.name, err))
 		return
 	}
 	r := results[0]
-	l.count(k.name, r.Status)
 	if fault := k.fault(i, r); fault != nil {
 		l.note("wrong: " + fault.Error())
 	}
@@ -87,7 +84,7 @@ func (l *load) session(ctx context.Context) {
 		err = errors.Join(l.cells(ctx, s), s.Close())
 	}
 	if err != nil && ctx.Err() == nil {
-		l.note("broken: " + "session: " + err.Error())
+		l.note("broken: session: " + err.Error())
 	}
 }
 
@@ -102,21 +99,11 @@ func (l *load) cells(ctx context.Context, s sandbox.Session) error {
 		if err != nil {
 			return err
 		}
-		l.count("cell", r.Status)
 		if want := printed(int64(cell)); r.Status != sandbox.StatusOK || r.Stdout != want {
 			l.note(fmt.Sprintf("wrong: cell %d ended as %s and printed %q, want %q", cell, r.Status, r.Stdout, want))
 		}
 	}
 	return nil
-}
-
-func (l *load) count(name string, s sandbox.Status) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.verdicts[name] == nil {
-		l.verdicts[name] = map[string]int{}
-	}
-	l.verdicts[name][string(s)]++
 }
 
 func (l *load) note(fault string) {
@@ -150,9 +137,6 @@ func soak(ctx context.Context, e sandbox.Executor, s sandbox.Sessions, r *bench.
 	spent := time.Since(began).Seconds()
 	r.Add("all", bench.Of("calls", float64(l.calls.Load())), bench.Of("calls/s", float64(l.calls.Load())/spent),
 		bench.Of("samples", float64(len(samples))))
-	for _, name := range slices.Sorted(maps.Keys(l.verdicts)) {
-		r.Note("verdicts of "+name, "%v", l.verdicts[name])
-	}
 	for _, row := range grown(samples, length) {
 		r.Add(row.What, row.Figures...)
 	}

@@ -26,15 +26,12 @@ var Case = bench.Case{Name: "view", Doc: "the page of a large run", New: newCase
 func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 	rounds := flags.Int("rounds", 7, "measurements of each kind")
 	steps := flags.Int("steps", 196, "steps of the run, of 512 trajectories each")
-	record := flags.String("record", "", "folder that keeps the record for the next time")
 	return func(ctx context.Context, r *bench.Report) (err error) {
-		folder := *record
-		if folder == "" {
-			if folder, err = os.MkdirTemp("", "ropewalk-bench-view-"); err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		folder, err := os.MkdirTemp("", "ropewalk-bench-view-")
+		if err != nil {
+			return err
 		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 		if err := makeRecord(folder, *steps); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
@@ -18,11 +17,8 @@ const (
 	perStep         = groups * samples
 )
 
-// makeRecord commits the run into a folder, unless it is there.
+// makeRecord commits the run into a folder.
 func makeRecord(folder string, steps int) (err error) {
-	if _, err := os.Stat(filepath.Join(folder, "catalogue")); err == nil {
-		return nil
-	}
 	defer func() {
 		if failed, ok := recover().(failure); ok {
 			err = failed.error

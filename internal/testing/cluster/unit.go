@@ -96,13 +96,6 @@ func (u *Unit) PID() int {
 	return u.process.Process.Pid
 }
 
-// Starts returns how often the process has been started.
-func (u *Unit) Starts() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.starts
-}
-
 // Said returns what the process has written since its latest start.
 func (u *Unit) Said() string {
 	u.mu.Lock()

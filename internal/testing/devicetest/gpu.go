@@ -31,7 +31,7 @@ type GPU struct {
 
 	Reasons                   uint64 // for low clocks, nvml.ClocksEventReason…
 	Uncorrected               uint64
-	RowPending, RowFailed     bool
+	RowPending                bool
 	Recovery                  nvml.DeviceGpuRecoveryAction
 	Processes                 []nvml.ProcessInfo
 	MIG                       []Slice
@@ -194,8 +194,8 @@ func (g *GPU) makeErrors(d *mock.Device) {
 		})()
 	}
 	d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) {
-		flags, ret := answer(g, "GetRemappedRows", func() [2]bool { return [2]bool{g.RowPending, g.RowFailed} })()
-		return 1, 0, flags[0], flags[1], ret
+		pending, ret := answer(g, "GetRemappedRows", func() bool { return g.RowPending })()
+		return 1, 0, pending, false, ret
 	}
 	d.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
 		_, ret := answer(g, "GetFieldValues", func() int {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 )
 
 // Check compares text with the file testdata/name of the test's package. If update is set (the test's flag -update), it
@@ -15,17 +16,11 @@ func Check(t *testing.T, name, text string, update bool) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := cmp.Diff(string(want), text); d != "" {
 		t.Errorf("%s: -want +got:\n%s", path, d)
 	}

@@ -26,9 +26,7 @@ type Server struct {
 // Repository is what the server has of one repository.
 type Repository struct {
 	Files map[string][]byte
-	// Revisions name commits; "main" is there unless it is set.
-	Revisions map[string]string
-	Token     string // the token that a gated repository asks for; "" = it is public
+	Token string // the token that a gated repository asks for; "" = it is public
 	// Cut ends the first answer for each large file in the middle.
 	Cut bool
 	// Broken sends other bytes than the digests say.
@@ -122,10 +120,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) (Repository, strin
 			" is restricted. You must have access to it and be authenticated to access it.")
 		return repository, "", false
 	}
-	switch revision := r.PathValue("revision"); {
-	case repository.Revisions[revision] != "":
-		return repository, repository.Revisions[revision], true
-	case revision == "main" || revision == Commit:
+	if revision := r.PathValue("revision"); revision == "main" || revision == Commit {
 		return repository, Commit, true
 	}
 	refuse(w, http.StatusNotFound, "RevisionNotFound", "Invalid rev id: "+r.PathValue("revision"))

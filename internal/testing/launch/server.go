@@ -41,7 +41,7 @@ func Start(name string, variables []string, out io.Writer, command func(port str
 	s := &Server{URL: "http://127.0.0.1:" + port, name: name, cmd: exec.Command(line[0], line[1:]...),
 		ended: make(chan struct{})}
 	s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = append(os.Environ(), variables...), out, out
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if s.in, err = s.cmd.StdinPipe(); err == nil {
 		err = s.cmd.Start()
 	}
@@ -69,10 +69,10 @@ func StartReady(ctx context.Context, name, ready string, variables []string,
 	return s, nil
 }
 
-// Await waits until the server answers at a path.
+// Await waits until the server answers at a path, or with "" until it answers at all.
 func (s *Server) Await(ctx context.Context, ready string) error {
 	late := time.After(startWithin)
-	for !answers(ctx, s.URL+ready) {
+	for !answers(ctx, s.URL, ready) {
 		select {
 		case <-s.ended:
 			return fmt.Errorf("%s has ended: %s", s.name, s.cmd.ProcessState)
@@ -86,9 +86,9 @@ func (s *Server) Await(ctx context.Context, ready string) error {
 	return nil
 }
 
-// answers reports whether a request is answered with 200.
-func answers(ctx context.Context, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// answers reports whether a request is answered, with 200 if it is of a path.
+func answers(ctx context.Context, url, path string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
 	if err != nil {
 		return false
 	}
@@ -97,7 +97,7 @@ func answers(ctx context.Context, url string) bool {
 		return false
 	}
 	_ = response.Body.Close() // only the status counts
-	return response.StatusCode == http.StatusOK
+	return path == "" || response.StatusCode == http.StatusOK
 }
 
 // Kill ends the server at once, and waits until it has ended. A second call does nothing.

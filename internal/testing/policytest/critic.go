@@ -71,14 +71,6 @@ func taught(t *testing.T, f TrainerFixture) policy.Trainer {
 	return e
 }
 
-func savedCritic(t *testing.T, e policy.Trainer) (dir, digest string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "critic")
-	digest, err := e.Save(context.Background(), policy.RoleCritic, dir)
-	require.NoError(t, err)
-	return dir, digest
-}
-
 func testCriticFresh(t *testing.T, f TrainerFixture) {
 	e, ctx := criticised(t, f), context.Background()
 	seqs := sequences(f, 31, 1, 7, 20)
@@ -92,7 +84,7 @@ func testCriticFresh(t *testing.T, f TrainerFixture) {
 	of, err := e.State(ctx, policy.RolePolicy)
 	require.NoError(t, err)
 	require.Greater(t, s.Params, of.Params)
-	dir, digest := savedCritic(t, e)
+	dir, digest := savedAs(t, e, policy.RoleCritic)
 	require.NotEqual(t, of.Digest, digest, "the digest covers the head")
 	s, err = e.State(ctx, policy.RoleCritic)
 	require.NoError(t, err)
@@ -124,7 +116,7 @@ func testCriticLearns(t *testing.T, f TrainerFixture) {
 		last, _ = learn(t, e, seqs)
 	}
 	require.Less(t, last, first/5, "mean squared error")
-	dir, _ := savedCritic(t, e)
+	dir, _ := savedAs(t, e, policy.RoleCritic)
 	require.NotEqual(t, modelFile(t, f.Dir), modelFile(t, dir), "the layers below the head learn too")
 }
 
@@ -132,7 +124,7 @@ func testCriticLearns(t *testing.T, f TrainerFixture) {
 func testCriticSave(t *testing.T, f TrainerFixture) {
 	ctx, seqs := context.Background(), sequences(f, 33, 9, 22)
 	e := taught(t, f)
-	dir, digest := savedCritic(t, e)
+	dir, digest := savedAs(t, e, policy.RoleCritic)
 	onDisk, err := f.Digest(dir)
 	require.NoError(t, err)
 	require.Equal(t, onDisk, digest)
@@ -145,12 +137,12 @@ func testCriticSave(t *testing.T, f TrainerFixture) {
 	require.Equal(t, digest, s.Digest)
 	require.EqualValues(t, 3, s.Step)
 	require.Equal(t, values(t, e, seqs, false), values(t, other, seqs, false))
-	_, again := savedCritic(t, other)
+	_, again := savedAs(t, other, policy.RoleCritic)
 	require.Equal(t, digest, again, "saving what was loaded")
 	learn(t, e, seqs)
 	learn(t, other, seqs)
-	_, want := savedCritic(t, e)
-	_, got := savedCritic(t, other)
+	_, want := savedAs(t, e, policy.RoleCritic)
+	_, got := savedAs(t, other, policy.RoleCritic)
 	require.Equal(t, want, got, "save, load, step equals an uninterrupted run")
 }
 
@@ -201,8 +193,8 @@ func testCriticWithPolicy(t *testing.T, f TrainerFixture) {
 	_, want := saved(t, alone)
 	_, got := saved(t, all)
 	require.Equal(t, want, got, "policy")
-	_, want = savedCritic(t, critic)
-	_, got = savedCritic(t, all)
+	_, want = savedAs(t, critic, policy.RoleCritic)
+	_, got = savedAs(t, all, policy.RoleCritic)
 	require.Equal(t, want, got, "critic")
 	after, err := all.Forward(ctx, reference)
 	require.NoError(t, err)
@@ -219,12 +211,12 @@ func testCriticWithPolicy(t *testing.T, f TrainerFixture) {
 func testCriticNonFinite(t *testing.T, f TrainerFixture) {
 	e := taught(t, f)
 	seqs := sequences(f, 36, 8)
-	_, before := savedCritic(t, e)
+	_, before := savedAs(t, e, policy.RoleCritic)
 	for _, v := range []float64{math.NaN(), math.Inf(-1)} {
 		kept := values(t, e, seqs, true).Kept
 		refusesToStep(t, e, policy.RoleCritic, kept, policy.Cotangents{Values: weighted(seqs, float32(v))})
 	}
-	_, after := savedCritic(t, e)
+	_, after := savedAs(t, e, policy.RoleCritic)
 	require.Equal(t, before, after, "a refused step changes nothing")
 }
 
@@ -252,7 +244,7 @@ func testCriticErrors(t *testing.T, f TrainerFixture) {
 	err = e.Backward(ctx, policy.RoleCritic, out.Kept, policy.Cotangents{Values: weighted(seqs[:0], 1)})
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 
-	dir, _ := savedCritic(t, e)
+	dir, _ := savedAs(t, e, policy.RoleCritic)
 	before, err := e.State(ctx, policy.RolePolicy)
 	require.NoError(t, err)
 	require.ErrorIs(t, e.Load(ctx, policy.RolePolicy, dir, false), policy.ErrBadRequest, "a critic is no policy")

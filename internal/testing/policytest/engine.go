@@ -2,7 +2,6 @@ package policytest
 
 import (
 	"context"
-	"math"
 	"slices"
 	"testing"
 
@@ -17,7 +16,6 @@ var engineTests = []named[policy.Engine]{
 	{"generation after training", testTrainedGeneration},
 	{"temperature", testTemperature},
 	{"temperature zero takes the likeliest", testGreedy},
-	{"sampling frequencies", testFrequencies},
 	{"critic does not generate", testCriticGenerates},
 }
 
@@ -83,31 +81,6 @@ func testGreedy(t *testing.T, f Fixture) {
 		}
 		require.InDelta(t, best, g.LogProbs[0][j], 1e-5, "log-probabilities at temperature 0 are those of 1")
 	}
-}
-
-// testFrequencies draws many first tokens and compares their counts with the model's own probabilities.
-func testFrequencies(t *testing.T, f Fixture) {
-	const draws = 4096
-	e := opened(t, f)
-	prefix := sequences(f, 9, 6)[0]
-	g := generate(t, e, request(slices.Repeat([][]int32{prefix}, draws), 1, 1))
-	counts := make([]float64, f.Vocab)
-	for _, r := range g.Tokens {
-		counts[r[0]]++
-	}
-	var tries [][]int32
-	for v := range f.Vocab {
-		tries = append(tries, append(slices.Clone(prefix), int32(v)))
-	}
-	out := forward(t, e, tries, false)
-	total := 0.0
-	for v := range f.Vocab {
-		p := math.Exp(float64(out.LogProbs[v][len(prefix)]))
-		total += p
-		// Five standard deviations of a binomial count, and a little for tiny p.
-		require.InDelta(t, draws*p, counts[v], 5*math.Sqrt(draws*p*(1-p))+2, "token %d", v)
-	}
-	require.InDelta(t, 1, total, 1e-4, "probabilities over the vocabulary")
 }
 
 // testCriticGenerates: a critic does not generate, although it is loaded.

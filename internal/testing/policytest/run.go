@@ -7,12 +7,13 @@ package policytest
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/policy"
@@ -165,9 +166,13 @@ func train(t *testing.T, e policy.Trainer, seqs [][]int32) policy.StepStats {
 }
 
 func saved(t *testing.T, e policy.Trainer) (dir, digest string) {
+	return savedAs(t, e, policy.RolePolicy)
+}
+
+func savedAs(t *testing.T, e policy.Trainer, role policy.Role) (dir, digest string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "checkpoint")
-	digest, err := e.Save(context.Background(), policy.RolePolicy, dir)
+	digest, err := e.Save(context.Background(), role, dir)
 	require.NoError(t, err)
 	return dir, digest
 }
@@ -191,15 +196,7 @@ func generate(t *testing.T, e policy.Sampler, req policy.GenerateRequest) policy
 // requireClose compares ragged rows.
 func requireClose(t *testing.T, want, got [][]float32, tolerance float64, what string) {
 	t.Helper()
-	require.Len(t, got, len(want), what)
-	for i := range want {
-		require.Len(t, got[i], len(want[i]), "%s of row %d", what, i)
-		for j := range want[i] {
-			d := math.Abs(float64(want[i][j]) - float64(got[i][j]))
-			require.LessOrEqualf(t, d, tolerance, "%s of row %d token %d: %v, want %v", what, i, j, got[i][j],
-				want[i][j])
-		}
-	}
+	require.Empty(t, cmp.Diff(want, got, cmpopts.EquateApprox(0, tolerance), cmpopts.EquateEmpty()), what)
 }
 
 func sum(rows [][]float32) float64 {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ropewalk/ropewalk/internal/testing/servertest"
 )
 
 // Path returns the path of data/PARTS below the folder that ROPEWALK_SHARED names, or else below the folder "shared"
@@ -13,7 +15,7 @@ func Path(t *testing.T, parts ...string) string {
 	t.Helper()
 	folder := os.Getenv("ROPEWALK_SHARED")
 	if folder == "" {
-		folder = filepath.Join(root(t), "..", "shared")
+		folder = servertest.Path(t, "..", "shared")
 	}
 	name := filepath.Join(append([]string{"data"}, parts...)...)
 	path := filepath.Join(folder, name)
@@ -23,22 +25,4 @@ func Path(t *testing.T, parts ...string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// root returns the repository's root: the first folder above the test's that holds a go.mod.
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no folder above the test's holds a go.mod")
-		}
-		dir = filepath.Dir(dir)
-	}
 }

@@ -93,7 +93,6 @@ func (l *large) step(step int) {
 // drawn holds the rows of one shard of a step.
 type drawn struct {
 	rows
-	timings   [2][]schema.TimingRow
 	selection []schema.SelectionRow
 	batch     []schema.BatchRow
 }
@@ -138,7 +137,7 @@ func (l *large) episode(d *drawn, step, g, k int, p schema.PromptRow) {
 		}
 		d.turns[0] = append(d.turns[0], asked)
 		d.calls = append(d.calls, call)
-		d.timings[0] = append(d.timings[0], l.callTiming(id))
+		d.timings = append(d.timings, l.callTiming(id))
 		all = joined(all, asked)
 		context = l.tokens.Encode("\n" + call.Response + "\n")
 	}

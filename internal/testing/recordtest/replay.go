@@ -44,10 +44,7 @@ func (r *Run) Replay(step, gen int) {
 			left = append(left, b)
 		}
 	}
-	info, err := commit.PutBatch(ctx, r.writer, m.Place, left)
-	require.NoError(r.t, err)
-	m.Shards = append(m.Shards, info)
-	r.commit(m)
+	r.putBatch(m, left)
 }
 
 func (r *Run) replayRewards(place schema.Place, head schema.Head) schema.Ref {

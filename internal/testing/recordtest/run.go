@@ -275,8 +275,13 @@ func (r *Run) manifest(place schema.Place, inputs ...schema.Ref) schema.Manifest
 
 // put commits rows as the one shard of a place.
 func put[R schema.Row](r *Run, m schema.Manifest, rows []R) schema.Ref {
-	schema.Sort(rows)
-	info, err := commit.PutRows(context.Background(), r.writer, m.Place, rows)
+	addShard(r, &m, rows)
+	return r.commit(m)
+}
+
+// putBatch commits the rows of a training batch.
+func (r *Run) putBatch(m schema.Manifest, rows []schema.BatchRow) schema.Ref {
+	info, err := commit.PutBatch(context.Background(), r.writer, m.Place, rows)
 	require.NoError(r.t, err)
 	m.Shards = append(m.Shards, info)
 	return r.commit(m)

@@ -3,12 +3,10 @@ package recordtest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -16,6 +14,7 @@ import (
 type rows struct {
 	turns        [2][]schema.TurnRow // by turn
 	calls        []schema.ToolCallRow
+	timings      []schema.TimingRow // of the calls
 	trajectories []schema.TrajectoryRow
 	rewards      []schema.RewardRow
 	unscored     []schema.SelectionRow
@@ -33,33 +32,17 @@ func (r *Run) step(step int) {
 		if step == r.Skipped && shard == Shards-1 {
 			continue
 		}
-		l := r.commitShard(step, shard, prompts)
-		all.turns, all.tools = append(all.turns, l.turns...), append(all.tools, l.tools...)
-		all.assembled, all.graded, all.scored = append(all.assembled, l.assembled...), append(all.graded, l.graded...),
-			append(all.scored, l.scored...)
+		r.commitShard(&all, step, shard, prompts, r.shardRows(step, shard), [2]int64{30, 10})
 	}
-	rollout0 := r.stage(step, schema.StageRollout, 0, everySecond(all.turns, 0)...)
-	sandbox := r.stage(step, schema.StageSandbox, 0, all.tools...)
-	rollout1 := r.stage(step, schema.StageRollout, 1, everySecond(all.turns, 1)...)
-	assemble := r.stage(step, schema.StageAssemble, -1, all.assembled...)
-	var grade []schema.Ref
-	if r.Gradings {
-		grade = append(grade, r.stage(step, schema.StageGrade, -1, all.graded...))
-	}
-	reward := r.stage(step, schema.StageReward, -1, all.scored...)
-	selection := put(r, r.resampled(step, prompts, reward), r.selectionRows(step))
-	r.spend(schema.StageResample, -1, -1, Groups*Samples, 0)
-	inputs, heads := []schema.Ref{rollout0, rollout1, reward, selection},
-		[]schema.Ref{prompts, rollout0, sandbox, rollout1, assemble, reward, selection}
-	heads = append(heads, grade...)
+	inputs, heads := r.selected(step, prompts, all, r.selectionRows(step))
 	if r.Outputs {
-		outputs := r.logprobs(step, all.turns, selection)
+		outputs := r.logprobs(step, all.turns, inputs[len(inputs)-1])
 		inputs, heads = append(inputs, outputs), append(heads, outputs)
 	}
 	batch := r.batch(step, inputs...)
 	learnt := []schema.Ref{batch}
 	if r.Buffer {
-		r.replayed(step, reward, batch)
+		r.replayed(step, inputs[2], batch)
 		learnt, heads = append(learnt, r.buffer), append(heads, r.buffer)
 	}
 	update := r.update(step, learnt...)
@@ -70,6 +53,25 @@ func (r *Run) step(step int) {
 	}
 	r.headOf(step, append(heads, batch, update, publish)...)
 	r.recordTimings(step, "timings_step")
+}
+
+// selected commits the stage manifests of a step's shards and the rows of its selection. It returns what the batch is
+// made from (the rollout's turns, rewards and selection, in this order) and what the head names.
+func (r *Run) selected(step int, prompts schema.Ref, all shardManifests, rows []schema.SelectionRow) (
+	inputs, heads []schema.Ref) {
+	rollout0 := r.stage(step, schema.StageRollout, 0, everySecond(all.turns, 0)...)
+	sandbox := r.stage(step, schema.StageSandbox, 0, all.tools...)
+	rollout1 := r.stage(step, schema.StageRollout, 1, everySecond(all.turns, 1)...)
+	assemble := r.stage(step, schema.StageAssemble, -1, all.assembled...)
+	var grade []schema.Ref
+	if r.Gradings {
+		grade = append(grade, r.stage(step, schema.StageGrade, -1, all.graded...))
+	}
+	reward := r.stage(step, schema.StageReward, -1, all.scored...)
+	selection := put(r, r.resampled(step, prompts, reward), rows)
+	r.spend(schema.StageResample, -1, -1, int64(len(rows)), 0)
+	return []schema.Ref{rollout0, rollout1, reward, selection},
+		append([]schema.Ref{prompts, rollout0, sandbox, rollout1, assemble, reward, selection}, grade...)
 }
 
 // everySecond takes one turn's manifests out of shards of two turns each.
@@ -92,45 +94,47 @@ func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schem
 	return r.commit(m)
 }
 
-// commitShard commits the stages of one shard from prompts to rewards.
-func (r *Run) commitShard(step, shard int, prompts schema.Ref) shardManifests {
-	var l shardManifests
-	work := r.shardRows(step, shard)
+// commitShard commits the stages of one shard from prompts to rewards, and adds their manifests to all. tokens are how
+// many each turn generated; where that is 0, its manifest does not tell.
+func (r *Run) commitShard(all *shardManifests, step, shard int, prompts schema.Ref, work rows, tokens [2]int64) {
 	at := func(stage string, turn int) schema.Place {
-		place := schema.At(r.Run, step, stage).WithShard(shard)
+		place := schema.At(r.Options.Run, step, stage).WithShard(shard)
 		if turn >= 0 {
 			place = place.WithTurn(turn)
 		}
 		return place
 	}
-	first := r.manifest(at(schema.StageRollout, 0), prompts, r.policy)
-	first.Stats = map[string]float64{schema.StatTokens: 30}
-	l.turns = append(l.turns, put(r, first, work.turns[0]))
-	r.spend(schema.StageRollout, shard, 0, int64(len(work.turns[0])), 30)
-	l.tools = append(l.tools, put(r, r.manifest(at(schema.StageSandbox, 0), prompts, l.turns[0]), work.calls))
+	sample := func(turn int, inputs ...schema.Ref) schema.Ref {
+		m := r.manifest(at(schema.StageRollout, turn), append([]schema.Ref{prompts, r.policy}, inputs...)...)
+		if tokens[turn] > 0 {
+			m.Stats = map[string]float64{schema.StatTokens: float64(tokens[turn])}
+		}
+		ref := put(r, m, work.turns[turn])
+		all.turns = append(all.turns, ref)
+		r.spend(schema.StageRollout, shard, turn, int64(len(work.turns[turn])), tokens[turn])
+		return ref
+	}
+	first := sample(0)
+	tools := put(r, r.manifest(at(schema.StageSandbox, 0), prompts, first), work.calls)
+	all.tools = append(all.tools, tools)
 	r.spend(schema.StageSandbox, shard, 0, int64(len(work.calls)), 0)
-	r.timed = append(r.timed, put(r, r.manifest(at("timings_calls", 0)), r.callTimings(work.calls)))
-	second := r.manifest(at(schema.StageRollout, 1), prompts, r.policy, l.turns[0], l.tools[0])
-	second.Stats = map[string]float64{schema.StatTokens: 10}
-	l.turns = append(l.turns, put(r, second, work.turns[1]))
-	r.spend(schema.StageRollout, shard, 1, int64(len(work.turns[1])), 10)
-	l.assembled = append(l.assembled, put(r, r.manifest(at(schema.StageAssemble, -1), prompts, l.turns[0], l.turns[1],
-		l.tools[0]), work.trajectories))
+	r.timed = append(r.timed, put(r, r.manifest(at("timings_calls", 0)), work.timings))
+	second := sample(1, first, tools)
+	assembled := put(r, r.manifest(at(schema.StageAssemble, -1), prompts, first, second, tools), work.trajectories)
+	all.assembled = append(all.assembled, assembled)
 	r.spend(schema.StageAssemble, shard, -1, int64(len(work.trajectories)), 0)
+	judged := []schema.Ref{assembled}
 	if r.Gradings {
-		l.graded = append(l.graded, put(r, r.manifest(at(schema.StageGrade, -1), l.assembled[0]), gradings(work)))
+		graded := put(r, r.manifest(at(schema.StageGrade, -1), assembled), gradings(work))
+		all.graded, judged = append(all.graded, graded), append(judged, graded)
 		r.spend(schema.StageGrade, shard, -1, int64(len(work.rewards)), 0)
 	}
-	scored := r.manifest(at(schema.StageReward, -1), append(slices.Clone(l.assembled), l.graded...)...)
+	scored := r.manifest(at(schema.StageReward, -1), judged...)
 	if len(work.unscored) > 0 {
-		schema.Sort(work.unscored)
-		info, err := commit.PutRows(context.Background(), r.writer, scored.Place, work.unscored)
-		require.NoError(r.t, err)
-		scored.Shards = append(scored.Shards, info)
+		addShard(r, &scored, work.unscored)
 	}
-	l.scored = append(l.scored, put(r, scored, work.rewards))
+	all.scored = append(all.scored, put(r, scored, work.rewards))
 	r.spend(schema.StageReward, shard, -1, int64(len(work.rewards)), 0)
-	return l
 }
 
 // gradings are the symbolic verdicts on a shard's wrong answers.
@@ -187,6 +191,7 @@ func (r *Run) shardRows(step, shard int) rows {
 			r.episode(&out, step, g, k)
 		}
 	}
+	out.timings = r.callTimings(out.calls)
 	return out
 }
 
@@ -284,10 +289,16 @@ func (r *Run) logprobs(step int, turns []schema.Ref, selection schema.Ref) schem
 			PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest, LossMask: []int32{0, 0, 0, 1, 1},
 		})
 	}
+	return r.putOutputs(step, turns, selection, rows)
+}
+
+// putOutputs commits what the models computed about the kept rows, shard by shard.
+func (r *Run) putOutputs(step int, turns []schema.Ref, selection schema.Ref,
+	rows [][]schema.TokenOutputsRow) schema.Ref {
 	var parts []schema.Ref
 	for shard := range len(turns) / 2 {
-		m := r.manifest(schema.At(r.Run, step, schema.StageLogprobs).WithShard(shard), turns[2*shard], turns[2*shard+1],
-			selection, r.policy)
+		m := r.manifest(schema.At(r.Options.Run, step, schema.StageLogprobs).WithShard(shard), turns[2*shard],
+			turns[2*shard+1], selection, r.policy)
 		parts = append(parts, put(r, m, rows[shard]))
 		r.spend(schema.StageLogprobs, shard, -1, int64(len(rows[shard])), 0)
 	}
@@ -313,12 +324,8 @@ func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
 			OldLogProbs: []float32{0, 0, 0, -0.5, -0.25}, Advantages: []float32{0, 0, 0, a, a},
 		})
 	}
-	m := r.manifest(schema.At(r.Run, step, schema.StageAdvantage), inputs...)
-	info, err := commit.PutBatch(context.Background(), r.writer, m.Place, out)
-	require.NoError(r.t, err)
-	m.Shards = append(m.Shards, info)
 	r.spend(schema.StageAdvantage, -1, -1, int64(len(out)), 0)
-	return r.commit(m)
+	return r.putBatch(r.manifest(schema.At(r.Run, step, schema.StageAdvantage), inputs...), out)
 }
 
 // replayed updates the replay buffer in a step.
@@ -357,9 +364,7 @@ func (r *Run) replayed(step int, reward, batch schema.Ref) {
 		baselines = append(baselines, schema.BaselineRow{GroupID: schema.GroupID(step, g), Collected: int32(step),
 			Mean: 0.5})
 	}
-	info, err := commit.PutRows(context.Background(), r.writer, m.Place, baselines)
-	require.NoError(r.t, err)
-	m.Shards = append(m.Shards, info)
+	addShard(r, &m, baselines)
 	if step%3 == 0 {
 		data, err := schema.EncodeReplayBatch(again)
 		require.NoError(r.t, err)
@@ -372,16 +377,12 @@ func (r *Run) replayed(step int, reward, batch schema.Ref) {
 }
 
 func (r *Run) update(step int, learnt ...schema.Ref) schema.Ref {
-	m := r.manifest(schema.At(r.Run, step, schema.StageUpdate), append(learnt, r.policy)...)
-	before := r.Updates[len(r.Updates)-1].Checkpoint.Digest
-	checkpoint := r.checkpoint(m.Place, step)
-	m.Checkpoint = &checkpoint
 	out := make([]schema.UpdateRow, 2)
 	for i := range out {
 		out[i] = schema.UpdateRow{
 			OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: 3, Tokens: 6, Loss: 0.5,
 			KL: 0.01 * float64(i+1), ClipFraction: 0.1,
-			Entropy: new(0.6), RatioMax: 1.5, GradNorm: new(2.0), LR: 1e-3, PolicyBefore: before,
+			Entropy: new(0.6), RatioMax: 1.5, GradNorm: new(2.0), LR: 1e-3,
 			AdvantageMean: new(0.75 * float64(i)), AdvantageStd: new(1.5), AdvantageMin: new(-1.5),
 			AdvantageMax: new(1.5), AdvantageZero: new(0.0), AdvantagePositive: new(0.5),
 		}
@@ -399,9 +400,20 @@ func (r *Run) update(step int, learnt ...schema.Ref) schema.Ref {
 			out[i].BelowPositive, out[i].AboveNegative, out[i].DualClipFraction = new(0.02), new(0.03), new(0.01)
 		}
 	}
-	out[1].PolicyAfter = checkpoint.Digest
+	return r.putUpdate(step, out, 6, 12, learnt...)
+}
+
+// putUpdate commits an update of some rows and tokens with its checkpoint.
+func (r *Run) putUpdate(step int, out []schema.UpdateRow, rows, tokens int64, learnt ...schema.Ref) schema.Ref {
+	m := r.manifest(schema.At(r.Options.Run, step, schema.StageUpdate), append(learnt, r.policy)...)
+	for i := range out {
+		out[i].PolicyBefore = r.Updates[len(r.Updates)-1].Checkpoint.Digest
+	}
+	checkpoint := r.checkpoint(m.Place, step)
+	m.Checkpoint = &checkpoint
+	out[len(out)-1].PolicyAfter = checkpoint.Digest
 	r.policy = put(r, m, out)
 	r.Updates = append(r.Updates, m)
-	r.spend(schema.StageUpdate, -1, -1, 6, 12)
+	r.spend(schema.StageUpdate, -1, -1, rows, tokens)
 	return r.policy
 }

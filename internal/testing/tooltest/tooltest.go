@@ -2,7 +2,6 @@
 package tooltest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/testing/golden"
 	"github.com/ropewalk/ropewalk/tool"
 )
 
@@ -42,7 +43,7 @@ func Run(t *testing.T, s Subject) {
 	t.Helper()
 	spec := s.Tool.Spec()
 	t.Run("spec", func(t *testing.T) { checkSpec(t, s) })
-	schema := compile(t, spec.Schema)
+	schema := golden.Compile(t, "tool.json", spec.Schema)
 	t.Run("arguments", func(t *testing.T) { checkArguments(t, s, schema) })
 	t.Run("batches", func(t *testing.T) { checkBatches(t, s) })
 	t.Run("repeated calls", func(t *testing.T) { checkRepeats(t, s) })
@@ -70,18 +71,6 @@ func checkSpec(t *testing.T, s Subject) {
 	require.GreaterOrEqual(t, len(s.Good), 2, "the suite needs calls that differ")
 }
 
-func compile(t *testing.T, schema json.RawMessage) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	require.NoError(t, err, "the schema is no JSON")
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	require.NoError(t, c.AddResource("tool.json", doc))
-	compiled, err := c.Compile("tool.json")
-	require.NoError(t, err, "the schema is no JSON schema")
-	return compiled
-}
-
 // calls returns calls with these arguments, each of an episode of its own. from numbers the first.
 func calls(s tool.Spec, from int, arguments ...string) []tool.Call {
 	out := make([]tool.Call, len(arguments))
@@ -93,16 +82,10 @@ func calls(s tool.Spec, from int, arguments ...string) []tool.Call {
 }
 
 // next numbers the calls of all checks, so that no two have the same key unless a check wants that.
-var next struct {
-	sync.Mutex
-	n int
-}
+var next atomic.Int64
 
 func fresh(s tool.Spec, arguments ...string) []tool.Call {
-	next.Lock()
-	defer next.Unlock()
-	next.n += len(arguments)
-	return calls(s, next.n-len(arguments), arguments...)
+	return calls(s, int(next.Add(int64(len(arguments))))-len(arguments), arguments...)
 }
 
 // results runs a batch that does not break.

@@ -13,9 +13,14 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/testing/servertest"
 )
 
 // Tolerance is the agreement asked of every number, absolute or relative.
@@ -49,12 +54,8 @@ func (c Case) Kind() string {
 // Decode reads the case's inputs and outputs.
 func (c Case) Decode(t *testing.T, inputs, outputs any) {
 	t.Helper()
-	if err := json.Unmarshal(c.Inputs, inputs); err != nil {
-		t.Fatalf("read inputs of %s: %v", c.ID, err)
-	}
-	if err := json.Unmarshal(c.Outputs, outputs); err != nil {
-		t.Fatalf("read outputs of %s: %v", c.ID, err)
-	}
+	require.NoError(t, json.Unmarshal(c.Inputs, inputs), c.ID)
+	require.NoError(t, json.Unmarshal(c.Outputs, outputs), c.ID)
 }
 
 // Has reports whether the inputs are an object with the given field.
@@ -72,39 +73,15 @@ func Load(t *testing.T) []Case {
 	t.Helper()
 	path := os.Getenv("ROPEWALK_VECTORS")
 	if path == "" {
-		path = find(t)
+		path = servertest.Path(t, "rl", "testdata", "vectors.json")
 	}
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("read vectors: %v", err)
-	}
+	require.NoError(t, err)
 	var file struct {
 		Cases []Case `json:"cases"`
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatalf("read vectors of %s: %v", path, err)
-	}
+	require.NoError(t, json.Unmarshal(raw, &file), path)
 	return file.Cases
-}
-
-// find looks for rl/testdata/vectors.json from the test's folder upwards.
-func find(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		path := filepath.Join(dir, "rl", "testdata", "vectors.json")
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("no rl/testdata/vectors.json in this folder or above")
-		}
-		dir = parent
-	}
 }
 
 // Kinds holds the function that checks a case of each kind.
@@ -116,11 +93,8 @@ func Run(t *testing.T, kinds Kinds) {
 	all := Load(t)
 	for _, c := range all {
 		t.Run(c.ID, func(t *testing.T) {
-			test, ok := kinds[c.Kind()]
-			if !ok {
-				t.Fatalf("no function checks vectors of kind %s", c.Kind())
-			}
-			test(t, c)
+			require.Contains(t, kinds, c.Kind(), "no function checks vectors of this kind")
+			kinds[c.Kind()](t, c)
 		})
 	}
 	t.Logf("vectors: %d cases", len(all))
@@ -132,26 +106,10 @@ func Near(got, want float64) bool {
 	return d <= Tolerance || d <= Tolerance*math.Abs(want)
 }
 
-// Equal fails unless got is near want in every entry.
-func Equal(t *testing.T, name string, got, want []float64) {
+// Equal fails unless got is near want in every entry. Both are lists of float64, or of rows.
+func Equal[T any](t *testing.T, name string, got, want T) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Fatalf("%s: got %d values %v, want %d %v", name, len(got), got, len(want), want)
-	}
-	for i := range want {
-		if !Near(got[i], want[i]) {
-			t.Errorf("%s[%d] = %.10g, want %.10g", name, i, got[i], want[i])
-		}
-	}
-}
-
-// EqualRows is Equal for a list of rows.
-func EqualRows(t *testing.T, name string, got, want [][]float64) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Fatalf("%s: got %d rows, want %d", name, len(got), len(want))
-	}
-	for i := range want {
-		Equal(t, name, got[i], want[i])
+	if d := cmp.Diff(want, got, cmpopts.EquateApprox(Tolerance, Tolerance), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("%s: -want +got:\n%s", name, d)
 	}
 }
