@@ -3,8 +3,7 @@
 //
 // Glossary. A *stream* is a client that sends one request after the other. The *load* is the number of streams at once.
 // *Throughput* is how many tokens all streams receive in a second. The *first token* is the time from a request to the
-// first piece of its streamed answer. A *side* is a server, or our engine without one. *Reading* is how fast the
-// threads read memory from its beginning to its end. It bounds a single stream: each of its tokens takes all weights.
+// first piece of its streamed answer. A *side* is a server, or our engine without one.
 package serve
 
 import (
@@ -57,8 +56,6 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 			return err
 		}
 		c.w.words, c.streams = c.m.words, slices.Max(c.loads)
-		r.Add("memory", bench.Of("GB/s read", reading(c.threads, c.rounds)),
-			bench.Of("GB of weights", float64(4*c.m.params)/1e9))
 		return c.run(ctx, r)
 	}
 }
