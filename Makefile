@@ -15,8 +15,8 @@ RACE ?= ./analysis/view ./policy/servers ./policy/tinker ./rollout/... ./interna
 	./internal/monitor ./sandbox/zygote ./tool/mcp ./sandbox/client ./sandbox/service ./sandbox/session ./store/... \
 	./tool/... ./workflows/...
 
-.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build chaos check check-bytes check-tool \
-	fuzz sbom gpu-bundle run test \
+.PHONY: audit bench-fleet bench-peer bench-pipelined bench-trees bench-worlds build chaos check check-bytes \
+	check-tool fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-alerts test-engine test-kills test-environments test-experiments test-upgrades test-python-package \
 	test-traces test-sandbox test-models test-fetch test-rollout-workers test-limits test-large test-worlds \
@@ -350,6 +350,12 @@ bench-smollm2: build tools ## train the published model of recipes/smollm2.yaml 
 bench-serve: build ## compare `ropewalk serve` with llama.cpp's server and vLLM at 1, 4 and 16 streams (minutes)
 	@go run ./internal/bench/cases serve -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
 		-vllm "$${ROPEWALK_VLLM:-.tools/vllm/bin/vllm}"
+
+# TRL is installed into .tools/worlds once (40 MB). ROPEWALK_PYTHON names a Python with torch, transformers and
+# accelerate; the model must be there: `make models`.
+bench-peer: build tools ## compare training steps of recipes/smollm2.yaml with TRL's GRPOTrainer (half an hour)
+	@PYTHONPATH=$$("$$(tools/worlds.sh trl)" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+		go run ./internal/bench/cases peer
 
 bench-fleet: build ## kill one of three servers and slow another in mid-rollout, next to a static split (minutes)
 	@go run ./internal/bench/cases fleet -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}"

@@ -13,7 +13,7 @@ tools/audit-python.sh
 declare -A pins=([ci]=.ci/requirements.txt [sandbox]=tools/sandbox-python.txt [gpu]=gpu/setup/requirements.txt
 	[textworld]=tools/worlds/textworld.txt [thefuzz]=tools/worlds/thefuzz.txt
 	[mcp]=tools/worlds/mcp.txt [reasoning]=tools/worlds/reasoning.txt [openenv]=tools/worlds/openenv.txt
-	[sokoban]=tools/worlds/sokoban.txt [serve]=tools/worlds/serve.txt
+	[sokoban]=tools/worlds/sokoban.txt [serve]=tools/worlds/serve.txt [trl]=tools/worlds/trl.txt
 	[tinker]=tools/worlds/tinker.txt [compose]=tools/worlds/compose.txt)
 for name in "${!pins[@]}"; do
 	.tools/audit-python/bin/python -m cyclonedx_py requirements --output-reproducible --of JSON \

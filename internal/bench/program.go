@@ -33,6 +33,22 @@ func (p Program) Run(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
+// Train runs a recipe with changes, each path=value, and decodes what the program prints about the run.
+func (p Program) Train(ctx context.Context, into any, recipe string, set ...string) error {
+	args := []string{"run", recipe, "--json"}
+	for _, change := range set {
+		args = append(args, "--set", change)
+	}
+	return p.Run(ctx, into, args...)
+}
+
+// Query decodes the rows of a query of the record in SQL.
+func (p Program) Query(ctx context.Context, rows any, query string) error {
+	return p.Run(ctx, &struct {
+		Rows any `json:"rows"`
+	}{rows}, "sql", "--json", query)
+}
+
 // Output runs the program and returns what it prints.
 func (p Program) Output(ctx context.Context, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer

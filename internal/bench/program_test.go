@@ -3,6 +3,8 @@ package bench
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,4 +60,15 @@ type begun struct {
 func (b *begun) Write(p []byte) (int, error) {
 	defer b.cancel()
 	return b.said.Write(p)
+}
+
+func TestTrainAndQuery(t *testing.T) {
+	echo := Program{Path: filepath.Join(t.TempDir(), "echo")}
+	require.NoError(t, os.WriteFile(echo.Path, []byte("#!/bin/sh\nprintf '{\"rows\": [[\"%s\"]]}' \"$*\"\n"), 0o755))
+	var rows [][]string
+	require.NoError(t, echo.Query(t.Context(), &rows, "select 1"))
+	require.Equal(t, [][]string{{"sql --json select 1"}}, rows)
+	var ran struct{ Rows [][]string }
+	require.NoError(t, echo.Train(t.Context(), &ran, "r", "a=1", "b=2"))
+	require.Equal(t, [][]string{{"run r --json --set a=1 --set b=2"}}, ran.Rows)
 }

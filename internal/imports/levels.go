@@ -246,6 +246,7 @@ var levels = []Level{
 		Packages: []Package{
 			{"internal/bench/engine", "measures the CPU engine"},
 			{"internal/bench/fleet", "measures what the scheduler makes of servers that fail"},
+			{"internal/bench/peer", "compares training steps with TRL's"},
 			{"internal/bench/pipelined", "compares rollouts that run ahead with those that do not"},
 			{"internal/bench/record", "measures the codec of the record's tables"},
 			{"internal/bench/rl", "measures the losses"},

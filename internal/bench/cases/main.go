@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/bench/engine"
 	"github.com/ropewalk/ropewalk/internal/bench/fleet"
+	"github.com/ropewalk/ropewalk/internal/bench/peer"
 	"github.com/ropewalk/ropewalk/internal/bench/pipelined"
 	"github.com/ropewalk/ropewalk/internal/bench/record"
 	"github.com/ropewalk/ropewalk/internal/bench/rl"
@@ -24,8 +25,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench/view"
 )
 
-var cases = []bench.Case{engine.Case, fleet.Case, pipelined.Case, record.Case, rl.Case, rollout.Case,
-	sandbox.Case, serve.Case, simulate.Case, soak.Case, temporal.Case, view.Case}
+var cases = []bench.Case{engine.Case, fleet.Case, peer.Case, pipelined.Case, record.Case, rl.Case,
+	rollout.Case, sandbox.Case, serve.Case, simulate.Case, soak.Case, temporal.Case, view.Case}
 
 func main() { bench.Main("case", run) }
 

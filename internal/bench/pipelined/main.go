@@ -43,11 +43,7 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		if *steps < 2 || *rounds < 1 || *wait < 0 {
 			return errors.New("at least 2 steps, 1 round and no negative wait")
 		}
-		path, err := filepath.Abs(*binary)
-		if err != nil {
-			return err
-		}
-		b := &bencher{program: bench.Program{Path: path, Progress: os.Stderr}}
+		b := &bencher{program: bench.Program{Path: *binary, Progress: os.Stderr}}
 		defer func() { err = errors.Join(err, b.close()) }()
 		if err := b.open(ctx); err != nil {
 			return err
@@ -103,15 +99,11 @@ type bencher struct {
 // train runs the main job with changes and returns its seconds of RL.
 func (b *bencher) train(ctx context.Context, wait time.Duration, seed int, set ...string) (float64, error) {
 	b.line.late.Store(int64(wait))
-	args := []string{"run", "recipes/quickstart.yaml", "--json", "--set", "loss.old_log_probs=recompute", "--seed",
-		strconv.Itoa(seed)}
-	for _, one := range set {
-		args = append(args, "--set", one)
-	}
 	var ran struct {
 		RLSeconds float64 `json:"rl_seconds"`
 	}
-	err := b.program.Run(ctx, &ran, args...)
+	err := b.program.Train(ctx, &ran, "recipes/quickstart.yaml", slices.Concat(
+		[]string{"loss.old_log_probs=recompute", "seed=" + strconv.Itoa(seed)}, set)...)
 	return ran.RLSeconds, err
 }
 

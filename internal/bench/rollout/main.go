@@ -102,21 +102,19 @@ func measure(ctx context.Context, program bench.Program, recipe, mode string, st
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	meter := bench.Watch(watching, program.Path, "worker")
-	if err := program.Run(ctx, &m.outcome, "run", recipe, "--json", "--set", "rollout.mode="+mode, "--set",
-		"steps="+strconv.Itoa(steps), "--set", "evaluation.problems=30"); err != nil {
+	if err := program.Train(ctx, &m.outcome, recipe, "rollout.mode="+mode, "steps="+strconv.Itoa(steps),
+		"evaluation.problems=30"); err != nil {
 		return m, err
 	}
 	stop()
-	var read struct {
-		Rows [][]float64 `json:"rows"`
-	}
+	var rows [][]float64
 	query := fmt.Sprintf(`select min(start_micros)::double, max(coalesce(end_micros, start_micros))::double,
 		sum(tokens)::double from timings where run = '%s' and kind = 'activity' and step > 1
 		and stage in ('rollout', 'sandbox') group by step order by step`, m.Run)
-	if err := program.Run(ctx, &read, "sql", "--json", query); err != nil {
+	if err := program.Query(ctx, &rows, query); err != nil {
 		return m, err
 	}
-	for _, row := range read.Rows {
+	for _, row := range rows {
 		from, to := time.UnixMicro(int64(row[0])), time.UnixMicro(int64(row[1]))
 		m.steps = append(m.steps, step{to.Sub(from).Seconds(), meter.Used(from, to), row[2]})
 	}
@@ -137,9 +135,9 @@ func histories(ctx context.Context, program bench.Program, recipe string, steps 
 	}
 	defer func() { err = errors.Join(err, up.Stop()) }()
 	var lagged outcome
-	if err := program.Run(ctx, &lagged, "run", recipe, "--json", "--set", "pipeline.max_staleness=1", "--set",
-		"loss.old_log_probs=recompute", "--set", "rollout.prompts=8", "--set", "rollout.shard_groups=8", "--set",
-		"steps="+strconv.Itoa(steps), "--set", "evaluation.problems=30"); err != nil {
+	if err := program.Train(ctx, &lagged, recipe, "pipeline.max_staleness=1", "loss.old_log_probs=recompute",
+		"rollout.prompts=8", "rollout.shard_groups=8", "steps="+strconv.Itoa(steps),
+		"evaluation.problems=30"); err != nil {
 		return out, err
 	}
 	c, err := history.Dial(ctx, program)

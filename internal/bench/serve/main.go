@@ -49,7 +49,6 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 			return err
 		}
 		c.w.words = c.m.words
-		r.Add("weights", bench.Of("GB, which each token of a single stream takes", float64(4*c.m.params)/1e9))
 		return c.run(ctx, r)
 	}
 }

@@ -25,7 +25,6 @@ type model struct {
 	file   string // as it was published
 	folder string // for our engine
 	f32    string // a GGUF file with the same weights in float32
-	params int64
 	words  [][]int32
 }
 
@@ -40,7 +39,6 @@ func prepare(file, dir string) (_ model, err error) {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	m.params = c.Shape.Params()
 	if m.words, err = words(m.folder); err != nil {
 		return m, err
 	}
