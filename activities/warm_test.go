@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
 
@@ -34,7 +35,7 @@ func keepWarmStarts(t *testing.T, from store.Store) {
 	warmStarts.Lock()
 	defer warmStarts.Unlock()
 	for _, key := range keys(t, from) {
-		if !strings.HasPrefix(key, "warmstarts/") || warmStarts.objects[key] != nil {
+		if !strings.HasPrefix(key, "warmstarts/") || schema.IsNote(key) || warmStarts.objects[key] != nil {
 			continue
 		}
 		data, err := from.Get(t.Context(), key)

@@ -24,6 +24,7 @@ import (
 //	warmstarts/<digest>/manifest.json
 //	warmstarts/<digest>/table=<t>/all-<digest16>.<ext>
 //	warmstarts/<digest>/checkpoints/<version>/<file>
+//	warmstarts/<digest>/evaluations/<inputs>.json                          which evaluation of it runs share
 //
 // In the keys of data shards and merged copies, <n> is 0 before the first step, so that it is a number in every table's
 // folder; in the other keys it is "init". <shard> is five digits, or "all" for a stage without shards; <digest16> is
@@ -75,8 +76,26 @@ const forkNotes = "forks/"
 // callNotes follows the prefix of a run in the keys of notes about tool calls.
 const callNotes = "calls/"
 
-// IsNote reports whether a key is one of CallNoteKey or ForkKey.
+// evaluationNotes follows the prefix of a warm start in the keys of notes about its evaluations.
+const evaluationNotes = "evaluations/"
+
+// EvaluationKey is the key of the note by which runs find an evaluation of the manifest's policy: it holds a Ref to the
+// manifest of the evaluation. inputs is the digest of all that the rows follow from. No manifest names the note, and it
+// is deleted with the warm start. ok is false unless the policy is a warm start.
+func (m Manifest) EvaluationKey(inputs string) (key string, ok bool) {
+	if m.Checkpoint == nil || !strings.HasPrefix(m.Checkpoint.Prefix, warmPrefix) {
+		return "", false
+	}
+	prefix, _, _ := strings.Cut(m.Checkpoint.Prefix, "checkpoints/")
+	return prefix + evaluationNotes + inputs + ".json", true
+}
+
+// IsNote reports whether a key is one of CallNoteKey, ForkKey or EvaluationKey.
 func IsNote(key string) bool {
+	if rest, ok := strings.CutPrefix(key, warmPrefix); ok {
+		_, rest, _ = strings.Cut(rest, "/")
+		return strings.HasPrefix(rest, evaluationNotes)
+	}
 	rest, ok := strings.CutPrefix(key, runsPrefix)
 	_, rest, _ = strings.Cut(rest, "/")
 	return ok && (strings.HasPrefix(rest, callNotes) || strings.HasPrefix(rest, forkNotes))

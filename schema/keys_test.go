@@ -136,3 +136,24 @@ func TestPlacesAreValidated(t *testing.T) {
 		require.ErrorContains(t, p.Validate(), text)
 	}
 }
+
+// Only evaluations of warm starts have notes, which are no manifests.
+func TestEvaluationKeys(t *testing.T) {
+	inputs := Digest([]byte("inputs"))
+	m := Manifest{}
+	_, ok := m.EvaluationKey(inputs)
+	require.False(t, ok)
+	m.Checkpoint = &Checkpoint{Prefix: At("quick-1", 1, StageUpdate).CheckpointPrefix("v1")}
+	_, ok = m.EvaluationKey(inputs)
+	require.False(t, ok)
+	warm := AtWarmStart(Digest([]byte("warm")))
+	m.Checkpoint.Prefix = warm.CheckpointPrefix("v1")
+	key, ok := m.EvaluationKey(inputs)
+	require.True(t, ok)
+	require.Equal(t, "warmstarts/"+warm.Warm+"/evaluations/"+inputs+".json", key)
+	require.True(t, IsNote(key))
+	require.False(t, IsNote(warm.ManifestKey()))
+	require.False(t, IsNote(m.Checkpoint.Prefix+"model.safetensors"))
+	_, err := ParseManifestKey(key)
+	require.Error(t, err)
+}

@@ -22,14 +22,12 @@ import (
 
 // unrecorded are the workflows, activities and versioned changes that no history in testdata contains, and why.
 var unrecorded = map[string]string{
-	"ForkRun":          "it does nothing but continue as TrainRun", // which a history of a resumed run contains
-	"ServeRanks":       "several hosts share an engine",            // the workflow and its activity
-	"FindHome":         "several hosts share an engine",
-	"JudgeAnswers":     "a server judges answers",
-	"CallFunction":     "the user's Python scores trajectories",
-	"EvaluateInitial":  "the warm start clones the form of calls alone",
-	"ContrastPolicies": "a replay trains", // no released code has made one
-	"EvaluateFactual":  "a replay trains",
+	"ForkRun":         "it does nothing but continue as TrainRun", // which a history of a resumed run contains
+	"ServeRanks":      "several hosts share an engine",            // the workflow and its activity
+	"FindHome":        "several hosts share an engine",
+	"JudgeAnswers":    "a server judges answers",
+	"CallFunction":    "the user's Python scores trajectories",
+	"EvaluateInitial": "the warm start clones the form of calls alone",
 }
 
 // seen is what a history contains.

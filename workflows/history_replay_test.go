@@ -31,6 +31,7 @@ var recorded = []string{
 	"refused-recipe.json",     // PrepareRun refuses the recipe
 	"replay-check.json",       // ReplayStage that checks every step
 	"replay-symbolic.json",    // ReplayStage of a reward that reads gradings
+	"replay-trains.json",      // ReplayStage that trains, and compares the policy with the run's own
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"sample-pipelined.json",   // SampleStep of a pipelined run
 	"scheduled.json",          // ScheduledRun, which notes the start of its run

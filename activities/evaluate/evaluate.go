@@ -42,9 +42,16 @@ func (a Evaluate) commitEnd(ctx context.Context, in api.EvaluateInput, evaluated
 func (a Evaluate) evaluate(ctx context.Context, e *stage.Env, in api.EvaluateInput, name string) (out api.Evaluated,
 	err error) {
 	s := stage.Spec{Scope: in.Scope, Stage: name, Turn: -1, Shard: -1, Inputs: []schema.Ref{in.Policy.Manifest}}
+	note := "" // key of the note by which other runs find this evaluation
 	err = stage.Execute(ctx, a.Worker, e, s, &out, func(ctx context.Context, w *stage.Draft) error {
 		if len(in.Parts) > 0 {
 			return a.combine(ctx, w, in, &out)
+		}
+		if in.Step == api.InitStep {
+			var shared bool
+			if note, shared, err = a.share(ctx, w, in, &out); err != nil || shared {
+				return err
+			}
 		}
 		found, err := measure(ctx, w, in, 0, w.Recipe.Evaluation.Problems)
 		if err != nil {
@@ -53,6 +60,9 @@ func (a Evaluate) evaluate(ctx context.Context, e *stage.Env, in api.EvaluateInp
 		out.Summary = summarise(w, found.rows, found.excluded)
 		return found.put(ctx, w)
 	})
+	if err == nil && note != "" && !out.Timing.Adopted {
+		err = failure.OwnLimit(ctx, failure.Classify(a.noteShared(ctx, note, out.Manifest)))
+	}
 	return out, err
 }
 

@@ -145,13 +145,41 @@ func bytesOf(m schema.Manifest) (total int64) {
 
 // adopt returns what another attempt has committed as if this attempt had done it.
 func (w *Draft) adopt(m schema.Manifest, ref schema.Ref, out api.Result) error {
+	if err := w.restate(m, out); err != nil {
+		return err
+	}
+	out.Common().Manifest, out.Common().Adopted = ref, true
+	return nil
+}
+
+// Copy takes over the rows, figures and result of what another run has committed. An error about its bytes wraps
+// commit.ErrDamaged; the draft is then as before.
+func (w *Draft) Copy(ctx context.Context, m schema.Manifest, out api.Result) error {
+	copied := Draft{Worker: w.Worker, Place: w.Place}
+	for _, s := range m.Shards {
+		data, err := w.Worker.Record.ReadShard(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := copied.Shard(ctx, s.Table, data, s.Rows); err != nil {
+			return err
+		}
+	}
+	if err := w.restate(m, out); err != nil {
+		return err
+	}
+	w.Manifest.Shards, w.Stats, w.Timing.Adopted = copied.Manifest.Shards, m.Stats, true
+	return nil
+}
+
+// restate sets out to the result that a manifest holds, and counts its rows and tokens.
+func (w *Draft) restate(m schema.Manifest, out api.Result) error {
 	if text, ok := m.Note[schema.NoteResult]; ok {
 		if err := json.Unmarshal([]byte(text), out); err != nil {
-			return fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, ref.Key, err)
+			return fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, m.ManifestKey(), err)
 		}
 	}
 	w.Timing.Rows, w.Timing.Tokens = int64(m.Stats[schema.StatRows]), int64(m.Stats[schema.StatTokens])
-	out.Common().Manifest, out.Common().Adopted = ref, true
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ropewalk/ropewalk/activities/evaluate"
 	"github.com/ropewalk/ropewalk/activities/warmstart"
 	"github.com/ropewalk/ropewalk/analysis/status"
 	"github.com/ropewalk/ropewalk/experiment"
@@ -16,14 +17,31 @@ import (
 // plannedTrial is a trial in a dry run. Seconds are those that a done trial has taken, or what another one is expected
 // to take; nil where nothing is known. Bytes are what it has stored, or may store at most.
 type plannedTrial struct {
-	Run       string   `json:"run_id"`
-	Arm       string   `json:"arm"`
-	Seed      uint64   `json:"seed"`
-	State     string   `json:"state"`
-	WarmStart string   `json:"warm_start"` // trials with the same text share it; "" if the recipe has none
-	Seconds   *float64 `json:"seconds"`
-	Measured  bool     `json:"measured"` // a done trial took Seconds, one of the same arm if there is one
-	Bytes     int64    `json:"bytes"`
+	Run       string `json:"run_id"`
+	Arm       string `json:"arm"`
+	Seed      uint64 `json:"seed"`
+	State     string `json:"state"`
+	WarmStart string `json:"warm_start"` // trials with the same text share it; "" if the recipe has none
+	// Evaluation identifies the evaluation before step 1 likewise; "" if the trial shares it with none.
+	Evaluation string   `json:"evaluation"`
+	Seconds    *float64 `json:"seconds"`
+	Measured   bool     `json:"measured"` // a done trial took Seconds, one of the same arm if there is one
+	Bytes      int64    `json:"bytes"`
+}
+
+// sharing says which trials begin with the same thing: each text belongs to the first trial that has it.
+type sharing map[string]string
+
+// of says whose thing a trial takes that has a text: "own" if it is the first one, and none if the text is "".
+func (s sharing) of(run, text, none string) string {
+	if text == "" {
+		return none
+	}
+	if first, ok := s[text]; ok {
+		return "of " + first
+	}
+	s[text] = run
+	return "own"
 }
 
 // dryRun lists the trials and what those that are not done take.
@@ -42,6 +60,9 @@ func (o *opened) dryRun(ctx context.Context, con *console) error {
 	for i, t := range observed {
 		p := plannedTrial{Run: t.Run, Arm: t.Arm, Seed: t.Seed, State: t.State}
 		if p.WarmStart, err = warmstart.Shared(&t.Resolved.Recipe); err != nil {
+			return err
+		}
+		if p.Evaluation, err = evaluate.Shared(&t.Resolved.Recipe); err != nil {
 			return err
 		}
 		if t.Result != nil && t.Result.Done {
@@ -84,24 +105,16 @@ func predict(ctx context.Context, r *recipes.Recipe, like experiment.Cost, p *pl
 }
 
 func (o *opened) printPlan(p *terminal.Printer, planned []plannedTrial) {
-	p.Row("trial", "arm", "seed", "state", "warm start", "time", "stored")
+	p.Row("trial", "arm", "seed", "state", "warm start", "first evaluation", "time", "stored")
 	seconds, bytes, unknown, left := 0.0, int64(0), 0, 0
-	first := map[string]string{} // trials by warm start
+	clones, evaluations := sharing{}, sharing{}
 	for _, t := range planned {
 		length := "unknown"
 		if t.Seconds != nil {
 			length = (time.Duration(*t.Seconds) * time.Second).String()
 		}
-		warm := "own"
-		switch shared := first[t.WarmStart]; {
-		case t.WarmStart == "":
-			warm = "none"
-		case shared != "":
-			warm = "of " + shared
-		default:
-			first[t.WarmStart] = t.Run
-		}
-		p.Row(t.Run, t.Arm, t.Seed, cmp.Or(t.State, "new"), warm, length, fmt.Sprintf("%.1f MB", float64(t.Bytes)/1e6))
+		p.Row(t.Run, t.Arm, t.Seed, cmp.Or(t.State, "new"), clones.of(t.Run, t.WarmStart, "none"),
+			evaluations.of(t.Run, t.Evaluation, "own"), length, fmt.Sprintf("%.1f MB", float64(t.Bytes)/1e6))
 		if t.State == string(status.Done) {
 			continue
 		}

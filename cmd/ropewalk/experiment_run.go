@@ -41,8 +41,8 @@ func experimentRunCommand(con *console) *cobra.Command {
 		},
 	}
 	resultsFlag(cmd, &results)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "list the trials, which are done or share a warm start, and what the "+
-		"others take; start nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list the trials, which are done or share a warm start or its "+
+		"evaluation, and what the others take; start nothing")
 	con.jsonFlag(cmd, atTheEnd)
 	return cmd
 }

@@ -138,12 +138,16 @@ func TestAnExperimentIsPlanned(t *testing.T) {
 	code, text, messages := ran(t, "experiment", "run", file, "--dry-run")
 	require.Equal(t, exitDone, code, messages)
 	require.Contains(t, text, "2 of 6 trials are left, 1 at once: about ")
+	require.Equal(t, 4, strings.Count(text, "  of trial-quickstart-s1-"), "two trials take warm start and evaluation")
 	code, text, _ = ran(t, "experiment", "run", file, "--dry-run", "--json")
 	require.Equal(t, exitDone, code)
 	var plan struct{ Trials []plannedTrial }
 	require.NoError(t, json.Unmarshal([]byte(text), &plan))
 	require.Equal(t, plan.Trials[0].WarmStart, plan.Trials[1].WarmStart)
 	require.NotEqual(t, plan.Trials[0].WarmStart, plan.Trials[3].WarmStart, "another seed")
+	require.NotEmpty(t, plan.Trials[0].Evaluation)
+	require.Equal(t, plan.Trials[0].Evaluation, plan.Trials[1].Evaluation)
+	require.NotEqual(t, plan.Trials[0].Evaluation, plan.Trials[3].Evaluation, "another seed")
 	require.True(t, plan.Trials[2].Measured)
 }
 

@@ -106,12 +106,14 @@ func (h *home) recordSteered(t *testing.T, run string, args []string) {
 func TestRecordReplayHistories(t *testing.T) {
 	records(t)
 	h, _ := needs(t, sharedStack)
-	h.train(t, "recorded-replay")
+	h.train(t, "recorded-replay", "--set", "checkpoint.keep_last=4")
 	c := h.dial(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for file, input := range map[string]map[string]any{
 		"replay.json": {"run_id": "recorded-replay", "step": 2, "from": "reward",
+			"set": []string{"advantage.std=false"}},
+		"replay-trains.json": {"run_id": "recorded-replay", "step": 2, "from": "reward", "through": "update",
 			"set": []string{"advantage.std=false"}},
 		"replay-check.json": {"run_id": "recorded-replay", "check": true},
 	} {
