@@ -32,8 +32,8 @@ func TestWhatTheFirstEvaluationFollowsFrom(t *testing.T) {
 	for _, set := range []string{
 		"seed=2", "evaluation.problems=9", "evaluation.samples=2", "evaluation.temperature=0.5",
 		"evaluation.top_k=3", "evaluation.greedy=false", "environment.level_shares={\"2\": 1}",
-		"rollout.protocol=chat", "rollout.max_turns=2", "rollout.max_turn_tokens=50", "rollout.max_tokens=150", "rollout.max_tool_text_bytes=99",
-		"rollout.max_calls=1", "sandbox.memory_mb=300", "sandbox.session=true", "engine.dtype=bfloat16",
+		"rollout.protocol=chat", "rollout.max_turns=2", "rollout.max_turn_tokens=50", "rollout.max_tokens=150",
+		"rollout.max_tool_text_bytes=99", "rollout.max_calls=1", "sandbox.memory_mb=300", "sandbox.session=true", "engine.dtype=bfloat16",
 		"policy.hidden=64", "warm_start.steps=9", "reward.name=binary_outcome",
 	} {
 		text := shared("quickstart", set)
