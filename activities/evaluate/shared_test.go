@@ -33,14 +33,15 @@ func TestWhatTheFirstEvaluationFollowsFrom(t *testing.T) {
 		"seed=2", "evaluation.problems=9", "evaluation.samples=2", "evaluation.temperature=0.5",
 		"evaluation.top_k=3", "evaluation.greedy=false", "environment.level_shares={\"2\": 1}",
 		"rollout.protocol=chat", "rollout.max_turns=2", "rollout.max_turn_tokens=50", "rollout.max_tokens=150",
-		"rollout.max_tool_text_bytes=99", "rollout.max_calls=1", "sandbox.memory_mb=300", "sandbox.session=true", "engine.dtype=bfloat16",
-		"policy.hidden=64", "warm_start.steps=9", "reward.name=binary_outcome",
+		"rollout.max_tool_text_bytes=99", "rollout.max_calls=1", "sandbox.memory_mb=300", "sandbox.session=true",
+		"policy.hidden=64", "warm_start.steps=99", "reward.name=exact_match",
 	} {
 		text := shared("quickstart", set)
 		require.NotContains(t, different, text, set)
 		different[text] = set
 	}
-	require.Empty(t, shared("household", "environment.name=python", `environment.settings={path: "/w", module: w}`))
+	require.Empty(t, shared("household", "environment.name=python",
+		`environment.settings={path: "/w", module: "w:W", expert: true}`), "what the package does can change")
 
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
