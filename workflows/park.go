@@ -111,7 +111,7 @@ type decision struct {
 	retry  RetryInput
 }
 
-// limits returns the time limits of the next attempt: those of the last one, with the person's limit for the
+// limits returns the time limits of the next attempt: the limits of the last one, with the person's limit for the
 // activities that failed.
 func (d decision) limits(last limits, failed []StageFailure) limits {
 	if d.retry.TimeoutSeconds <= 0 {

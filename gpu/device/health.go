@@ -23,7 +23,7 @@ var States = []State{Healthy, Degraded, Failed}
 // Kind names a reason. If the reason fails a device, it is also the failure kind of the work that ran there.
 type Kind string
 
-// Kinds of reasons other than those of xidKind.
+// Kinds of reasons that are no Xids.
 const (
 	KindLost           Kind = "gpu_lost"            // it has fallen off the bus or is no longer listed
 	KindHung           Kind = "gpu_hung"            // the driver does not answer for it
