@@ -38,9 +38,9 @@ func TestAForkAtAStageGoesOnAsTheOtherRunDid(t *testing.T) {
 				for _, step := range []string{"2", "3"} {
 					require.Equal(t, dataOf(t, b, "whole", step), dataOf(t, b, "fork-"+from, step), from)
 				}
-				require.True(t, b.adopted(t, "fork-"+from, 2, schema.StageRollout), from)
-				require.False(t, b.adopted(t, "fork-"+from, 2, schema.StageLogprobs), from)
-				require.False(t, b.adopted(t, "fork-"+from, 3, schema.StageRollout), from)
+				require.True(t, b.adopted(t, schema.At("fork-"+from, 2, "timings_step"), schema.StageRollout), from)
+				require.False(t, b.adopted(t, schema.At("fork-"+from, 2, "timings_step"), schema.StageLogprobs), from)
+				require.False(t, b.adopted(t, schema.At("fork-"+from, 3, "timings_step"), schema.StageRollout), from)
 			}
 			_, err := b.train(t, workflows.TrainRunInput{Run: "fork-" + schema.StageReward, Resume: true})
 			require.NoError(t, err)
@@ -48,10 +48,10 @@ func TestAForkAtAStageGoesOnAsTheOtherRunDid(t *testing.T) {
 	}
 }
 
-// adopted reports whether a run has taken a stage of a step as it was.
-func (b *bench) adopted(t *testing.T, run string, step int, stage string) bool {
+// adopted reports whether a run has taken a stage as it was, by the times that are recorded at a place.
+func (b *bench) adopted(t *testing.T, times schema.Place, stage string) bool {
 	t.Helper()
-	m, _, found, err := b.record.Lookup(t.Context(), schema.At(run, step, "timings_step"))
+	m, _, found, err := b.record.Lookup(t.Context(), times)
 	require.NoError(t, err)
 	require.True(t, found)
 	data, err := b.record.ReadShard(t.Context(), m.Shards[0])

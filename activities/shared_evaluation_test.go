@@ -17,20 +17,7 @@ func (b *bench) firstEvaluation(t *testing.T, run string) (schema.Manifest, bool
 	m, _, found, err := b.record.Lookup(t.Context(), schema.AtInit(run, schema.StageEvaluate))
 	require.NoError(t, err)
 	require.True(t, found)
-	times, _, found, err := b.record.Lookup(t.Context(), schema.AtInit(run, "timings_run"))
-	require.NoError(t, err)
-	require.True(t, found)
-	data, err := b.record.ReadShard(t.Context(), times.Shards[0])
-	require.NoError(t, err)
-	rows, err := schema.Decode[schema.TimingRow](data)
-	require.NoError(t, err)
-	for _, r := range rows {
-		if r.Stage == schema.StageEvaluate {
-			return m, r.Adopted != nil
-		}
-	}
-	require.Fail(t, "no measured time", run)
-	return m, false
+	return m, b.adopted(t, schema.AtInit(run, "timings_run"), schema.StageEvaluate)
 }
 
 // evaluationNotes lists the notes about evaluations that runs share.

@@ -127,6 +127,7 @@ func TestArguments(t *testing.T) {
 		{[]string{"--only", "speed"}, `--only: there is no part "speed"; there are inventory, tokens,`},
 		{[]string{"--sizes", "7B"}, `--sizes: there is no size "7B"`},
 		{[]string{"--device", "tpu"}, `--device is "tpu"`},
+		{[]string{"--limit", "0s"}, "--limit is 0s"},
 		{[]string{"tokens"}, `"tokens" is no flag`},
 		{[]string{"-o", ""}, "-o names no file"},
 		{[]string{"-o", occupied}, "is there and holds something else"},

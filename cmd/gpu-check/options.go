@@ -39,7 +39,7 @@ Parts: %s
 `
 
 func parse(args []string, stderr io.Writer) (options, error) {
-	o := options{limit: 4 * time.Minute}
+	var o options
 	var only, sizes string
 	f := flag.NewFlagSet("gpu-check", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -62,6 +62,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		"folder for models, up to 30 GB, which are removed at the end (default the system's temporary folder)",
 	)
 	f.StringVar(&sizes, "sizes", "", "only these of the sizes 0.6B, 1.7B and 4B, separated by commas")
+	f.DurationVar(&o.limit, "limit", 4*time.Minute, "time that a part may take")
 	f.BoolVar(&o.short, "short", false, "fewer repetitions")
 	f.BoolVar(&o.verbose, "verbose", false, "show what the engine logs")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -85,6 +86,9 @@ func (o options) check(rest []string) error {
 	}
 	if o.device != torch.CUDA && o.device != torch.CPU {
 		return fmt.Errorf("--device is %q, want cuda or cpu", o.device)
+	}
+	if o.limit <= 0 {
+		return fmt.Errorf("--limit is %s, it must be positive", o.limit)
 	}
 	if o.out == "" {
 		return errors.New("-o names no file")

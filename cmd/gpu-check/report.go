@@ -54,7 +54,7 @@ func openReport(o options) (*report, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
-	if err == nil && (json.Unmarshal(text, r) != nil || r.Program != "gpu-check") {
+	if err == nil && (json.Unmarshal(text, r) != nil || r.Program != "gpu-check" || r.Parts == nil) {
 		err = fmt.Errorf("-o: %s is there and holds something else", o.out)
 	}
 	return r, err

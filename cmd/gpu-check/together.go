@@ -127,13 +127,12 @@ func firstCause(a, b error) error {
 	return a
 }
 
-// peakOf returns an engine's greatest memory of the device, or on a processor what it has resident.
+// peakOf returns an engine's greatest memory: of the device, or of the host on a processor.
 func (l *lab) peakOf(e *torch.Engine) (int64, error) {
 	if l.onGPU() {
 		return peakAfter(e, 0)
 	}
-	used, err := bench.Tree(e.PID())
-	return used.Root, err
+	return bench.PeakResident(e.PID())
 }
 
 func sum(values []float64) (total float64) {

@@ -153,6 +153,21 @@ func proportional(pid int, resident int64) int64 {
 	return resident
 }
 
+// PeakResident is the most bytes that the process has ever had resident (VmHWM).
+func PeakResident(pid int) (int64, error) {
+	text, err := os.ReadFile(filepath.Join(proc(pid), "status"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(text) {
+		var kilobytes int64
+		if _, err := fmt.Sscanf(string(line), "VmHWM: %d kB", &kilobytes); err == nil {
+			return kilobytes << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("read process %d: its status has no VmHWM", pid)
+}
+
 func entries(folder string) int {
 	names, err := os.ReadDir(folder)
 	if err != nil {

@@ -48,3 +48,11 @@ func TestTreeCountsDescendants(t *testing.T) {
 	_, err = Tree(command.Process.Pid)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+func TestPeakResident(t *testing.T) {
+	peak, err := PeakResident(os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, peak, int64(1<<20))
+	_, err = PeakResident(-1)
+	require.Error(t, err)
+}
