@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -27,13 +28,15 @@ func TestSidesTakeTurns(t *testing.T) {
 	got, err = TakeTurns(t.Context(), AtLeast(2, 0), side("a", 1))
 	require.NoError(t, err)
 	require.Equal(t, [][]float64{{1, 2}}, got)
-	slow := Side[float64]{"slow", func(context.Context) (float64, error) {
-		time.Sleep(time.Millisecond)
-		return 1, nil
-	}}
-	got, err = TakeTurns(t.Context(), AtLeast(1, 5*time.Millisecond), slow)
-	require.NoError(t, err)
-	require.Greater(t, len(got[0]), 1)
+	synctest.Test(t, func(t *testing.T) {
+		slow := Side[float64]{"slow", func(context.Context) (float64, error) {
+			time.Sleep(time.Millisecond)
+			return 1, nil
+		}}
+		got, err := TakeTurns(t.Context(), AtLeast(1, 5*time.Millisecond), slow)
+		require.NoError(t, err)
+		require.Len(t, got[0], 5)
+	})
 }
 
 func TestTakeTurnsNamesTheSideThatFails(t *testing.T) {
