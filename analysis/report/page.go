@@ -21,7 +21,13 @@ var pageText string
 var figuresText string
 
 //go:embed assets/style.css
-var styleText string
+var pageStyle string
+
+//go:embed assets/figure.css
+var figureStyle string
+
+// styleText is the style sheet of a page with figures.
+var styleText = figureStyle + pageStyle
 
 //go:embed assets/script.js
 var scriptText string

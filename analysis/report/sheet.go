@@ -2,8 +2,10 @@ package report
 
 import (
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 )
@@ -26,6 +28,29 @@ func Drawn(id, title, note string, c chart.Chart) Figure {
 	f := Figure{ID: id, Title: title, Note: note}
 	f.draw(c)
 	return f
+}
+
+// Drawing returns a drawn figure of the page. An unknown id is an error that lists the page's drawings.
+func (s *Sheet) Drawing(id string) (Figure, error) {
+	var known []string
+	for _, section := range s.Sections {
+		for _, f := range section.Figures {
+			if f.SVG == "" {
+				continue
+			}
+			if f.ID == id {
+				return f, nil
+			}
+			known = append(known, f.ID)
+		}
+	}
+	return Figure{}, fmt.Errorf("no figure %q (there are: %s)", id, strings.Join(known, ", "))
+}
+
+// WriteSVG writes the drawing as an SVG file with its own style and legend.
+func (f Figure) WriteSVG(w io.Writer) error {
+	_, err := io.WriteString(w, chart.Document(f.SVG, figureStyle, f.Legend))
+	return err
 }
 
 // WriteHTML writes the page.

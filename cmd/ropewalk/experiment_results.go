@@ -21,13 +21,14 @@ import (
 const watchEvery = 10 * time.Second
 
 func experimentReportCommand(con *console) *cobra.Command {
-	read, file, watch := readOptions{}, "", false
+	read, file, figure, watch := readOptions{}, "", "", false
 	cmd := &cobra.Command{
 		Use:   "report FILE",
 		Short: "write what an experiment has found as one HTML page",
 		Long: "report writes one page without scripts: differences between arms with their intervals, the curves of\n" +
 			"each arm over the budget's axis, what each trial cost, and the settings that differ. With --watch it\n" +
-			"writes the page again until all trials are done, and browsers load it again.",
+			"writes the page again until all trials are done, and browsers load it again. With --figure it writes\n" +
+			"one figure of the page as an SVG file.",
 		Example: "  ropewalk experiment report experiments/quickstart.yaml -o quickstart.html --watch",
 		Args:    exactly("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,7 +37,7 @@ func experimentReportCommand(con *console) *cobra.Command {
 				return err
 			}
 			for {
-				more, err := o.writePage(cmd.Context(), con, cmp.Or(file, o.Name+".html"))
+				more, err := o.writePage(cmd.Context(), con, file, figure)
 				if err != nil || !watch || !more {
 					return err
 				}
@@ -49,14 +50,20 @@ func experimentReportCommand(con *console) *cobra.Command {
 		},
 	}
 	read.add(cmd)
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `FILE` (default NAME.html)")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `FILE` (default NAME.html, or NAME-FIGURE.svg)")
+	cmd.Flags().StringVar(&figure, "figure", "", "write only this `FIGURE`, as SVG: curve-OUTCOME or "+
+		"difference-OUTCOME")
 	cmd.Flags().BoolVar(&watch, "watch", false, "write the page every ten seconds until all trials are done")
 	return cmd
 }
 
-// writePage writes the page, and reports whether trials are left.
-func (o *opened) writePage(ctx context.Context, con *console, file string) (more bool, err error) {
-	target, err := con.target(file, o.Name+".html")
+// writePage writes the page, or one figure of it, and reports whether trials are left.
+func (o *opened) writePage(ctx context.Context, con *console, file, figure string) (more bool, err error) {
+	name := o.Name + ".html"
+	if figure != "" {
+		name = o.Name + "-" + figure + ".svg"
+	}
+	target, err := con.target(cmp.Or(file, name), name)
 	if err != nil {
 		return false, err
 	}
@@ -69,7 +76,15 @@ func (o *opened) writePage(ctx context.Context, con *console, file string) (more
 	if err != nil {
 		return false, err
 	}
-	return page.Refresh > 0, writePage(con, target, page)
+	write := page.WriteHTML
+	if figure != "" {
+		drawing, err := page.Drawing(figure)
+		if err != nil {
+			return false, badInput("--figure: %w", err)
+		}
+		write = drawing.WriteSVG
+	}
+	return page.Refresh > 0, writePage(con, target, write)
 }
 
 func experimentExportCommand(con *console) *cobra.Command {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,6 +131,24 @@ func TestAnExperimentsPage(t *testing.T) {
 	again, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Equal(t, text, string(again), "equal data give equal bytes")
+
+	drawing := filepath.Join(t.TempDir(), "curve.svg")
+	code, _, messages = ran(t, "experiment", "report", file, "--figure", "curve-train_success", "-o", drawing)
+	require.Equal(t, exitDone, code, messages)
+	data, err = os.ReadFile(drawing)
+	require.NoError(t, err)
+	require.Contains(t, string(data), ">a (2 of 2)</text>", "the legend")
+	var elements struct {
+		XMLName xml.Name `xml:"http://www.w3.org/2000/svg svg"`
+		Lines   []struct {
+			Class string `xml:"class,attr"`
+		} `xml:"svg>path"`
+	}
+	require.NoError(t, xml.Unmarshal(data, &elements))
+	require.NotEmpty(t, elements.Lines)
+	code, _, messages = ran(t, "experiment", "report", file, "--figure", "curve-none")
+	require.Equal(t, exitBadInput, code)
+	require.Contains(t, messages, `--figure: no figure "curve-none" (there are: difference-`)
 }
 
 // A dry run starts nothing, and predicts from the trials that are done.

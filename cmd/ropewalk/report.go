@@ -57,7 +57,7 @@ func writeReport(ctx context.Context, con *console, names []string, file string,
 		if err != nil {
 			return runs.Missing(err)
 		}
-		return writePage(con, target, page)
+		return writePage(con, target, page.WriteHTML)
 	}
 	observed, err := con.connector().Observe(ctx, s, names...)
 	if err != nil {
@@ -67,12 +67,12 @@ func writeReport(ctx context.Context, con *console, names []string, file string,
 	if err != nil {
 		return runs.Missing(err)
 	}
-	return writePage(con, target, page)
+	return writePage(con, target, page.WriteHTML)
 }
 
 // writePage writes a page to its target and says where it is.
-func writePage(con *console, to *target, page interface{ WriteHTML(w io.Writer) error }) error {
-	if err := page.WriteHTML(to); err != nil {
+func writePage(con *console, to *target, write func(w io.Writer) error) error {
+	if err := write(to); err != nil {
 		return err
 	}
 	if err := to.keep(); err != nil {
