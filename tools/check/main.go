@@ -58,10 +58,18 @@ func main() {
 	}
 }
 
+// gogc is GOGC of compilers, linkers and tests where the environment has none: there is more memory than time.
+const gogc = "300"
+
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if _, set := os.LookupEnv("GOGC"); !set {
+		if err := os.Setenv("GOGC", gogc); err != nil {
+			return err
+		}
 	}
 	times, err := readTimes(o.Times)
 	if err != nil {
