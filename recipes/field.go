@@ -299,7 +299,7 @@ func (f *Field) readTags(tag reflect.StructTag) {
 
 // lists are the names that the tag list refers to. The warm start's optimizer has decays too, without a slot.
 var lists = map[string]func() []string{
-	"decays": func() []string { return decays().Names() },
+	"decays": method.DecaySlot().Names,
 	"tools":  tools.Names,
 	"parts":  partNames,
 }
