@@ -21,11 +21,10 @@ func TestModelsTooLargeForTheStoreAreRefused(t *testing.T) {
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
 	b := stepOf(t, nil, nil)
-	field, size, err := prepare.LargestObject(b.deps, &resolved.Recipe)
-	require.NoError(t, err)
-	require.Equal(t, "policy", field)
 	shape, err := planning.NewShape(resolved.Recipe.Policy, b.deps.Recipes.Tokens)
 	require.NoError(t, err)
+	field, size := planning.LargestFile(&resolved.Recipe, shape)
+	require.Equal(t, "policy", field)
 	require.Equal(t, 8*shape.Params(), size, "the optimiser's state is the largest file")
 
 	b.deps.Store = faults.New(mem.New()).WithMaxObject(size - 1)
@@ -37,8 +36,7 @@ func TestModelsTooLargeForTheStoreAreRefused(t *testing.T) {
 
 	lora, err := recipes.Resolve("quickstart", "", []string{"engine.kind=torch", "engine.lora={rank: 4}"}, nil, nil)
 	require.NoError(t, err)
-	field, adapted, err := prepare.LargestObject(b.deps, &lora.Recipe)
-	require.NoError(t, err)
+	field, adapted := planning.LargestFile(&lora.Recipe, shape)
 	require.Equal(t, "policy", field)
 	require.Equal(t, 4*shape.Params(), adapted, "an adapter's state is small, and the base's weights are not")
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -94,9 +92,5 @@ func (f *Field) silent(v reflect.Value, s scope) bool {
 	if !f.Quiet {
 		return false
 	}
-	standard := reflect.New(v.Type())
-	if err := yaml.Unmarshal([]byte(f.defaultIn(s)), standard.Interface()); err != nil {
-		panic(fmt.Sprintf("recipes: default of %s: %v", f.Path, err))
-	}
-	return reflect.DeepEqual(standard.Elem().Interface(), v.Interface())
+	return reflect.DeepEqual(f.parseDefault(f.defaultIn(s)).Interface(), v.Interface())
 }

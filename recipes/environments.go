@@ -13,7 +13,6 @@ import (
 	"github.com/ropewalk/ropewalk/policy/engines"
 	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/method"
-	"github.com/ropewalk/ropewalk/rl/schedule"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
 
@@ -235,7 +234,7 @@ func surroundings() []method.Slot {
 		on("rollout.history", "prompts of layout turns with the task and the latest turns alone"),
 		method.OptimizerSlot("optimizer", "rule by which a step changes the weights"),
 		method.OptimizerSlot("warm_start.optimizer", "rule by which cloning changes the weights"),
-		decays(),
+		method.DecaySlot(),
 		on("optimizer.minibatch_rows", "mini-batches of so many rows"),
 		on("optimizer.minibatch_prompts", "mini-batches of the rows of so many prompts"),
 	}
@@ -247,15 +246,6 @@ func protocols() method.Slot {
 	for _, p := range protocol.All {
 		spec := p.Spec()
 		s.Choices = append(s.Choices, method.Choice{Name: spec.Name, Doc: spec.Doc, Source: spec.Source})
-	}
-	return s
-}
-
-// decays returns the slot of the learning rate's decay.
-func decays() method.Slot {
-	s := method.Slot{Name: "optimizer.decay", Doc: "how the learning rate decays after the warm-up"}
-	for _, c := range schedule.Decays() {
-		s.Choices = append(s.Choices, method.Choice{Name: c.Name, Doc: c.Doc, Source: c.Source})
 	}
 	return s
 }

@@ -90,7 +90,7 @@ func (d *decoder) base(at *yaml.Node, chain []string) *yaml.Node {
 	if doc == nil {
 		return nil
 	}
-	d.bring(doc, file.file)
+	eachNode(doc, func(n *yaml.Node) { d.files[n] = file.file })
 	if doc = d.inherit(doc, append(slices.Clone(chain), name)); doc == nil {
 		return nil
 	}
@@ -102,14 +102,6 @@ func (d *decoder) base(at *yaml.Node, chain []string) *yaml.Node {
 	return doc
 }
 
-// bring records that a node and everything below it come from a file.
-func (d *decoder) bring(n *yaml.Node, file string) {
-	d.files[n] = file
-	for _, c := range n.Content {
-		d.bring(c, file)
-	}
-}
-
 // overlay lays a file over the inherited entries. inherited may be nil.
 func overlay(inherited, file *yaml.Node) *yaml.Node {
 	if inherited == nil {
@@ -117,18 +109,10 @@ func overlay(inherited, file *yaml.Node) *yaml.Node {
 	}
 	before := scopeOf(inherited)
 	own := map[*yaml.Node]bool{}
-	nodes(file, own)
+	eachNode(file, func(n *yaml.Node) { own[n] = true })
 	merge(root(), inherited, file)
 	prune(root(), inherited, own, before, scopeOf(inherited))
 	return inherited
-}
-
-// nodes collects a node and everything below it.
-func nodes(n *yaml.Node, into map[*yaml.Node]bool) {
-	into[n] = true
-	for _, c := range n.Content {
-		nodes(c, into)
-	}
 }
 
 // merge lays the entries of the mapping above over the mapping below. A key that a file holds twice stays twice, so

@@ -299,7 +299,7 @@ func (f *Field) readTags(tag reflect.StructTag) {
 
 // lists are the names that the tag list refers to. The warm start's optimizer has decays too, without a slot.
 var lists = map[string]func() []string{
-	"decays": func() []string { return decays().Names() },
+	"decays": method.DecaySlot().Names,
 	"tools":  tools.Names,
 	"parts":  partNames,
 }
@@ -353,11 +353,18 @@ func (f *Field) setDefaults(v reflect.Value, s scope) {
 		if text == "" {
 			continue
 		}
-		if err := yaml.Unmarshal([]byte(text), at.Addr().Interface()); err != nil {
-			panic(fmt.Sprintf("recipes: default of %s: %v", c.Path, err))
-		}
+		at.Set(c.parseDefault(text))
 		c.put(v, at)
 	}
+}
+
+// parseDefault reads a default. A malformed one is a programming error; every test then panics.
+func (f *Field) parseDefault(text string) reflect.Value {
+	v := reflect.New(f.typ)
+	if err := yaml.Unmarshal([]byte(text), v.Interface()); err != nil {
+		panic(fmt.Sprintf("recipes: default of %s: %v", f.Path, err))
+	}
+	return v.Elem()
 }
 
 // defaultIn returns the field's default under the given choices, as YAML, or "" if there is none.

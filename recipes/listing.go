@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -133,11 +132,7 @@ func (l *lister) standard(c *Field) string {
 	case text == "":
 		return ""
 	}
-	value := reflect.New(c.typ)
-	if err := yaml.Unmarshal([]byte(text), value.Interface()); err != nil {
-		panic(fmt.Sprintf("recipes: default of %s: %v", c.Path, err))
-	}
-	out, err := json.Marshal(value.Interface())
+	out, err := json.Marshal(c.parseDefault(text).Interface())
 	if err != nil {
 		panic(fmt.Sprintf("recipes: default of %s: %v", c.Path, err))
 	}

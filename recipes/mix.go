@@ -79,28 +79,24 @@ func (e Environment) configured() []configured {
 	return out
 }
 
-// of returns the scope of a list's element: inside a part, the environment is the part's. name gives the element's
-// text with a name.
-func (s scope) of(element reflect.Type, name func(field string) string) scope {
+// elementScope is the scope of an element of a list in a document: inside a part, the environment is the part's.
+func (d *decoder) elementScope(element reflect.Type, n *yaml.Node) scope {
+	s := d.scope
 	if element == reflect.TypeFor[Part]() {
-		s.environment = name("name")
+		s.environment = ""
+		if at := lookup(n, "name"); at != nil && slices.Contains(partNames(), at.Value) {
+			s.environment = at.Value
+		}
 	}
 	return s
 }
 
-// elementScope is the scope of an element of a list in a document.
-func (d *decoder) elementScope(element reflect.Type, n *yaml.Node) scope {
-	return d.scope.of(element, func(field string) string {
-		if at := lookup(n, field); at != nil && slices.Contains(partNames(), at.Value) {
-			return at.Value
-		}
-		return ""
-	})
-}
-
 // elementScope is the scope of an element of a list in a recipe.
 func (s scope) elementScope(v reflect.Value) scope {
-	return s.of(v.Type(), func(string) string { return v.Interface().(Part).Name })
+	if part, ok := v.Interface().(Part); ok {
+		s.environment = part.Name
+	}
+	return s
 }
 
 // declaration returns the declaration of the scope's environment, as far as the names of a mix's parts tell it.

@@ -53,7 +53,7 @@ func (d *decoder) apply(top *yaml.Node, o override) {
 		return
 	}
 	renamed(names, value)
-	d.mark(value, o.origin)
+	eachNode(value, func(n *yaml.Node) { d.origin[n] = o.origin })
 	d.put(top, names, value, o.origin)
 }
 
@@ -140,10 +140,10 @@ func index(n *yaml.Node, key string) int {
 	return -1
 }
 
-// mark records that the override set the node and everything below it.
-func (d *decoder) mark(n *yaml.Node, origin string) {
-	d.origin[n] = origin
+// eachNode visits a node and everything below it.
+func eachNode(n *yaml.Node, visit func(*yaml.Node)) {
+	visit(n)
 	for _, c := range n.Content {
-		d.mark(c, origin)
+		eachNode(c, visit)
 	}
 }

@@ -1,9 +1,5 @@
 package recipes
 
-import (
-	"github.com/ropewalk/ropewalk/rl/loss"
-)
-
 // Pipeline lets rollouts run ahead of the updates: step s is sampled from the policy after update s − 1 − k, where k
 // is MaxStaleness, or from the first policy while there are fewer updates. So while step s updates, the rollouts of
 // steps up to s + k run. The version that samples a step follows from the step's number alone, never from what was
@@ -66,5 +62,5 @@ func pipelineTrains(r *Recipe) string {
 	}
 	return unless(recomputes(r),
 		"samples from earlier versions, and the log-probabilities of the version that is updated are then not the "+
-			"sampler's; use loss.old_log_probs: %s", loss.OldRecomputed)
+			"sampler's; use loss.old_log_probs: recompute")
 }

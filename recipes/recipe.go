@@ -6,7 +6,6 @@ import (
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/rl/method"
-	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
@@ -71,10 +70,6 @@ type (
 	Loss = method.Loss
 	// Resample is method.Resample.
 	Resample = method.Resample
-	// RoC holds the settings of resample-on-correct.
-	RoC = resample.RoC
-	// VSPO holds the settings of value-based sampling.
-	VSPO = resample.VSPO
 	// Filters is method.Filters.
 	Filters = method.Filters
 	// Reward is method.Reward.
@@ -249,6 +244,18 @@ func (r Rollout) Budgets() rollout.Budgets {
 // Truncation is what the rollout's sampling leaves of the policy's distribution.
 func (r Rollout) Truncation() policy.Truncation {
 	return policy.Truncation{TopK: r.TopK, TopP: r.TopP, MinP: r.MinP}
+}
+
+// History says which earlier turns the policy sees at a turn; see rollout.WindowAfter.
+func (r *Recipe) History() rollout.History {
+	h := rollout.History{Turns: r.Rollout.History, Tokens: r.Rollout.HistoryTokens}
+	if r.Whole() {
+		h = rollout.OwnContext
+	}
+	if s := r.Rollout.Summary; s != nil {
+		h.Summary = s.Every
+	}
+	return h
 }
 
 // Sandbox bounds one tool call.

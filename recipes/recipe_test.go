@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
+	"github.com/ropewalk/ropewalk/rl/resample"
 )
 
 // small is the shortest calc recipe. The tests below replace parts of its text, so line numbers matter.
@@ -394,7 +395,7 @@ func TestDefaults(t *testing.T) {
 	r, err := Parse("f", []byte(small))
 	require.NoError(t, err)
 	require.Equal(t,
-		RoC{Keep: 8, Counts: "paper", Choice: "weighted", MinPositive: 2, MinNegative: 2}, *r.Resample.RoC())
+		resample.RoC{Keep: 8, Counts: "paper", Choice: "weighted", MinPositive: 2, MinNegative: 2}, *r.Resample.RoC())
 	require.Nil(t, r.Resample.VSPO())
 	clip := choice.Params{"clip_low": 0.2, "clip_high": 0.28, "dual_clip": 0.0}
 	require.Equal(t, Loss{Name: "ppo_clip", Params: clip, Aggregation: "token-mean", OldLogProbs: "rollout",
@@ -415,7 +416,7 @@ func TestNullAndReplace(t *testing.T) {
 	r, err := Parse("f", []byte(strings.Replace(small, "  roc:\n    keep: 8\n", "  roc: ~\n  vspo: {}\n", 1)))
 	require.NoError(t, err)
 	require.Nil(t, r.Resample.RoC())
-	require.Equal(t, VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6, Draws: "value", Weights: "smoothed"},
+	require.Equal(t, resample.VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6, Draws: "value", Weights: "smoothed"},
 		*r.Resample.VSPO())
 	r, err = ParseWith("f", []byte(small), []string{"environment.level_shares={2: 1}"})
 	require.NoError(t, err)

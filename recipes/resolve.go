@@ -3,6 +3,7 @@ package recipes
 import (
 	"embed"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,55 +26,35 @@ type Resolved struct {
 	Notes []string
 }
 
-// Builtin returns the sorted names of the recipes that come with the program, without the presets (see Presets).
-func Builtin() []string {
-	entries, err := builtin.ReadDir(".")
-	if err != nil {
-		panic(err) // the folder is part of the binary
-	}
-	var names []string
-	for _, e := range entries {
-		if !e.IsDir() {
-			names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
-		}
-	}
-	slices.Sort(names) // the order of the files counts their endings
-	return names
-}
+// presetFolder and baseFolder precede the names of presets and of bases.
+const (
+	presetFolder = "presets/"
+	baseFolder   = presetFolder + "bases/"
+)
 
-// presetFolder precedes the names of presets.
-const presetFolder = "presets/"
+// Builtin returns the sorted names of the recipes that come with the program, without the presets (see Presets).
+func Builtin() []string { return namesIn("") }
 
 // Presets returns the sorted names of the presets, each presets/NAME. A preset is a built-in recipe with the settings
 // of a published method.
-func Presets() []string {
-	entries, err := builtin.ReadDir("presets")
+func Presets() []string { return namesIn(presetFolder) }
+
+// bases returns the sorted names of the files that presets share. A base is not a complete recipe.
+func bases() []string { return namesIn(baseFolder) }
+
+// namesIn returns the sorted names of the recipes in a folder.
+func namesIn(folder string) []string {
+	entries, err := builtin.ReadDir(path.Clean(folder))
 	if err != nil {
 		panic(err) // the folder is part of the binary
 	}
 	var names []string
 	for _, e := range entries {
 		if !e.IsDir() {
-			names = append(names, presetFolder+strings.TrimSuffix(e.Name(), ".yaml"))
+			names = append(names, folder+strings.TrimSuffix(e.Name(), ".yaml"))
 		}
 	}
 	slices.Sort(names) // the order of the files differs: a dash sorts before a dot
-	return names
-}
-
-// baseFolder precedes the names of bases.
-const baseFolder = presetFolder + "bases/"
-
-// bases returns the sorted names of the files that presets share. A base is not a complete recipe.
-func bases() []string {
-	entries, err := builtin.ReadDir(strings.TrimSuffix(baseFolder, "/"))
-	if err != nil {
-		panic(err) // the folder is part of the binary
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = baseFolder + strings.TrimSuffix(e.Name(), ".yaml")
-	}
 	return names
 }
 

@@ -5,32 +5,30 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/rl/resample"
 )
 
 func TestResolveBuiltin(t *testing.T) {
-	require.Equal(
-		t,
-		[]string{
-			"cold-start",
-			"household",
-			"household-novice",
-			"openai-offline",
-			"quickstart",
-			"qwen3-4b-aepo",
-			"qwen3-4b-prs-vspo",
-			"qwen3-4b-rstar2",
-			"qwen3-4b-sampo",
-			"qwen3-4b-spear",
-			"reasoning",
-			"searchqa",
-			"searchqa-aepo",
-			"searchqa-hops",
-			"shop",
-			"smollm2",
-			"sokoban",
-		},
-		Builtin(),
-	)
+	require.Equal(t, []string{
+		"cold-start",
+		"household",
+		"household-novice",
+		"openai-offline",
+		"quickstart",
+		"qwen3-4b-aepo",
+		"qwen3-4b-prs-vspo",
+		"qwen3-4b-rstar2",
+		"qwen3-4b-sampo",
+		"qwen3-4b-spear",
+		"reasoning",
+		"searchqa",
+		"searchqa-aepo",
+		"searchqa-hops",
+		"shop",
+		"smollm2",
+		"sokoban",
+	}, Builtin())
 	for _, name := range Builtin() {
 		a, err := Resolve(name, "", nil, nil, nil)
 		require.NoError(t, err)
@@ -61,7 +59,7 @@ func TestResolveOverrides(t *testing.T) {
 	}, &seed, &steps)
 	require.NoError(t, err)
 	require.Equal(t, 4, r.Recipe.Resample.RoC().Keep)
-	require.Equal(t, VSPO{Alpha: 3, Temperature: 0.1, MinVariance: 1e-6, Draws: "value", Weights: "smoothed"},
+	require.Equal(t, resample.VSPO{Alpha: 3, Temperature: 0.1, MinVariance: 1e-6, Draws: "value", Weights: "smoothed"},
 		*r.Recipe.Resample.VSPO())
 	require.Equal(t, 1, r.Recipe.Policy.Layers)
 	require.Equal(t, []int{2}, r.Recipe.WarmStart.Levels)

@@ -77,8 +77,9 @@ func (c rule) broken(r *Recipe) string {
 	case c.check != nil:
 		fault = c.check(r)
 	case c.atMost != "":
-		low, high := r.number(c.at), r.number(c.atMost)
-		fault = unless(low <= high, "must be ≤ %s (%d), got %d", c.atMost, high, low)
+		low, _ := r.value(c.at)
+		high, _ := r.value(c.atMost)
+		fault = unless(low.Int() <= high.Int(), "must be ≤ %s (%d), got %d", c.atMost, high.Int(), low.Int())
 	case c.is != "":
 		if got := r.shown(c.at); got != c.is {
 			fault = "must be " + c.is + ", got " + got + ": " + c.why
@@ -110,12 +111,6 @@ func (r *Recipe) value(path string) (v reflect.Value, on bool) {
 		v = f.in(v)
 	}
 	return v, true
-}
-
-// number returns the value of a field with whole numbers.
-func (r *Recipe) number(path string) int64 {
-	v, _ := r.value(path)
-	return v.Int()
 }
 
 // shown returns the value of a field as messages show it. The protocol is the environment's own if none is named.

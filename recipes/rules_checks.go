@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/rl/reward"
-	"github.com/ropewalk/ropewalk/rl/schedule"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/rollout/toolcall"
 )
@@ -49,7 +47,7 @@ func toolFormatFits(r *Recipe) string {
 // answerFits checks that the reward can find the protocol's answers.
 func answerFits(r *Recipe) string {
 	p, err := r.Protocol()
-	d, _ := reward.Declared(r.Reward.Name)
+	d := r.Reward.Declaration()
 	if err != nil || p.Spec().Acts || r.Environment.bringsFunctions() {
 		return ""
 	}
@@ -183,7 +181,8 @@ func summaryFits(r *Recipe) string {
 }
 
 // minimumsFault checks how many trajectories RoC keeps at least.
-func minimumsFault(c *RoC) string {
+func minimumsFault(s Resample) string {
+	c := s.RoC()
 	return unless(c.MinPositive+c.MinNegative <= c.Keep, "min_positive + min_negative must be ≤ keep (%d), got %d",
 		c.Keep, c.MinPositive+c.MinNegative)
 }
@@ -200,7 +199,8 @@ func compares(s Resample) bool {
 }
 
 // stagesBegin checks that a run of these steps reaches the last stage of its schedule.
-func stagesBegin(stages []schedule.Stage, steps int) string {
+func stagesBegin(s *Schedule, steps int) string {
+	stages := s.Stages()
 	last := stages[len(stages)-1].FromStep
 	return unless(last <= steps, "must be ≤ steps (%d), got %d", steps, last)
 }

@@ -3,7 +3,6 @@ package recipes
 import (
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -111,7 +110,7 @@ var runRules = []rule{
 		fault: "no trajectory has a turn after so many: rollout.max_turns is {rollout.max_turns}"},
 	{at: "resample.roc.keep", atMost: "rollout.samples_per_prompt"},
 	{at: "resample.roc.min_positive", reads: "resample.roc.min_negative resample.roc.keep",
-		check: func(r *Recipe) string { return minimumsFault(r.Resample.RoC()) },
+		check: func(r *Recipe) string { return minimumsFault(r.Resample) },
 		doc:   "min_positive + min_negative is at most keep"},
 	{at: "resample.dynamic.tries", reads: "rollout.prompts", only: trained,
 		ok:    func(r *Recipe) bool { return r.Resample.Dynamic().Tries*r.Rollout.Prompts <= schema.MaxGroups },
@@ -149,7 +148,7 @@ var runRules = []rule{
 		ok:    func(r *Recipe) bool { return !inTurns(r) },
 		fault: "must be 0 in layout turns, where a prompt has as many rows as turns; use minibatch_rows"},
 	{at: "schedule.stages", reads: "steps", only: trained, set: true,
-		check: func(r *Recipe) string { return stagesBegin(r.Schedule.Stages(), r.Steps) },
+		check: func(r *Recipe) string { return stagesBegin(r.Schedule, r.Steps) },
 		doc:   "begin at most at the last step"},
 	{at: "schedule.stages", reads: "rollout.max_tokens rollout.max_turn_tokens policy.max_positions", only: trained,
 		check: stagesFit, doc: "max_tokens from rollout.max_turn_tokens to policy.max_positions"},
@@ -168,7 +167,7 @@ const (
 )
 
 func uncut(r *Recipe) bool         { return !r.Rollout.Truncation().Active() }
-func recomputes(r *Recipe) bool    { return r.Loss.OldLogProbs == loss.OldRecomputed }
+func recomputes(r *Recipe) bool    { return r.Loss.Recomputes() }
 func inTurns(r *Recipe) bool       { return r.Layout == method.Turns }
 func endsTurns(r *Recipe) bool     { return len(r.protocolSpec().Stops) == 0 }
 func measuresTurns(r *Recipe) bool { return r.Reward.Overlong == nil }

@@ -1,7 +1,6 @@
 package recipes
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,17 +36,12 @@ var kinds = map[reflect.Kind]reflect.Type{
 	reflect.String: reflect.TypeFor[string](), reflect.Bool: reflect.TypeFor[bool](),
 }
 
-// settingField returns a declared setting as a field of the table.
-func settingField(section string, s env.Setting) *Field {
-	return &Field{Path: join(section, s.Name), Name: s.Name, Doc: s.Doc, Default: s.Default, Min: s.Min, Max: s.Max,
-		Enum: s.Enum, Quiet: s.Quiet, typ: kinds[s.Kind]}
-}
-
 // settingFields returns the fields of the settings that an environment declares.
 func (f *Field) settingFields(environment string) []*Field {
 	var out []*Field
 	for _, s := range declared(environment).Settings {
-		out = append(out, settingField(f.Path, s))
+		out = append(out, &Field{Path: join(f.Path, s.Name), Name: s.Name, Doc: s.Doc, Default: s.Default, Min: s.Min,
+			Max: s.Max, Enum: s.Enum, Quiet: s.Quiet, typ: kinds[s.Kind]})
 	}
 	return out
 }
@@ -56,14 +50,9 @@ func (f *Field) settingFields(environment string) []*Field {
 func (f *Field) defaultSettings(environment string) env.Settings {
 	out := env.Settings{}
 	for _, s := range f.settingFields(environment) {
-		if s.Quiet {
-			continue
+		if !s.Quiet {
+			out[s.Name] = s.parseDefault(s.Default).Interface()
 		}
-		v := reflect.New(s.typ)
-		if err := yaml.Unmarshal([]byte(s.Default), v.Interface()); err != nil {
-			panic(fmt.Sprintf("recipes: default of %s: %v", s.Path, err))
-		}
-		out[s.Name] = v.Elem().Interface()
 	}
 	return out
 }

@@ -36,7 +36,7 @@ func (s *shardRun) openVerdicts(ctx context.Context, recipe *recipes.Recipe) (*e
 		}
 	}
 	var err error
-	if from.Function, err = s.scorer(ctx, recipe, g); err != nil {
+	if from.Function, err = s.scorer(ctx, recipe); err != nil {
 		return nil, err
 	}
 	return early.New(ctx, g, from), nil
@@ -50,18 +50,17 @@ func (s *shardRun) uncommitted(ctx context.Context, name string) (bool, error) {
 }
 
 // scorer makes the scorer of the shard; nil if its recipe has no function, or one that takes several trajectories.
-func (s *shardRun) scorer(ctx context.Context, recipe *recipes.Recipe, g *grading.Grader) (*early.Scorer, error) {
+func (s *shardRun) scorer(ctx context.Context, recipe *recipes.Recipe) (*early.Scorer, error) {
 	if !s.in.Function {
 		return nil, nil
 	}
-	f, err := g.Function()
-	if err != nil || f.Batch || f.Module == "" {
-		return nil, nil //nolint:nilerr // the stage meets the same error
+	f, ok := recipe.Function()
+	if !ok || f.Batch || f.Module == "" {
+		return nil, nil
 	}
 	open, err := s.uncommitted(ctx, schema.StageFunction)
 	if !open || err != nil {
 		return nil, err
 	}
-	return early.NewScorer(s.worker.Execution.Functions, recipes.FunctionSettings(f),
-		recipe.Environment.Declaration().Interactive), nil
+	return early.NewScorer(s.worker.Execution.Functions, f, recipe.Environment.Declaration().Interactive), nil
 }

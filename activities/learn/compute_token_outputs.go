@@ -71,7 +71,7 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *stage.Draft, in api.T
 		k.rows = append(k.rows, schema.TokenOutputsRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID,
 			LossMask: t.LossMask})
 	}
-	k.pieces = batch.CutPieces(k.kept, turns, batch.History(recipe))
+	k.pieces = batch.CutPieces(k.kept, turns, recipe.History())
 	w.Manifest.Inputs = append(w.Manifest.Inputs, in.Policy.Manifest)
 	if k.asksSampler(in) {
 		w.Manifest.Inputs = append(w.Manifest.Inputs, in.Sampling.Manifest)

@@ -58,7 +58,7 @@ func (a ContrastPolicies) add(ctx context.Context, w *stage.Draft, trainer *engi
 		return err
 	}
 	k := &keptTokens{trainer: trainer, recipe: w.Recipe, progress: w.Progress, kept: batch.Sampled(turns)}
-	k.pieces = batch.CutPieces(k.kept, turns, batch.History(w.Recipe))
+	k.pieces = batch.CutPieces(k.kept, turns, w.Recipe.History())
 	logProbs := func(role policy.Role, ref api.PolicyRef) (out [][]float32, err error) {
 		err = trainer.Use(ctx, role, stage.Version(ref), false, func(t policy.Trainer) error {
 			asked, err := k.ask(ctx, t, role, policy.OutLogProb)

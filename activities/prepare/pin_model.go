@@ -125,14 +125,14 @@ func (a PrepareRun) takeModel(ctx context.Context, p recipes.Policy, report func
 	case addressed:
 		return recipes.Pinned{}, errors.New("want an absolute path, s3://, hf://, run:RUN or the name of a model")
 	case filepath.IsAbs(p.Checkpoint):
-		return t.ofPath(ctx, p.Checkpoint)
+		return t.ofPath(ctx, p.Checkpoint, "")
 	case !filepath.IsLocal(p.Checkpoint):
 		return recipes.Pinned{}, errors.New("a name does not lead out of the folder of models")
 	case a.Recipes.Models == "":
 		return recipes.Pinned{}, errors.New("the worker has no folder of models: it looks for ROPEWALK_MODELS, or " +
 			".tools/models, when it starts; start it again once there is one")
 	}
-	return t.ofPath(ctx, filepath.Join(a.Recipes.Models, p.Checkpoint))
+	return t.ofPath(ctx, filepath.Join(a.Recipes.Models, p.Checkpoint), "")
 }
 
 // taking takes one model into the store, by way of a folder of its own.
@@ -142,8 +142,8 @@ type taking struct {
 	report func(done, total int)
 }
 
-// ofPath takes a local folder or GGUF file.
-func (t taking) ofPath(ctx context.Context, path string) (recipes.Pinned, error) {
+// ofPath takes a local folder or GGUF file. source says where its model came from; "" = only its digest identifies it.
+func (t taking) ofPath(ctx context.Context, path, source string) (recipes.Pinned, error) {
 	to := filepath.Join(t.dir, "checkpoint")
 	if err := pretrained.Take(path, to); err != nil {
 		return recipes.Pinned{}, err
@@ -152,7 +152,7 @@ func (t taking) ofPath(ctx context.Context, path string) (recipes.Pinned, error)
 	if err != nil {
 		return recipes.Pinned{}, err
 	}
-	return t.commit(ctx, to, modelInputs{Digest: digest}, "")
+	return t.commit(ctx, to, modelInputs{Digest: digest}, source)
 }
 
 // commit stores a checked folder, unless it is there.
@@ -225,7 +225,7 @@ func (t taking) ofRun(ctx context.Context, address string) (recipes.Pinned, erro
 	if pruned, err := t.Pruned(ctx, *m.Checkpoint); err != nil || pruned {
 		return recipes.Pinned{}, errors.Join(err, fmt.Errorf("the checkpoint after step %d is pruned", step))
 	}
-	from, to := filepath.Join(t.dir, "from"), filepath.Join(t.dir, "checkpoint")
+	from := filepath.Join(t.dir, "from")
 	if err := os.Mkdir(from, 0o700); err != nil {
 		return recipes.Pinned{}, err
 	}
@@ -235,15 +235,7 @@ func (t taking) ofRun(ctx context.Context, address string) (recipes.Pinned, erro
 	if err := merged(from); err != nil {
 		return recipes.Pinned{}, err
 	}
-	if err := pretrained.Take(from, to); err != nil {
-		return recipes.Pinned{}, err
-	}
-	digest, err := checkpoint.Digest(to)
-	if err != nil {
-		return recipes.Pinned{}, err
-	}
-	return t.commit(ctx, to, modelInputs{Digest: digest},
-		fmt.Sprintf("run %s after step %d, checkpoint %s", run, step, policy.Digest))
+	return t.ofPath(ctx, from, fmt.Sprintf("run %s after step %d, checkpoint %s", run, step, policy.Digest))
 }
 
 // merged replaces an adapter's folder by that of the whole model.
@@ -284,7 +276,7 @@ func (t taking) ofBucket(ctx context.Context, address string) (recipes.Pinned, e
 	if err != nil {
 		return recipes.Pinned{}, err
 	}
-	return t.ofPath(ctx, path)
+	return t.ofPath(ctx, path, "")
 }
 
 // ofHub takes a hub's model. A model that the store has is not fetched again; without the hub, the store's is taken:

@@ -11,7 +11,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/learn"
 	"github.com/ropewalk/ropewalk/activities/stage"
 	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/internal/preflight"
@@ -282,7 +281,7 @@ func (a PrepareRun) catalogue(ctx context.Context, run string, r recipes.Recipe)
 // PlanOf is what the workflows need to know of a recipe.
 func PlanOf(r recipes.Recipe) api.Plan {
 	p := api.Plan{
-		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: batch.History(&r).All(r.Rollout.MaxTurns),
+		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.History().All(r.Rollout.MaxTurns),
 		Needs: r.Needs(), EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.SamplesPerPrompt,
 		Chain: selection.Chain(&r, 0).String(), Compact: r.Record.Compact, Summaries: r.SummaryTokens() > 0,
 		Staleness: r.Staleness(),

@@ -116,7 +116,7 @@ func Commanded(ctx context.Context, d *stage.Worker, run, action string, set []s
 func codeOf(ctx context.Context, d *stage.Worker, r *recipes.Recipe) (map[string]string, error) {
 	notes := map[string]string{}
 	if f, ok := r.Function(); ok && f.Module != "" {
-		files, err := d.Execution.Functions.Code(ctx, recipes.FunctionSettings(f))
+		files, err := d.Execution.Functions.Code(ctx, f)
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -22,9 +21,9 @@ import (
 // findResults finds the results of the user's function that a reward reads, or the problems with which it is called.
 func (a PrepareReplay) findResults(ctx context.Context, r *replayed) (err error) {
 	refs := r.plan.Made.Refs[schema.StageFunction]
-	f, _ := r.recipe.Function()
-	was, had := r.before.Function()
-	same := len(refs) > 0 && had && reflect.DeepEqual(f, was)
+	f, _ := r.recipe.Reward.Function()
+	was, had := r.before.Reward.Function()
+	same := len(refs) > 0 && had && f == was
 	if same {
 		if same, err = a.sameCode(ctx, refs[0], r.recipe); err != nil {
 			return err
@@ -61,7 +60,7 @@ func (a PrepareReplay) sameCode(ctx context.Context, results schema.Ref, recipe 
 	if err != nil || len(parts) == 0 {
 		return true, err
 	}
-	files, err := a.Execution.Functions.Code(ctx, recipes.FunctionSettings(f))
+	files, err := a.Execution.Functions.Code(ctx, f)
 	if err != nil {
 		return true, ctx.Err()
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
@@ -266,7 +265,7 @@ func (r *Recipes) LoopWith(recipe *recipes.Recipe, draws Sampling, tokens tokeni
 	}
 	s := rollout.Settings{
 		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens,
-		MaxTokens: recipe.Rollout.MaxTokens, History: batch.History(recipe),
+		MaxTokens: recipe.Rollout.MaxTokens, History: recipe.History(),
 		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Budgets: recipe.Rollout.Budgets(),
 		Temperature: draws.Temperature, Truncation: draws.Truncation, Tree: draws.Tree,
 		Evaluation: draws.Evaluation, Protocol: p,

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ropewalk/ropewalk/activities/record"
 	"github.com/ropewalk/ropewalk/activities/stage"
@@ -70,12 +71,11 @@ func (a CallFunction) Settle(ctx context.Context, g *grading.Grader, made schema
 // called calls the function, returns its results and notes its code. It takes over results that are there early.
 func (a CallFunction) called(ctx context.Context, w *stage.Draft, scope api.Scope, g *grading.Grader,
 	trajectories []schema.TrajectoryRow, problems map[string]string) ([]schema.FunctionScoreRow, error) {
-	f, err := g.Function()
-	if err != nil {
-		return nil, err
+	f, ok := w.Recipe.Function()
+	if !ok {
+		return nil, fmt.Errorf("reward.name: %s calls no function", w.Recipe.Reward.Name)
 	}
-	settings := recipes.FunctionSettings(f)
-	if field, text := settings.Fault(); text != "" {
+	if field, text := f.Fault(); text != "" {
 		return nil, badinput.Errorf("reward.%s: %s", field, text)
 	}
 	if f.Module == "" {
@@ -98,7 +98,7 @@ func (a CallFunction) called(ctx context.Context, w *stage.Draft, scope api.Scop
 	for i, at := range left {
 		open[i] = arguments[at]
 	}
-	results, err := a.Execution.Functions.Score(ctx, settings, open, w.Progress.Set)
+	results, err := a.Execution.Functions.Score(ctx, f, open, w.Progress.Set)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (a CallFunction) called(ctx context.Context, w *stage.Draft, scope api.Scop
 			grading.FillResult(&rows[left[i]], r.Score, r.Success, r.Broken)
 		}
 	}
-	files, err := a.Execution.Functions.Code(ctx, settings)
+	files, err := a.Execution.Functions.Code(ctx, f)
 	if err != nil {
 		return nil, err
 	}

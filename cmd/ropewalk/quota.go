@@ -63,9 +63,6 @@ func (o quotaOptions) run(ctx context.Context, con *console, queues []string) er
 		}
 		return printQuotas(con, []runs.Quota{q})
 	}
-	if len(queues) == 0 {
-		queues = runs.QueueNames()
-	}
 	all, err := s.Quotas(ctx, queues...)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func preflightHere(ctx context.Context, r *recipes.Recipe) (notes []string, err 
 	}
 	if f, ok := r.Function(); ok && f.Module != "" {
 		functions := &remote.Functions{}
-		if _, err := functions.Code(ctx, recipes.FunctionSettings(f)); err != nil {
+		if _, err := functions.Code(ctx, f); err != nil {
 			return nil, badInput("reward: %w", err)
 		}
 	}

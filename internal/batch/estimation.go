@@ -30,7 +30,7 @@ type estimation struct {
 // order. The statistics are for the batch's manifest.
 func Estimate(recipe *recipes.Recipe, kept []Sequence, beta float64) (rows []schema.BatchRow, stats map[string]float64,
 	err error) {
-	e := estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, History(recipe)), beta: beta}
+	e := estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, recipe.History()), beta: beta}
 	if err := e.run(); err != nil {
 		return nil, nil, err
 	}

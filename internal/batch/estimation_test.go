@@ -74,7 +74,7 @@ func estimated(t *testing.T, change func([]schema.SelectionRow), set ...string) 
 	kept, err := Kept(selection, rewards, turns)
 	require.NoError(t, err)
 	require.NoError(t, JoinOutputs(kept, smallOutputs(selection, turns), recipe))
-	e := &estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, History(recipe))}
+	e := &estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, recipe.History())}
 	if kl := recipe.Loss.KL(); kl != nil {
 		e.beta = kl.Coefficient
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/refusal"
-	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -132,16 +130,4 @@ func tokensUnder(mask []int32) int {
 		n += int(m)
 	}
 	return n
-}
-
-// History says which earlier turns a recipe's policy sees at a turn; see rollout.WindowAfter.
-func History(recipe *recipes.Recipe) rollout.History {
-	h := rollout.History{Turns: recipe.Rollout.History, Tokens: recipe.Rollout.HistoryTokens}
-	if recipe.Whole() {
-		h = rollout.OwnContext
-	}
-	if s := recipe.Rollout.Summary; s != nil {
-		h.Summary = s.Every
-	}
-	return h
 }

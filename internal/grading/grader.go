@@ -58,7 +58,7 @@ func (g *Grader) Check(trajectories []schema.TrajectoryRow) error {
 }
 
 func (g *Grader) check(t schema.TrajectoryRow) error {
-	d, _ := reward.Declared(g.reward.Name)
+	d := g.reward.Declaration()
 	_, played := g.Played[t.TrajectoryID]
 	switch {
 	case g.Played != nil && !played && t.Excluded == nil:
@@ -132,7 +132,6 @@ func (g *Grader) base(t schema.TrajectoryRow) (reward.Outcome, float64, error) {
 // compared is the outcome of comparing strings, values and lists, without symbolic gradings. An answer in the reasoning
 // of a protocol is a draft.
 func (g *Grader) compared(t schema.TrajectoryRow) reward.Outcome {
-	d, _ := reward.Declared(g.reward.Name)
 	read := g.trajectory(t)
 	if g.spec.Name != "" {
 		read.Text = g.spec.Spoken(read.Text)
@@ -140,7 +139,7 @@ func (g *Grader) compared(t schema.TrajectoryRow) reward.Outcome {
 	if g.spec.Answer == protocol.AnswerText && t.HasAnswer { // the protocol has found it, and nothing marks it
 		read.Text += "<answer>" + t.FinalAnswer + "</answer>"
 	}
-	return d.Outcome(read, g.options())
+	return g.reward.Declaration().Outcome(read, g.options())
 }
 
 // options say where the protocol's answers are and how strictly they are compared.

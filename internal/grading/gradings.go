@@ -60,10 +60,7 @@ func Fill(rows []schema.GradingRow, graded map[symbolic.Pair]symbolic.Graded) {
 func (g *Grader) Reads() bool { return g.reward.Graded() }
 
 // Tested reports whether gradings say that programs pass their tests, rather than that expressions are equal.
-func (g *Grader) Tested() bool {
-	d, _ := reward.Declared(g.reward.Name)
-	return d.Tested
-}
+func (g *Grader) Tested() bool { return g.reward.Declaration().Tested }
 
 // asksOther explains why undamaged gradings may not fit.
 const asksOther = "a reward that takes other answers than the step's needs gradings of its own, which a replay " +

@@ -12,19 +12,6 @@ import (
 // Called reports whether the reward is the result of a user's function.
 func (g *Grader) Called() bool { return g.reward.Called() }
 
-// Function returns the reward as the user's function; an error if it is another reward.
-func (g *Grader) Function() (reward.Function, error) {
-	scorer, err := reward.New(g.reward.Name, g.reward.Params)
-	if err != nil {
-		return reward.Function{}, fmt.Errorf("reward.name: %w", err)
-	}
-	f, ok := scorer.(reward.Function)
-	if !ok {
-		return f, fmt.Errorf("reward.name: %s calls no function", g.reward.Name)
-	}
-	return f, nil
-}
-
 // Arguments returns what the user's function is called with, for each trajectory that is not excluded, and its rows,
 // which have no results yet. problems holds the texts of the questions by group.
 func (g *Grader) Arguments(trajectories []schema.TrajectoryRow, problems map[string]string, module string,
@@ -62,9 +49,9 @@ func FillResult(r *schema.FunctionScoreRow, score float64, success *bool, broken
 // SettleResults takes over the function's committed results, and excludes trajectories that got none. Each trajectory
 // that is not excluded must have its row.
 func (g *Grader) SettleResults(rows []schema.FunctionScoreRow, trajectories []schema.TrajectoryRow) error {
-	f, err := g.Function()
-	if err != nil {
-		return err
+	f, ok := g.reward.Function()
+	if !ok {
+		return fmt.Errorf("reward.name: %s calls no function", g.reward.Name)
 	}
 	scored := make(map[string]schema.FunctionScoreRow, len(rows))
 	for _, r := range rows {

@@ -150,20 +150,23 @@ const (
 // serverMemory estimates a server on several devices of equal memory, with the weights split evenly among them:
 //
 //	cache = 0.9 · memory − workspace − weights / devices,  tokens = devices · cache / CacheBytes
-//
-// A vLLM server's model has an output head of its own (docs/servers.md).
 func serverMemory(s servers.Server, model plan.Model, longest, devices int, memory int64) ServerMemory {
 	width := serverWidth(s)
-	params := model.Params
-	if s.Kind == servers.KindVLLM && model.Tied {
-		params += int64(model.Vocab) * int64(model.Hidden)
-	}
 	n := int64(devices)
-	out := ServerMemory{Weights: (width*params + n - 1) / n, Workspace: workspaceBytes}
+	out := ServerMemory{Weights: (width*serverParams(s, model) + n - 1) / n, Workspace: workspaceBytes}
 	out.Cache = max(0, int64(serverShare*float64(memory))-out.Workspace-out.Weights)
 	out.Tokens = out.Cache * n / model.CacheBytes(width)
 	out.Rows = out.Tokens / int64(max(1, longest))
 	return out
+}
+
+// serverParams are the parameters that a server holds. vLLM's model has an output head next to the table of tokens
+// (docs/servers.md).
+func serverParams(s servers.Server, model plan.Model) int64 {
+	if s.Kind == servers.KindVLLM && model.Tied {
+		return model.Params + int64(model.Vocab)*int64(model.Hidden)
+	}
+	return model.Params
 }
 
 // serverWidth is the bytes of a number in a server's weights and cache.

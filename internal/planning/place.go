@@ -1,9 +1,11 @@
 package planning
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/gpu/plan"
@@ -68,12 +70,7 @@ func (p *placing) place() {
 
 // needsDevices reports whether anything of the run is planned on GPUs.
 func (p *placing) needsDevices() bool {
-	for _, s := range p.Recipe.Engine.Servers {
-		if onDevices(s) {
-			return true
-		}
-	}
-	return engines.Named(p.Kind).Devices
+	return engines.Named(p.Kind).Devices || slices.ContainsFunc(p.Recipe.Engine.Servers, onDevices)
 }
 
 // onDevices reports whether a kind of server is planned on GPUs. Ours and llama-server are planned on processors;
@@ -96,7 +93,7 @@ func (p *placing) fitsProcessor() {
 		return
 	}
 	p.plan.note("the worker may run out of memory: micro-batches of %d tokens take %s by estimate, and %s has %s; %s",
-		BatchTokens(p.Recipe), size(need), h.Name, size(h.Memory), p.remedies(h.Memory))
+		BatchTokens(p.Recipe), Size(need), h.Name, Size(h.Memory), p.remedies(h.Memory))
 }
 
 // Exceeds says why the CPU engine cannot run a recipe in memory of so many bytes, or returns "". It counts a
@@ -109,7 +106,7 @@ func Exceeds(r *recipes.Recipe, model plan.Model, threads int, memory int64) str
 		return ""
 	}
 	return fmt.Sprintf("out of memory, by estimate: the CPU engine takes %s with %d threads and one row at a time "+
-		"(%s), and the machine has %s", size(m.Total), threads, m, size(memory))
+		"(%s), and the machine has %s", Size(m.Total), threads, m, Size(memory))
 }
 
 // placeEngine puts the engine's ranks on the first hosts that have enough free devices.
@@ -149,7 +146,7 @@ func (p *placing) placeEngine() {
 	case placed == hosts:
 	case small > 0 && p.enough(each, hosts):
 		p.plan.refuse("out of memory, by estimate: the engine needs %s free on each of its devices (%s), and the "+
-			"largest of those that are too small has %s; %s", size(need), p.plan.Memory, size(small), p.remedies(small))
+			"largest of those that are too small has %s; %s", Size(need), p.plan.Memory, Size(small), p.remedies(small))
 	default:
 		p.plan.refuse("the engine needs %d devices on each of %d hosts (engine.devices, engine.hosts), and the "+
 			"inventory is %s: declare more devices, or lower the two", each, hosts, p.Inventory)
@@ -221,19 +218,14 @@ func (p *placing) placeServer(s servers.Server) {
 	m := serverMemory(s, *p.Model, longest, 1, device.Memory)
 	p.plan.refuse("out of memory, by estimate: server %s: weights of %s, a workspace of %s and one row of %d tokens "+
 		"(%s of keys and values) do not fit nine tenths of %s, nor of the %d free devices together: use "+
-		"larger devices, more of them, a smaller rollout.max_tokens, or dtype: bfloat16", s.Name(), size(m.Weights),
-		size(m.Workspace),
-		longest, size(int64(longest)*p.Model.CacheBytes(serverWidth(s))), size(device.Memory), len(free))
+		"larger devices, more of them, a smaller rollout.max_tokens, or dtype: bfloat16", s.Name(), Size(m.Weights),
+		Size(m.Workspace),
+		longest, Size(int64(longest)*p.Model.CacheBytes(serverWidth(s))), Size(device.Memory), len(free))
 }
 
 func (p *placing) smallest(h int, devices []int) plan.Device {
-	out := p.Inventory.Hosts[h].Devices[devices[0]]
-	for _, d := range devices[1:] {
-		if x := p.Inventory.Hosts[h].Devices[d]; x.Memory < out.Memory {
-			out = x
-		}
-	}
-	return out
+	all := p.Inventory.Hosts[h].Devices
+	return all[slices.MinFunc(devices, func(a, b int) int { return cmp.Compare(all[a].Memory, all[b].Memory) })]
 }
 
 // hostOf returns the host of the inventory that a server's address names: a loopback address means the first one.
@@ -242,12 +234,8 @@ func (p *placing) hostOf(s servers.Server) (host int, ok bool) {
 	if name == "localhost" || net.ParseIP(name).IsLoopback() {
 		return 0, len(p.Inventory.Hosts) > 0
 	}
-	for i, h := range p.Inventory.Hosts {
-		if strings.EqualFold(h.Name, name) {
-			return i, true
-		}
-	}
-	return 0, false
+	host = slices.IndexFunc(p.Inventory.Hosts, func(h plan.Host) bool { return strings.EqualFold(h.Name, name) })
+	return host, host >= 0
 }
 
 // addressOf is the host part of a server's address; the address itself if it holds references.

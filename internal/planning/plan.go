@@ -60,8 +60,7 @@ func Make(in Input) Plan {
 		}
 	case in.Model != nil:
 		out.Model.Params = in.Model.Params
-		m := engineMemory(r, *in.Model, in.Kind, in.Threads)
-		out.Memory = &m
+		out.Memory = new(engineMemory(r, *in.Model, in.Kind, in.Threads))
 	default:
 		out.note("the sizes of the model are not known: %s. Memory, times and bytes are left out", in.ModelSource)
 	}
@@ -69,8 +68,7 @@ func Make(in Input) Plan {
 	out.Processes = processes(in, p.served)
 	if in.Model != nil {
 		out.Step = stepOf(in, &out, p)
-		w := writes(r, *in.Model)
-		out.Writes = &w
+		out.Writes = new(writes(r, *in.Model))
 	}
 	return out
 }

@@ -289,7 +289,7 @@ func TestCommands(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	require.Equal(t, []string{"1.0 KiB", "1.5 MiB", "2.0 GiB", "3.0 TiB"},
-		[]string{size(1 << 10), size(3 << 19), size(2 * gib), size(3 << 40)})
+		[]string{Size(1 << 10), Size(3 << 19), Size(2 * gib), Size(3 << 40)})
 	require.Equal(t, []string{"999", "10.0 k", "1.0 M", "4.02 G"},
 		[]string{count(999), count(1e4), count(1e6), count(4.02e9)})
 	require.Equal(t, "3m20s", duration(200))

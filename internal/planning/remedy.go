@@ -22,7 +22,7 @@ func (p *placing) remedies(memory int64) string {
 			continue
 		}
 		shared = shared || more
-		fit = append(fit, fmt.Sprintf("%s takes %s", c.name, size(need)))
+		fit = append(fit, fmt.Sprintf("%s takes %s", c.name, Size(need)))
 	}
 	if len(fit) == 0 {
 		return "no change of the recipe alone makes it fit; use larger devices, more of them, or a smaller model"

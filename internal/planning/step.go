@@ -107,8 +107,8 @@ func stepOf(in Input, out *Plan, p placing) *Step {
 	out.note("times leave out tool calls, judges, evaluations, loading and saving, and devices that wait for the " +
 		"longest trajectory")
 	if flops, ok := rate(p.engine); ok {
-		scoring, training := s.ScoringFlops/(flops*in.Assumed.MFU), s.TrainingFlops/(flops*in.Assumed.MFU)
-		s.Scoring, s.Training = &scoring, &training
+		flops *= in.Assumed.MFU
+		s.Scoring, s.Training = new(s.ScoringFlops/flops), new(s.TrainingFlops/flops)
 	}
 	s.rollout(in, p, sampledRows, average)
 	return s
@@ -179,8 +179,7 @@ func (s *Step) rollout(in Input, p placing, rows float64, average row) {
 	if work.Devices == 0 || slowest.Flops == 0 || slowest.Bandwidth == 0 {
 		return
 	}
-	seconds := m.RolloutSeconds(work, slowest)
-	s.Rollout = &seconds
+	s.Rollout = new(m.RolloutSeconds(work, slowest))
 }
 
 func engineWidth(r *recipes.Recipe) int64 {

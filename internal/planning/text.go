@@ -14,7 +14,7 @@ func (m EngineMemory) String() string {
 	var out []string
 	add := func(name string, bytes int64) {
 		if bytes > 0 {
-			out = append(out, name+" "+size(bytes))
+			out = append(out, name+" "+Size(bytes))
 		}
 	}
 	add("weights", m.Policy.Weights)
@@ -29,9 +29,9 @@ func (m EngineMemory) String() string {
 	if s := m.Sampling; s.RowCache > 0 {
 		text += "; or, generating, "
 		if s.Whole > 0 {
-			text += "the whole model " + size(s.Whole) + " and "
+			text += "the whole model " + Size(s.Whole) + " and "
 		}
-		text += "keys and values of a row " + size(s.RowCache)
+		text += "keys and values of a row " + Size(s.RowCache)
 	}
 	return text
 }
@@ -88,7 +88,7 @@ func (p Plan) writePlacement(b *strings.Builder) {
 		if p.Engine == "cpu" {
 			unit = "the worker"
 		}
-		fmt.Fprintf(b, "  memory     %s takes %s (%s)\n", unit, size(p.Memory.Total), p.Memory)
+		fmt.Fprintf(b, "  memory     %s takes %s (%s)\n", unit, Size(p.Memory.Total), p.Memory)
 	}
 	if len(p.Placement) == 0 {
 		return
@@ -98,12 +98,12 @@ func (p Plan) writePlacement(b *strings.Builder) {
 	for _, x := range p.Placement {
 		need := "memory unknown"
 		if x.Need > 0 {
-			need = fmt.Sprintf("%s of %s", size(x.Need), size(x.Memory))
+			need = fmt.Sprintf("%s of %s", Size(x.Need), Size(x.Memory))
 		}
 		more := ""
 		if s := x.Server; s != nil {
 			more = fmt.Sprintf("\tweights %s, keys and values %s for %s tokens, %d of the longest rows",
-				size(s.Weights), size(s.Cache), count(float64(s.Tokens)), s.Rows)
+				Size(s.Weights), Size(s.Cache), count(float64(s.Tokens)), s.Rows)
 		}
 		fmt.Fprintf(table, "    %s, device %d\t%s\t%s%s\n", x.Host, x.Device, x.What, need, more)
 	}
@@ -137,17 +137,18 @@ func (p Plan) writeBytes(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "  written    object store: at most %s of tables a step, %s of checkpoint a step, at most %d "+
-		"checkpoints at a time", size(w.Rows), size(w.Checkpoint), w.Kept)
+		"checkpoints at a time", Size(w.Rows), Size(w.Checkpoint), w.Kept)
 	if w.Base > 0 {
-		fmt.Fprintf(b, ", %s of the model once", size(w.Base))
+		fmt.Fprintf(b, ", %s of the model once", Size(w.Base))
 	}
-	fmt.Fprintf(b, "; at most %s in all\n", size(w.Run))
+	fmt.Fprintf(b, "; at most %s in all\n", Size(w.Run))
 	for _, f := range w.Folders {
-		fmt.Fprintf(b, "             %s: %s (two versions of the weights)\n", f.Path, size(f.Bytes))
+		fmt.Fprintf(b, "             %s: %s (two versions of the weights)\n", f.Path, Size(f.Bytes))
 	}
 }
 
-func size(bytes int64) string {
+// Size renders bytes for people.
+func Size(bytes int64) string {
 	switch {
 	case bytes < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))

@@ -2,7 +2,7 @@ package planning
 
 import (
 	"github.com/ropewalk/ropewalk/gpu/plan"
-	"github.com/ropewalk/ropewalk/policy/servers"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -50,6 +50,22 @@ func CheckpointBytes(r *recipes.Recipe, m plan.Model) (each, base int64) {
 	return each, base
 }
 
+// LargestFile returns the bytes of the largest file of a run's checkpoints, without its header, and the recipe field
+// that determines it. A critic has the policy's tensors plus a value head.
+func LargestFile(r *recipes.Recipe, shape checkpoint.Shape) (field string, bytes int64) {
+	shape.ValueHead = r.Loss.Value() != nil
+	m := plan.Of(shape)
+	trained, of := m.Params, "policy"
+	if a := Adapter(r.Engine); a != nil {
+		trained, of = m.AdapterParams(*a), "engine.lora"
+	}
+	weights, states := weightBytes*m.Params, weightBytes*int64(r.Optimizer.States())*trained
+	if weights > states {
+		return "policy", weights
+	}
+	return of, states
+}
+
 // Bytes of a token in the tables of the record before compression. Texts are counted with textBytes a token.
 const (
 	textBytes  = 4
@@ -92,11 +108,7 @@ func writes(r *recipes.Recipe, m plan.Model) Writes {
 	}
 	for _, s := range r.Engine.Servers {
 		if s.Folder != "" {
-			params := m.Params
-			if s.Kind == servers.KindVLLM && m.Tied {
-				params += int64(m.Vocab) * int64(m.Hidden)
-			}
-			out.Folders = append(out.Folders, Folder{Path: s.Folder, Bytes: 2 * serverWidth(s) * params})
+			out.Folders = append(out.Folders, Folder{Path: s.Folder, Bytes: 2 * serverWidth(s) * serverParams(s, m)})
 		}
 	}
 	return out

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
 )
 
 // ActorVariable names who uses the commands, where the user of the system does not.
@@ -57,8 +56,9 @@ func subject(path string) string {
 	return c.Subject.CommonName
 }
 
-// note notes in the record who asks for what, before it is done. What cannot be noted is not done.
-func note(ctx context.Context, objects store.Store, run, action string, with ...any) error {
+// Note notes in the record who asks for an action on a run, or with schema.NoRun on no single run, before it is done.
+// What cannot be noted is not done.
+func (s *Session) Note(ctx context.Context, run, action string, with ...any) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -74,7 +74,7 @@ func note(ctx context.Context, objects store.Store, run, action string, with ...
 	d := schema.NewDeed(action, detail, Actor(), host, time.Now())
 	text, err := schema.Canonical(d)
 	if err == nil {
-		err = objects.PutIfAbsent(ctx, schema.DeedKey(run, d, strings.ToLower(rand.Text()[:8])), text)
+		err = s.Store.PutIfAbsent(ctx, schema.DeedKey(run, d, strings.ToLower(rand.Text()[:8])), text)
 	}
 	if err != nil {
 		return noteFailed(run, action, err)
@@ -87,9 +87,4 @@ func noteFailed(run, action string, err error) error {
 		return fmt.Errorf("note who asks for %s: %w", action, err)
 	}
 	return fmt.Errorf("note who asks for %s of run %s: %w", action, run, err)
-}
-
-// Note notes that a command resumes or ends a run, or with schema.NoRun that it does something to no single run.
-func (s *Session) Note(ctx context.Context, run, action string, with ...any) error {
-	return note(ctx, s.Store, run, action, with...)
 }

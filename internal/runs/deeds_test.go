@@ -24,13 +24,13 @@ import (
 
 func TestDeedsAreKeptInTheirOrder(t *testing.T) {
 	t.Setenv(ActorVariable, "ada")
-	objects := mem.New()
-	require.NoError(t, note(t.Context(), objects, "r", "start", map[string]string{"recipe": "quickstart"}))
+	session := &Session{Store: mem.New()}
+	require.NoError(t, session.Note(t.Context(), "r", "start", map[string]string{"recipe": "quickstart"}))
 	t.Setenv(ActorVariable, "grace")
-	require.NoError(t, note(t.Context(), objects, "r", "pause"))
-	require.NoError(t, note(t.Context(), objects, "other", "stop"))
-	require.NoError(t, note(t.Context(), objects, "r", "set", strings.Repeat("ä", longestDetail)))
-	deeds, err := analysis.New(objects).Deeds(t.Context(), "r")
+	require.NoError(t, session.Note(t.Context(), "r", "pause"))
+	require.NoError(t, session.Note(t.Context(), "other", "stop"))
+	require.NoError(t, session.Note(t.Context(), "r", "set", strings.Repeat("ä", longestDetail)))
+	deeds, err := analysis.New(session.Store).Deeds(t.Context(), "r")
 	require.NoError(t, err)
 	require.Len(t, deeds, 3)
 	for i, want := range []schema.Deed{{Action: "start", Actor: "ada", Detail: `{"recipe":"quickstart"}`},
@@ -48,9 +48,10 @@ type refusing struct{ store.Store }
 func (refusing) PutIfAbsent(context.Context, string, []byte) error { return errors.New("not allowed") }
 
 func TestWhatCannotBeNotedIsNotDone(t *testing.T) {
-	err := note(t.Context(), refusing{mem.New()}, "r", "stop")
+	session := &Session{Store: refusing{mem.New()}}
+	err := session.Note(t.Context(), "r", "stop")
 	require.EqualError(t, err, "note who asks for stop of run r: not allowed")
-	err = note(t.Context(), refusing{mem.New()}, schema.NoRun, "gc")
+	err = session.Note(t.Context(), schema.NoRun, "gc")
 	require.EqualError(t, err, "note who asks for gc: not allowed")
 	require.Error(t, schema.CheckRunID(schema.NoRun))
 }

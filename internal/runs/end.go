@@ -30,7 +30,7 @@ func (s *Session) End(ctx context.Context, run string, as status.State, reason s
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
 	NoteState(ctx, s.Store, run, as, reason)
-	return s.RetryTransient(ctx, func(ctx context.Context) error { return s.end(ctx, run, reason) })
+	return s.retryTransient(ctx, func(ctx context.Context) error { return s.end(ctx, run, reason) })
 }
 
 func (s *Session) end(ctx context.Context, run, reason string) error {

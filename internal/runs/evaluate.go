@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -43,7 +42,8 @@ var noWarmStart = map[string]any{"steps": 0, "optimizer": map[string]any{"lr": 0
 
 // elsewhere returns a recipe for the same policy in another environment: that environment's defaults, its first reward,
 // and a method and a warm start that no stage of an evaluation reads, since the training's need not fit.
-func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
+func elsewhere(recipe map[string]any, environment string) map[string]any {
+	d, _ := environments.Named(environment)
 	out := map[string]any{
 		"environment": map[string]any{"name": d.Name}, "reward": map[string]any{"name": d.Rewards[0]},
 		"advantage": map[string]any{"name": "grpo"}, "loss": map[string]any{"name": "ppo_clip"},
@@ -127,7 +127,7 @@ func (e Evaluation) resolve() (*recipes.Resolved, error) {
 			return nil, badinput.Errorf("--environment: no environment %q in which a policy can be run; there are %s",
 				e.Environment, strings.Join(playable(), ", "))
 		}
-		recipe = elsewhere(recipe, d)
+		recipe = elsewhere(recipe, e.Environment)
 	}
 	if e.Rewrites {
 		recipe["layout"] = "turns" // each turn has a whole prompt of its own

@@ -32,10 +32,10 @@ func (s *Session) BeginExperiment(ctx context.Context, in workflows.ExperimentIn
 			return false, err
 		}
 	}
-	if err := note(ctx, s.Store, schema.NoRun, "start", map[string]string{"experiment": in.Name}); err != nil {
+	if err := s.Note(ctx, schema.NoRun, "start", map[string]string{"experiment": in.Name}); err != nil {
 		return false, err
 	}
-	err = s.RetryTransient(ctx, func(ctx context.Context) error {
+	err = s.retryTransient(ctx, func(ctx context.Context) error {
 		_, err := s.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: in.Name,
 			TaskQueue: workflows.QueueCPU, StaticSummary: "experiment " + in.Name,
 			WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,

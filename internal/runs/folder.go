@@ -108,9 +108,6 @@ func (f Folder) Recipe() map[string]any {
 		"head_dim": s.HeadDim, "ffn": s.FFN, "rope_base": s.RopeTheta, "max_positions": s.Positions}
 }
 
-// Positions is the longest sequence that the model reads.
-func (f Folder) Positions() int { return f.shape.Positions }
-
 // Put stores the model under the digest of its files, once, and returns the reference to it. It is kept where the first
 // policies of runs are kept, since it belongs to no run either. code is the digest of this program.
 func (f Folder) Put(ctx context.Context, objects store.Store, code string) (api.PolicyRef, error) {
@@ -172,23 +169,13 @@ func commitFolder(ctx context.Context, record *commit.Writer, m *schema.Manifest
 	return ref, err
 }
 
-// Evaluation describes an evaluation of the folder's model, under a base's recipe or with an environment's defaults.
+// Evaluation describes an evaluation of the folder's model, under a base's recipe or with an environment's defaults. A
+// base keeps its lengths as far as the model has positions for them.
 func (f Folder) Evaluation(base json.RawMessage) (Evaluation, error) {
-	recipe, err := f.recipeOf(base)
-	return Evaluation{Of: filepath.Base(f.dir), Recipe: recipe, Fresh: true}, err
-}
-
-// recipeOf returns a recipe for a folder's model: that of a base, or one with an environment's defaults. A base keeps
-// its lengths as far as the model has positions for them.
-func (f Folder) recipeOf(base json.RawMessage) (map[string]any, error) {
-	out := map[string]any{}
-	if base != nil {
-		if err := json.Unmarshal(base, &out); err != nil {
-			return nil, fmt.Errorf("decode the recipe: %w", err)
-		}
-	} else {
-		out = defaults(f.Positions())
+	recipe, err := recipeOf(base, f.shape.Positions)
+	if err != nil {
+		return Evaluation{}, err
 	}
-	out["policy"] = f.Recipe()
-	return out, nil
+	recipe["policy"] = f.Recipe()
+	return Evaluation{Of: filepath.Base(f.dir), Recipe: recipe, Fresh: true}, nil
 }

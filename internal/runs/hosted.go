@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -61,9 +60,9 @@ func (h Hosted) Evaluation(base json.RawMessage) (Evaluation, error) {
 	out := defaults(hostedBytes)
 	out["evaluation"] = map[string]any{"greedy": false}
 	if base != nil {
-		of := map[string]any{}
-		if err := json.Unmarshal(base, &of); err != nil {
-			return Evaluation{}, fmt.Errorf("decode the recipe: %w", err)
+		of, err := recipeOf(base, hostedBytes)
+		if err != nil {
+			return Evaluation{}, err
 		}
 		for _, name := range slices.Concat(shaped, []string{"environment", "sandbox", "layout", "reward"}) {
 			if section, there := of[name]; there {

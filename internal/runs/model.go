@@ -29,19 +29,27 @@ const mostTokens = 4096
 
 // Evaluation describes an evaluation of the model, under a base's recipe or with an environment's defaults.
 func (m Model) Evaluation(base json.RawMessage) (Evaluation, error) {
-	out := map[string]any{}
-	if base != nil {
-		if err := json.Unmarshal(base, &out); err != nil {
-			return Evaluation{}, fmt.Errorf("decode the recipe: %w", err)
-		}
-		delete(out, "tokenizer")
-	} else {
-		out = defaults(min(mostTokens, cmp.Or(m.Positions, mostTokens)))
+	out, err := recipeOf(base, min(mostTokens, cmp.Or(m.Positions, mostTokens)))
+	if err != nil {
+		return Evaluation{}, err
 	}
+	delete(out, "tokenizer")
 	out["policy"] = map[string]any{"checkpoint": m.Address}
 	e := Evaluation{Of: filepath.Base(m.Address), Recipe: out, Fresh: true, Checkpoint: true, Rewrites: m.Rewrites}
 	e.Policy.Digest = m.Digest
 	return e, nil
+}
+
+// recipeOf decodes the recipe of a base. Without one it returns the sections of a recipe whose episodes have at most n
+// tokens.
+func recipeOf(base json.RawMessage, n int) (out map[string]any, err error) {
+	if base == nil {
+		return defaults(n), nil
+	}
+	if err := json.Unmarshal(base, &out); err != nil {
+		return nil, fmt.Errorf("decode the recipe: %w", err)
+	}
+	return out, nil
 }
 
 // defaults are the sections of a recipe for a model without one, whose episodes have at most n tokens. No stage of an

@@ -48,7 +48,7 @@ func alone(recipe, part map[string]any) map[string]any {
 	name, _ := part["name"].(string)
 	d, _ := environments.Named(name)
 	shared := maps.Clone(section(recipe, "rollout"))
-	out := elsewhere(recipe, d)
+	out := elsewhere(recipe, name)
 	environment := map[string]any{"name": name}
 	for _, field := range []string{"settings", "level_shares"} {
 		if value, ok := part[field]; ok {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/step/api"
-	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // Quota is how many activities of a task queue may start in a second, on all workers together. It is kept by the
@@ -40,8 +40,14 @@ type RateChange struct {
 	Remove    bool    `json:"remove,omitempty"`
 }
 
-// Quotas reads the quotas of queues.
+// taskQueues are the queues that every worker of activities can poll.
+var taskQueues = []string{workflows.QueueCPU, workflows.QueueRollout, workflows.QueueSandbox, workflows.QueueGPU}
+
+// Quotas reads the quotas of queues, of all of them where none is named.
 func (s *Session) Quotas(ctx context.Context, queues ...string) ([]Quota, error) {
+	if len(queues) == 0 {
+		queues = taskQueues
+	}
 	out := []Quota{}
 	for _, queue := range queues {
 		if err := knownQueue(queue); err != nil {
@@ -103,18 +109,10 @@ func quotaOf(queue string, c *taskqueuepb.TaskQueueConfig) Quota {
 	return Quota{Queue: queue, Rate: read(c.GetQueueRateLimit()), KeyRate: read(c.GetFairnessKeysRateLimitDefault())}
 }
 
-// QueueNames are the names of the task queues.
-func QueueNames() (out []string) {
-	for _, q := range (temporalconf.Queues{}).All() {
-		out = append(out, q.Name)
-	}
-	return out
-}
-
 func knownQueue(name string) error {
-	if slices.Contains(QueueNames(), name) || strings.HasPrefix(name, api.HostQueue("")) {
+	if slices.Contains(taskQueues, name) || strings.HasPrefix(name, api.HostQueue("")) {
 		return nil
 	}
-	return badinput.Errorf("QUEUE: must be %s, or %s.HOST, got %q", strings.Join(QueueNames(), ", "),
-		temporalconf.QueueGPU, name)
+	return badinput.Errorf("QUEUE: must be %s, or %s.HOST, got %q", strings.Join(taskQueues, ", "),
+		workflows.QueueGPU, name)
 }

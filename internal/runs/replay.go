@@ -14,10 +14,10 @@ import (
 func (s *Session) Replay(ctx context.Context, id, summary string,
 	input workflows.ReplayStageInput) (workflows.ReplayStageResult, error) {
 	var result workflows.ReplayStageResult
-	if err := note(ctx, s.Store, input.Run, schema.DeedReplay, input); err != nil {
+	if err := s.Note(ctx, input.Run, schema.DeedReplay, input); err != nil {
 		return result, err
 	}
-	err := s.RetryTransient(ctx, func(ctx context.Context) error { // no other replay has this id
+	err := s.retryTransient(ctx, func(ctx context.Context) error { // no other replay has this id
 		_, err := s.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: id, TaskQueue: workflows.QueueCPU, StaticSummary: summary,
 		}, workflows.ReplayStageName, input)

@@ -20,9 +20,9 @@ const (
 	retryEvery = 500 * time.Millisecond
 )
 
-// RetryTransient repeats a request while the server is away or slow, and returns any other answer. The request must be
+// retryTransient repeats a request while the server is away or slow, and returns any other answer. The request must be
 // harmless to repeat. It gives up when the stack is lost, or when requests have failed for retryFor.
-func (s *Session) RetryTransient(ctx context.Context, request func(context.Context) error) error {
+func (s *Session) retryTransient(ctx context.Context, request func(context.Context) error) error {
 	return retryTransient(ctx, s.Lease.Done(), request)
 }
 
@@ -73,7 +73,7 @@ func transient(err error) bool {
 // workflow is: waiting for a result may fail for longer, on a machine that is stopped now and then.
 func (s *Session) Await(ctx context.Context, id string, result any) error {
 	for {
-		err := s.RetryTransient(ctx, func(ctx context.Context) error {
+		err := s.retryTransient(ctx, func(ctx context.Context) error {
 			return s.Temporal.GetWorkflow(ctx, id, "").Get(ctx, result)
 		})
 		if err != nil && transient(err) && ctx.Err() == nil {
@@ -99,7 +99,7 @@ func (s *Session) Await(ctx context.Context, id string, result any) error {
 // Describe returns what Temporal knows about the latest execution under a workflow's id.
 func (s *Session) Describe(ctx context.Context, id string) (d *workflowservice.DescribeWorkflowExecutionResponse,
 	err error) {
-	err = s.RetryTransient(ctx, func(ctx context.Context) (err error) {
+	err = s.retryTransient(ctx, func(ctx context.Context) (err error) {
 		d, err = s.Temporal.DescribeWorkflowExecution(ctx, id, "")
 		return err
 	})

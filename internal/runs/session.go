@@ -177,7 +177,7 @@ func (s *Session) open(ctx context.Context, need stack.Need) error {
 	}
 	options.Logger = sdklog.NewStructuredLogger(slog.Default())
 	// The stack has just found the server healthy, so one that is slow to answer is under load.
-	err = s.RetryTransient(ctx, func(ctx context.Context) (err error) {
+	err = s.retryTransient(ctx, func(ctx context.Context) (err error) {
 		s.Temporal, err = client.DialContext(ctx, options)
 		return err
 	})

@@ -86,10 +86,10 @@ const mostStarts = 8
 func (s *Session) Begin(ctx context.Context, ask Start) (b Begun, err error) {
 	asked := map[string]string{"workflow": ask.Request.Workflow, "recipe": ask.Request.Recipe,
 		"digest": ask.Request.Digest}
-	if err := note(ctx, s.Store, ask.Request.Run, "start", asked); err != nil {
+	if err := s.Note(ctx, ask.Request.Run, "start", asked); err != nil {
 		return b, err
 	}
-	err = s.RetryTransient(ctx, func(ctx context.Context) (err error) {
+	err = s.retryTransient(ctx, func(ctx context.Context) (err error) {
 		b, err = begin(ctx, s.Temporal, s.Store, ask)
 		ask.Fresh = false // a start whose answer was lost may have begun the run
 		return err

@@ -18,17 +18,17 @@ import (
 
 // Update sends an update to an open workflow and waits for its answer.
 func (s *Session) Update(ctx context.Context, run, name string, out any, args ...any) error {
-	if err := s.Exists(ctx, run); err != nil {
+	if _, err := s.WorkflowType(ctx, run); err != nil {
 		return err
 	}
-	if err := note(ctx, s.Store, run, name, args...); err != nil {
+	if err := s.Note(ctx, run, name, args...); err != nil {
 		return err
 	}
 	if workflows.TakesAsker(name) {
 		args = append(slices.Clip(args), workflows.Asker{Actor: Actor()})
 	}
 	id := rand.Text() // one update, however often the request is repeated
-	err := s.RetryTransient(ctx, func(ctx context.Context) error {
+	err := s.retryTransient(ctx, func(ctx context.Context) error {
 		handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 			UpdateID: id, WorkflowID: run, UpdateName: name, Args: args,
 			WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -58,24 +58,15 @@ func updateError(run, name string, err error) error {
 	return fmt.Errorf("%s run %s: %w", name, run, err)
 }
 
-// WorkflowType names the workflow that a run is.
+// WorkflowType names the workflow that a run is. It refuses a run that Temporal does not know.
 func (s *Session) WorkflowType(ctx context.Context, run string) (string, error) {
 	d, err := s.Describe(ctx, run)
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return "", badinput.Errorf("no run %q on the Temporal server; `ropewalk runs` lists them", run)
+	}
 	if err != nil {
 		return "", fmt.Errorf("look up run %s: %w", run, err)
 	}
 	return d.GetWorkflowExecutionInfo().GetType().GetName(), nil
-}
-
-// Exists refuses a run that Temporal does not know.
-func (s *Session) Exists(ctx context.Context, run string) error {
-	_, err := s.Describe(ctx, run)
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
-		return badinput.Errorf("no run %q on the Temporal server; `ropewalk runs` lists them", run)
-	}
-	if err != nil {
-		return fmt.Errorf("look up run %s: %w", run, err)
-	}
-	return nil
 }

@@ -134,7 +134,7 @@ func (s *Session) makeCurrent(ctx context.Context, deployment, build string) err
 	handle := s.Temporal.WorkerDeploymentClient().GetHandle(deployment)
 	deadline := time.Now().Add(knownWithin)
 	for {
-		err := s.RetryTransient(ctx, func(ctx context.Context) error {
+		err := s.retryTransient(ctx, func(ctx context.Context) error {
 			_, err := handle.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})
 			return err
 		})

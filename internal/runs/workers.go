@@ -18,7 +18,7 @@ const pollsWithin = 2 * time.Minute
 // Workers lists the workers that poll the queues of activities, or did a moment ago.
 func (s *Session) Workers(ctx context.Context) ([]string, error) {
 	there := map[string]bool{}
-	for _, queue := range QueueNames() {
+	for _, queue := range taskQueues {
 		d, err := s.Temporal.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 			Namespace: s.Lease.Addresses().Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: queue},
 			TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY})

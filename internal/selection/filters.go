@@ -100,7 +100,7 @@ func (f Facts) written() map[string][]int32 {
 func responseOf(t schema.TrajectoryRow, recipe *recipes.Recipe) resample.Response {
 	r := resample.Response{Text: t.Text, Limit: recipe.Rollout.MaxTokens}
 	// With a history, the limit applies to a turn, and a trajectory may be longer.
-	if batch.History(recipe) == (rollout.History{}) {
+	if recipe.History() == (rollout.History{}) {
 		r.Length = int(t.Tokens)
 	}
 	if t.Finish == string(rollout.FinishLength) {

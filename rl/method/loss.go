@@ -16,6 +16,9 @@ type Loss struct {
 	Terms choice.Params `params:"loss"`
 }
 
+// Recomputes reports whether the trainer computes the ratio's denominators itself.
+func (l Loss) Recomputes() bool { return l.OldLogProbs == loss.OldRecomputed }
+
 // SequenceMask returns the settings of the sequence mask, or nil.
 func (l Loss) SequenceMask() *loss.SequenceMaskSettings {
 	return choice.Section[loss.SequenceMaskSettings](l.Terms, "sequence_mask")

@@ -18,27 +18,31 @@ type Reward struct {
 	Overlong *Overlong `json:"overlong" doc:"DAPO's soft penalty on length; null or absent = off"`
 }
 
-// Graded reports whether the reward reads committed verdicts on answers: those of sympy, or of a program's tests.
-func (r Reward) Graded() bool {
+// Declaration returns what the reward states about itself; of an unknown one, the zero value.
+func (r Reward) Declaration() reward.Declaration {
 	d, _ := reward.Declared(r.Name)
-	return r.Symbolic || d.Tested
+	return d
 }
 
-// Called reports whether the reward is the committed result of a user's function.
-func (r Reward) Called() bool {
-	d, _ := reward.Declared(r.Name)
-	return d.Called
+// Function returns the reward as a user's function; ok is false if it is another reward.
+func (r Reward) Function() (f reward.Function, ok bool) {
+	scorer, _ := reward.New(r.Name, r.Params) // a reward with a fault is no function
+	f, ok = scorer.(reward.Function)
+	return f, ok
 }
+
+// Graded reports whether the reward reads committed verdicts on answers: those of sympy, or of a program's tests.
+func (r Reward) Graded() bool { return r.Symbolic || r.Declaration().Tested }
+
+// Called reports whether the reward is the committed result of a user's function.
+func (r Reward) Called() bool { return r.Declaration().Called }
 
 // JudgeServer is the choice of reward.judge that asks a language model.
 const JudgeServer = "server"
 
 // Judged reports whether the reward reads a judge's committed verdicts.
 func (r Reward) Judged() bool {
-	scorer, err := reward.New(r.Name, r.Params)
-	if err != nil {
-		return false
-	}
+	scorer, _ := reward.New(r.Name, r.Params) // a reward with a fault asks no judge
 	judged, ok := scorer.(reward.Judged)
 	return ok && (r.Judge == JudgeServer || judged.ByJudge())
 }

@@ -159,7 +159,7 @@ func lossRules() []Rule {
 		refuse("loss.tis", "loss.old_log_probs", "only with old_log_probs: recompute",
 			"weighs by recomputed over reported log-probabilities, and with loss.old_log_probs: {loss.old_log_probs} "+
 				"they are the same; use recompute",
-			func(m Method) bool { return m.Loss.TIS() != nil && m.Loss.OldLogProbs != loss.OldRecomputed }),
+			func(m Method) bool { return m.Loss.TIS() != nil && !m.Loss.Recomputes() }),
 		refuse("loss.value", "advantage.name", "only with gae",
 			"trains a critic that advantage.name {advantage.name} does not read; it belongs to gae",
 			func(m Method) bool { return m.Loss.Value() != nil && m.Advantage.Name != "gae" }),

@@ -134,6 +134,11 @@ func OptimizerSlot(section, doc string) Slot {
 	return declaredSlot(section+".name", doc, "", optimizers())
 }
 
+// DecaySlot is the slot of the learning rate's decay.
+func DecaySlot() Slot {
+	return declaredSlot("optimizer.decay", "how the learning rate decays after the warm-up", "", schedule.Decays())
+}
+
 // optimizers lists the rules as choices.
 func optimizers() (out []choice.Choice) {
 	for _, d := range optimizer.Declarations() {

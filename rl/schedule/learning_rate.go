@@ -60,15 +60,6 @@ func Decays() []choice.Choice {
 	return out
 }
 
-// Kinds lists every kind of decay.
-func Kinds() []Kind {
-	out := make([]Kind, len(decays))
-	for i, d := range decays {
-		out[i] = Kind(d.Name)
-	}
-	return out
-}
-
 // LearningRate returns the rate of a step, 0 ≤ step. Step warmup is the first at base (the last
 // warm-up step already reaches it); a decaying rate would be 0 at step total, and stays 0 beyond.
 // total is read only by kinds that decay; a total within the warm-up leaves no decay before it.
@@ -87,7 +78,7 @@ func LearningRate(kind Kind, base float64, warmup, total, step int) (float64, er
 	d, ok := choice.Declared(decays, string(kind))
 	switch {
 	case !ok:
-		return 0, fmt.Errorf("learning rate: decay must be one of %v, got %q", Kinds(), kind)
+		return 0, fmt.Errorf("learning rate: decay must be one of %v, got %q", choice.Names(decays), kind)
 	case d.rate == nil:
 		return base, nil
 	}
