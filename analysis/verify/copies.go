@@ -34,7 +34,7 @@ func checkCopy(ctx context.Context, v *evidence, m committed, s schema.ShardInfo
 	}
 	pieces := make([][]byte, 0, len(shards)+1)
 	for _, one := range append(shards, s) {
-		if !v.shards.audited[one.Key] {
+		if _, sound := v.shards[one.Key]; !sound {
 			return nil // what is wrong with it is a fault already
 		}
 		data, err := v.get(ctx, one.Key, m.ManifestKey())
@@ -56,7 +56,7 @@ func (v *evidence) copied(m committed, table schema.Table) (shards []schema.Shar
 	for _, ref := range tables.Holding(table, m.Inputs) {
 		p, err := schema.ParseManifestKey(ref.Key)
 		if err != nil || p.Step != m.Step || inHeads && !slices.Contains(v.heads[step].Stages[p.Stage], ref) {
-			v.fault(FaultLineage, m.ManifestKey(), "copies table %s of %s, which the head of its step does not name",
+			v.fault(faultLineage, m.ManifestKey(), "copies table %s of %s, which the head of its step does not name",
 				table, ref.Key)
 			return nil, false
 		}

@@ -46,7 +46,7 @@ func checkCatalogue(ctx context.Context, v *evidence) error {
 		v.fault(FaultDamaged, key, "is the entry of run %s", entry.Run)
 	}
 	if id := v.recipe; id != nil && (entry.Recipe != id.Name || entry.Seed != id.Seed || entry.Steps != id.Steps) {
-		v.fault(FaultFigures, key, "says recipe %s, seed %d, %d steps, but the run's recipe says %s, seed %d, %d steps",
+		v.fault(faultFigures, key, "says recipe %s, seed %d, %d steps, but the run's recipe says %s, seed %d, %d steps",
 			entry.Recipe, entry.Seed, entry.Steps, id.Name, id.Seed, id.Steps)
 	}
 	return nil
@@ -74,10 +74,11 @@ func checkExcluded(v *evidence, key string, m schema.Manifest) {
 	shards := m.ShardsOf(schema.Selection)
 	n := 0
 	for _, s := range shards {
-		if !v.shards.audited[s.Key] {
-			return // the unsound shard is a fault already
+		facts, sound := v.shards[s.Key]
+		if !sound {
+			return // a fault already
 		}
-		n += v.shards.excluded[s.Key]
+		n += facts.excluded
 	}
 	checkFigure(v, key, schema.StatExcluded, m.Stats[schema.StatExcluded], float64(n))
 }
@@ -95,7 +96,7 @@ func checkEvaluation(v *evidence, key string, m schema.Manifest) {
 	got := evaluate(rows, seed)
 	var said api.Evaluated
 	if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &said); err != nil {
-		v.fault(FaultFigures, key, "states no result: %v", err)
+		v.fault(faultFigures, key, "states no result: %v", err)
 		return
 	}
 	checkFigure(v, key, "statistic success", m.Stats["success"], got.summary.Success)
@@ -125,11 +126,11 @@ func (v *evidence) evaluationRows(key string, m schema.Manifest) (rows []schema.
 			v.fault(FaultRows, name, "commits %d shards of table %s, want 1", len(shards), schema.Evaluations)
 			return nil, false
 		}
-		some, there := v.shards.evaluated[shards[0].Key]
-		if !there {
+		some, sound := v.shards[shards[0].Key]
+		if !sound {
 			return nil, false
 		}
-		rows = append(rows, some...)
+		rows = append(rows, some.evaluated...)
 	}
 	return rows, true
 }
@@ -139,7 +140,7 @@ func (v *evidence) evaluationRows(key string, m schema.Manifest) (rows []schema.
 func checkSummary(v *evidence, key string, said api.EvaluationSummary, got evaluated) {
 	if !got.written { // the rows do not tell what was written of what they hold
 		if said.Tokens < 0 || said.Tokens > got.tokens {
-			v.fault(FaultFigures, key, "states result: tokens %d, but its rows hold %d tokens in all", said.Tokens,
+			v.fault(faultFigures, key, "states result: tokens %d, but its rows hold %d tokens in all", said.Tokens,
 				got.tokens)
 		}
 		got.summary.Tokens = said.Tokens
@@ -184,6 +185,6 @@ func near(said, want float64) bool { return math.Abs(said-want) <= rounding*max(
 
 func checkFigure(v *evidence, key, what string, said, want float64) {
 	if !near(said, want) {
-		v.fault(FaultFigures, key, "states %s %v, but its rows give %v", what, said, want)
+		v.fault(faultFigures, key, "states %s %v, but its rows give %v", what, said, want)
 	}
 }

@@ -29,7 +29,7 @@ func checkConfig(v *evidence) {
 		under := slices.IndexFunc(m.Inputs, func(ref schema.Ref) bool { return recipes[ref] != "" })
 		switch {
 		case under < 0:
-			v.fault(FaultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs",
+			v.fault(faultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs",
 				key, prepare.digest)
 		case !holdsRecipe(m) && m.Config != recipes[m.Inputs[under]]:
 			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, but %s holds %s", m.Config,
@@ -89,7 +89,7 @@ func checkRef(v *evidence, owner string, ref schema.Ref) {
 		v.name(ref.Key)
 		v.fault(FaultMissing, ref.Key, "does not exist, but %s names it", owner)
 	case ok && found.digest != ref.Digest:
-		v.fault(FaultLineage, ref.Key, "has the digest %s, but %s was made from one of digest %s", found.digest, owner,
+		v.fault(faultLineage, ref.Key, "has the digest %s, but %s was made from one of digest %s", found.digest, owner,
 			ref.Digest)
 	}
 }
@@ -117,9 +117,6 @@ func checkHeads(v *evidence) {
 	}
 	checkEvaluatedHeads(v, next)
 }
-
-// checkLineage checks a finished step: each stage was made from the step's stages before it.
-func checkLineage(v *evidence, _ int, h schema.Head) { checkStages(v, h, nil) }
 
 // checkEvaluatedHeads checks that no step without a head was evaluated, from one step on: evaluation comes after the
 // head.
@@ -184,7 +181,7 @@ func checkStages(v *evidence, h schema.Head, exempt func(stage string) bool) {
 			from := v.manifests[ref.Key]
 			named := func(ref schema.Ref) bool { return inputs[ref] }
 			if !inputs[ref] && !slices.ContainsFunc(from.Parts, named) {
-				v.fault(FaultLineage, h.Stages[r.stage][0].Key, "was not made from %s (digest %s), which the step's "+
+				v.fault(faultLineage, h.Stages[r.stage][0].Key, "was not made from %s (digest %s), which the step's "+
 					"head names", ref.Key, ref.Digest)
 			}
 		}
@@ -236,12 +233,9 @@ func (a manifests) inputs(stage []schema.Ref) map[schema.Ref]bool {
 	return out
 }
 
-// checkRowCountsOf checks the rows of a finished step.
-func checkRowCountsOf(v *evidence, _ int, h schema.Head) { checkRowCounts(v, h) }
-
 // checkRowCounts checks that every assembled trajectory has a reward or was excluded, and that exactly these
 // trajectories, and those of skipped shards, have a row in the selection.
-func checkRowCounts(v *evidence, h schema.Head) {
+func checkRowCounts(v *evidence, _ int, h schema.Head) {
 	if !v.manifests.loaded(h.Stages[schema.StageAssemble]) || !v.manifests.loaded(h.Stages[schema.StageReward]) {
 		return
 	}
@@ -276,8 +270,8 @@ func checkOutputs(v *evidence, _ int, h schema.Head) {
 	}
 	kept, masked := 0, 0
 	for _, s := range v.manifests[resample[0].Key].ShardsOf(schema.Selection) {
-		kept += v.shards.kept[s.Key]
-		masked += v.shards.masked[s.Key]
+		kept += v.shards[s.Key].kept
+		masked += v.shards[s.Key].masked
 	}
 	if n := v.manifests.rows(outputs, schema.TokenOutputs); n != kept && n != kept-masked {
 		v.fault(FaultRows, outputs[0].Key, "commits %d rows of table %s for %d kept trajectories, %d of them masked", n,
@@ -290,7 +284,7 @@ func (v *evidence) excludedIn(stage []schema.Ref) int {
 	n := 0
 	for _, ref := range stage {
 		for _, s := range v.manifests[ref.Key].ShardsOf(schema.Selection) {
-			n += v.shards.excluded[s.Key]
+			n += v.shards[s.Key].excluded
 		}
 	}
 	return n
@@ -324,7 +318,7 @@ func checkPolicy(v *evidence, step int, h schema.Head) {
 	}
 	m := v.manifests[updates[0].Key]
 	if m.Checkpoint == nil {
-		v.fault(FaultLineage, updates[0].Key, "commits no checkpoint")
+		v.fault(faultLineage, updates[0].Key, "commits no checkpoint")
 		return
 	}
 	found, ok := v.manifests[before]
@@ -332,7 +326,7 @@ func checkPolicy(v *evidence, step int, h schema.Head) {
 		return // its absence is a fault already
 	}
 	if !slices.Contains(m.Inputs, schema.Ref{Key: before, Digest: found.digest}) {
-		v.fault(FaultLineage, updates[0].Key, "does not start from %s, the policy before the step", before)
+		v.fault(faultLineage, updates[0].Key, "does not start from %s, the policy before the step", before)
 	}
 	checkUpdates(v, m, found)
 }
@@ -346,7 +340,7 @@ func checkContinued(v *evidence, step int, h schema.Head) {
 			continue
 		}
 		if !slices.Contains(v.manifests[now[0].Key].Inputs, before[0]) {
-			v.fault(FaultLineage, now[0].Key, "does not continue %s, %s before the step",
+			v.fault(faultLineage, now[0].Key, "does not continue %s, %s before the step",
 				before[0].Key, stage.Continues)
 		}
 	}
@@ -355,16 +349,16 @@ func checkContinued(v *evidence, step int, h schema.Head) {
 // checkUpdates checks that the rows of an update name the policies before and after it.
 func checkUpdates(v *evidence, m, before committed) {
 	for _, s := range m.ShardsOf(schema.Updates) {
-		found, ok := v.shards.updates[s.Key]
-		if !ok || before.Checkpoint == nil {
+		found := v.shards[s.Key].update
+		if found == nil || before.Checkpoint == nil {
 			continue
 		}
 		if got := found.before; got != before.Checkpoint.Digest {
-			v.fault(FaultLineage, s.Key, "says that the update started from policy %s, but the step before ended "+
+			v.fault(faultLineage, s.Key, "says that the update started from policy %s, but the step before ended "+
 				"with %s", got, before.Checkpoint.Digest)
 		}
 		if got := found.after; got != m.Checkpoint.Digest {
-			v.fault(FaultLineage, s.Key, "says that the update made policy %s, but %s commits %s", got, m.ManifestKey(),
+			v.fault(faultLineage, s.Key, "says that the update made policy %s, but %s commits %s", got, m.ManifestKey(),
 				m.Checkpoint.Digest)
 		}
 	}

@@ -33,7 +33,7 @@ func checkProperties(ctx context.Context, v *evidence) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if _, follows := want[name]; !follows {
-			v.fault(FaultFigures, key, "states the statistic %s, for which its rows have no data", name)
+			v.fault(faultFigures, key, "states the statistic %s, for which its rows have no data", name)
 		}
 	}
 	return nil
@@ -76,7 +76,7 @@ func rowsBehind[R schema.Row](ctx context.Context, v *evidence, stage []schema.R
 	}
 	for _, m := range v.manifests.behindStage(stage) {
 		for _, s := range m.ShardsOf(schema.TableOf[R]()) {
-			if !v.shards.audited[s.Key] {
+			if _, sound := v.shards[s.Key]; !sound {
 				return nil, false, nil
 			}
 			data, err := v.get(ctx, s.Key, m.ManifestKey())
