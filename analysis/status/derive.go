@@ -7,7 +7,7 @@ type Server string
 
 // What a reader has learnt.
 const (
-	unasked Server = ""        // the reader asks no server
+	Unasked Server = ""        // the reader asks no server
 	Stopped Server = "stopped" // the server of this record does not run, so no workflow of it does
 	Asked   Server = "asked"   // the server has answered
 )
@@ -61,11 +61,11 @@ func Of(f Facts) Status {
 		return Status{State: Queued}
 	case f.Workflow != nil:
 		return ofClosed(f, *f.Workflow)
-	case f.Note == nil && f.Server == unasked:
+	case f.Note == nil && f.Server == Unasked:
 		return Status{State: Open}
 	case f.Note == nil:
 		return Status{State: Interrupted}
-	case f.Server == unasked:
+	case f.Server == Unasked:
 		return f.asNoted()
 	case f.noted(Running), f.Server == Asked && (f.noted(Paused) || f.noted(Parked)):
 		return Status{State: Interrupted}

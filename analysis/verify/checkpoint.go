@@ -79,7 +79,7 @@ func (v *checkpointCheck) prunedNote(ctx context.Context, owner string, c schema
 	if err := json.Unmarshal(data, &note); err != nil {
 		v.fault(FaultDamaged, key, "is not the note of a pruned checkpoint: %v", err)
 	} else if note.Checkpoint.Digest != c.Digest {
-		v.fault(faultLineage, key, "names checkpoint %s, but %s says that %s was here", note.Checkpoint.Digest, owner,
+		v.fault(FaultLineage, key, "names checkpoint %s, but %s says that %s was here", note.Checkpoint.Digest, owner,
 			c.Digest)
 	}
 	v.out.Pruned++

@@ -56,7 +56,7 @@ func (v *evidence) copied(m committed, table schema.Table) (shards []schema.Shar
 	for _, ref := range tables.Holding(table, m.Inputs) {
 		p, err := schema.ParseManifestKey(ref.Key)
 		if err != nil || p.Step != m.Step || inHeads && !slices.Contains(v.heads[step].Stages[p.Stage], ref) {
-			v.fault(faultLineage, m.ManifestKey(), "copies table %s of %s, which the head of its step does not name",
+			v.fault(FaultLineage, m.ManifestKey(), "copies table %s of %s, which the head of its step does not name",
 				table, ref.Key)
 			return nil, false
 		}

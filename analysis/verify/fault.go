@@ -16,12 +16,12 @@ const (
 	FaultMissing FaultKind = "missing" // something names an object that does not exist
 	FaultDamaged FaultKind = "damaged" // bytes do not match their digest, or do not parse
 	FaultRows    FaultKind = "rows"    // a shard decodes, but its rows contradict its manifest or table
-	faultLineage FaultKind = "lineage" // a manifest was made from other inputs than it should have been
+	FaultLineage FaultKind = "lineage" // a manifest was made from other inputs than it should have been
 	FaultConfig  FaultKind = "config"  // a manifest was made under another recipe
 	FaultPruned  FaultKind = "pruned"  // a checkpoint that the run needs was pruned
-	faultFigures FaultKind = "figures" // a manifest states a figure that does not follow from its rows
-	// faultSignature: no trusted key has signed the bytes of a manifest, head or note of pruning.
-	faultSignature FaultKind = "signature"
+	FaultFigures FaultKind = "figures" // a manifest states a figure that does not follow from its rows
+	// FaultSignature: no trusted key has signed the bytes of a manifest, head or note of pruning.
+	FaultSignature FaultKind = "signature"
 )
 
 // Advice tells the user what to do about a fault of this kind.
@@ -30,12 +30,12 @@ func (k FaultKind) Advice() string {
 	case FaultMissing, FaultDamaged, FaultRows:
 		return "restore the object from a copy of the bucket; without one, delete the manifest that names it and " +
 			"the step's head, and resume the run: the stage then runs again"
-	case faultLineage, faultFigures:
+	case FaultLineage, FaultFigures:
 		return "the record was changed after it was made: restore the manifest from a copy of the bucket, or train " +
 			"the run again under another id"
 	case FaultConfig:
 		return "two recipes were run under one id: use the record only for reading, and train again under another id"
-	case faultSignature:
+	case FaultSignature:
 		return "find out who committed it: what was committed without the key, or changed afterwards, is no one's " +
 			"word; trust another key (--keys), restore the object from a copy of the bucket, or train the run again"
 	case FaultPruned:

@@ -46,7 +46,7 @@ func checkCatalogue(ctx context.Context, v *evidence) error {
 		v.fault(FaultDamaged, key, "is the entry of run %s", entry.Run)
 	}
 	if id := v.recipe; id != nil && (entry.Recipe != id.Name || entry.Seed != id.Seed || entry.Steps != id.Steps) {
-		v.fault(faultFigures, key, "says recipe %s, seed %d, %d steps, but the run's recipe says %s, seed %d, %d steps",
+		v.fault(FaultFigures, key, "says recipe %s, seed %d, %d steps, but the run's recipe says %s, seed %d, %d steps",
 			entry.Recipe, entry.Seed, entry.Steps, id.Name, id.Seed, id.Steps)
 	}
 	return nil
@@ -96,7 +96,7 @@ func checkEvaluation(v *evidence, key string, m schema.Manifest) {
 	got := evaluate(rows, seed)
 	var said api.Evaluated
 	if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &said); err != nil {
-		v.fault(faultFigures, key, "states no result: %v", err)
+		v.fault(FaultFigures, key, "states no result: %v", err)
 		return
 	}
 	checkFigure(v, key, "statistic success", m.Stats["success"], got.summary.Success)
@@ -140,7 +140,7 @@ func (v *evidence) evaluationRows(key string, m schema.Manifest) (rows []schema.
 func checkSummary(v *evidence, key string, said api.EvaluationSummary, got evaluated) {
 	if !got.written { // the rows do not tell what was written of what they hold
 		if said.Tokens < 0 || said.Tokens > got.tokens {
-			v.fault(faultFigures, key, "states result: tokens %d, but its rows hold %d tokens in all", said.Tokens,
+			v.fault(FaultFigures, key, "states result: tokens %d, but its rows hold %d tokens in all", said.Tokens,
 				got.tokens)
 		}
 		got.summary.Tokens = said.Tokens
@@ -185,6 +185,6 @@ func near(said, want float64) bool { return math.Abs(said-want) <= rounding*max(
 
 func checkFigure(v *evidence, key, what string, said, want float64) {
 	if !near(said, want) {
-		v.fault(faultFigures, key, "states %s %v, but its rows give %v", what, said, want)
+		v.fault(FaultFigures, key, "states %s %v, but its rows give %v", what, said, want)
 	}
 }

@@ -29,7 +29,7 @@ func checkConfig(v *evidence) {
 		under := slices.IndexFunc(m.Inputs, func(ref schema.Ref) bool { return recipes[ref] != "" })
 		switch {
 		case under < 0:
-			v.fault(faultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs",
+			v.fault(FaultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs",
 				key, prepare.digest)
 		case !holdsRecipe(m) && m.Config != recipes[m.Inputs[under]]:
 			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, but %s holds %s", m.Config,
@@ -89,7 +89,7 @@ func checkRef(v *evidence, owner string, ref schema.Ref) {
 		v.name(ref.Key)
 		v.fault(FaultMissing, ref.Key, "does not exist, but %s names it", owner)
 	case ok && found.digest != ref.Digest:
-		v.fault(faultLineage, ref.Key, "has the digest %s, but %s was made from one of digest %s", found.digest, owner,
+		v.fault(FaultLineage, ref.Key, "has the digest %s, but %s was made from one of digest %s", found.digest, owner,
 			ref.Digest)
 	}
 }
@@ -181,7 +181,7 @@ func checkStages(v *evidence, h schema.Head, exempt func(stage string) bool) {
 			from := v.manifests[ref.Key]
 			named := func(ref schema.Ref) bool { return inputs[ref] }
 			if !inputs[ref] && !slices.ContainsFunc(from.Parts, named) {
-				v.fault(faultLineage, h.Stages[r.stage][0].Key, "was not made from %s (digest %s), which the step's "+
+				v.fault(FaultLineage, h.Stages[r.stage][0].Key, "was not made from %s (digest %s), which the step's "+
 					"head names", ref.Key, ref.Digest)
 			}
 		}
@@ -318,7 +318,7 @@ func checkPolicy(v *evidence, step int, h schema.Head) {
 	}
 	m := v.manifests[updates[0].Key]
 	if m.Checkpoint == nil {
-		v.fault(faultLineage, updates[0].Key, "commits no checkpoint")
+		v.fault(FaultLineage, updates[0].Key, "commits no checkpoint")
 		return
 	}
 	found, ok := v.manifests[before]
@@ -326,7 +326,7 @@ func checkPolicy(v *evidence, step int, h schema.Head) {
 		return // its absence is a fault already
 	}
 	if !slices.Contains(m.Inputs, schema.Ref{Key: before, Digest: found.digest}) {
-		v.fault(faultLineage, updates[0].Key, "does not start from %s, the policy before the step", before)
+		v.fault(FaultLineage, updates[0].Key, "does not start from %s, the policy before the step", before)
 	}
 	checkUpdates(v, m, found)
 }
@@ -340,7 +340,7 @@ func checkContinued(v *evidence, step int, h schema.Head) {
 			continue
 		}
 		if !slices.Contains(v.manifests[now[0].Key].Inputs, before[0]) {
-			v.fault(faultLineage, now[0].Key, "does not continue %s, %s before the step",
+			v.fault(FaultLineage, now[0].Key, "does not continue %s, %s before the step",
 				before[0].Key, stage.Continues)
 		}
 	}
@@ -354,11 +354,11 @@ func checkUpdates(v *evidence, m, before committed) {
 			continue
 		}
 		if got := found.before; got != before.Checkpoint.Digest {
-			v.fault(faultLineage, s.Key, "says that the update started from policy %s, but the step before ended "+
+			v.fault(FaultLineage, s.Key, "says that the update started from policy %s, but the step before ended "+
 				"with %s", got, before.Checkpoint.Digest)
 		}
 		if got := found.after; got != m.Checkpoint.Digest {
-			v.fault(faultLineage, s.Key, "says that the update made policy %s, but %s commits %s", got, m.ManifestKey(),
+			v.fault(FaultLineage, s.Key, "says that the update made policy %s, but %s commits %s", got, m.ManifestKey(),
 				m.Checkpoint.Digest)
 		}
 	}

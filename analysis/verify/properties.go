@@ -33,7 +33,7 @@ func checkProperties(ctx context.Context, v *evidence) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if _, follows := want[name]; !follows {
-			v.fault(faultFigures, key, "states the statistic %s, for which its rows have no data", name)
+			v.fault(FaultFigures, key, "states the statistic %s, for which its rows have no data", name)
 		}
 	}
 	return nil

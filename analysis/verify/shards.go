@@ -97,7 +97,7 @@ func factsOf(v *evidence, s schema.ShardInfo, data []byte) (out shardFacts, err 
 			return out, err
 		}
 		if _, faulty := v.debating.Replay(rows); faulty != nil {
-			v.fault(faultFigures, s.Key, "%v", faulty)
+			v.fault(FaultFigures, s.Key, "%v", faulty)
 		}
 	}
 	return out, err

@@ -28,7 +28,7 @@ func checkShared(ctx context.Context, v *evidence) error {
 	key := schema.AtInit(v.run, schema.StagePrepare).ManifestKey()
 	fork, err := v.manifests[key].Fork()
 	if err != nil {
-		v.fault(faultLineage, key, "%v", err)
+		v.fault(FaultLineage, key, "%v", err)
 		return nil
 	}
 	for step := 1; step <= fork.Step; step++ {
@@ -38,7 +38,7 @@ func checkShared(ctx context.Context, v *evidence) error {
 	for _, step := range slices.Sorted(maps.Keys(v.shared)) {
 		h, at := v.shared[step], schema.HeadKey(fork.Run, strconv.Itoa(step))
 		if step > fork.Step {
-			v.fault(faultLineage, h.Key(), "names the manifests of run %s, but the run shares %d steps", h.From,
+			v.fault(FaultLineage, h.Key(), "names the manifests of run %s, but the run shares %d steps", h.From,
 				fork.Step)
 			continue
 		}
@@ -50,7 +50,7 @@ func checkShared(ctx context.Context, v *evidence) error {
 		case !found:
 			v.fault(FaultMissing, at, "does not exist, but %s shares its step", h.Key())
 		case !reflect.DeepEqual(other.SharedBy(v.run), h):
-			v.fault(faultLineage, h.Key(), "names other manifests than %s, whose step it shares", at)
+			v.fault(FaultLineage, h.Key(), "names other manifests than %s, whose step it shares", at)
 		}
 	}
 	return nil

@@ -50,10 +50,10 @@ func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error 
 			invalid = cmp.Or(invalid, at)
 		}
 		if invalid != "" {
-			v.fault(faultSignature, key, "has a signature that is not valid: %s", invalid)
+			v.fault(FaultSignature, key, "has a signature that is not valid: %s", invalid)
 			return nil
 		}
-		v.fault(faultSignature, key, "has no signature of its bytes by a trusted key")
+		v.fault(FaultSignature, key, "has no signature of its bytes by a trusted key")
 		return nil
 	})
 }
