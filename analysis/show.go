@@ -1,10 +1,10 @@
 package analysis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
@@ -79,10 +79,9 @@ func reasons(selection []schema.SelectionRow) []Reason {
 		}
 	}
 	out := make([]Reason, 0, len(count))
-	for name, n := range count {
-		out = append(out, Reason{name, n})
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, Reason{name, count[name]})
 	}
-	slices.SortFunc(out, func(a, b Reason) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Sampler generates with published policies. Calls obey their context and return typed errors (see ErrLost and its
@@ -103,4 +104,38 @@ func (r GenerateRequest) Check(mostTop int) error {
 		return fmt.Errorf("%w: likeliest tokens at the first %d tokens", ErrBadRequest, r.TopTokens)
 	}
 	return r.Truncation.Validate()
+}
+
+// CheckTokens returns an error about the first id that a vocabulary does not have.
+func CheckTokens(vocab int, ids []int32) error {
+	for i, id := range ids {
+		if id < 0 || int(id) >= vocab {
+			return fmt.Errorf("token %d is %d, the vocabulary has %d", i, id, vocab)
+		}
+	}
+	return nil
+}
+
+// Ending checks the tokens of a response with a budget and returns why it has ended, which a server may have said. An
+// error goes on after the words "its response".
+func Ending(vocab, budget int, stop, tokens []int32, said Finish) (Finish, error) {
+	n := len(tokens)
+	if n == 0 || n > budget {
+		return "", fmt.Errorf(" has %d tokens, want 1 to %d", n, budget)
+	}
+	if err := CheckTokens(vocab, tokens); err != nil {
+		return "", fmt.Errorf(": %w", err)
+	}
+	end := slices.IndexFunc(tokens, func(id int32) bool { return slices.Contains(stop, id) })
+	switch {
+	case said != "":
+		return said, nil
+	case end >= 0 && end < n-1:
+		return "", fmt.Errorf(" goes on for %d tokens after the stop token %d", n-1-end, tokens[end])
+	case end >= 0:
+		return FinishStop, nil
+	case n == budget:
+		return FinishLength, nil
+	}
+	return "", fmt.Errorf(" ends after %d of %d tokens without a stop token", n, budget)
 }

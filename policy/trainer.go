@@ -148,3 +148,7 @@ type StepStats struct {
 	Clipped  bool
 	Step     int64 // optimiser steps taken so far, including this one
 }
+
+// Score returns the log-probabilities at temperature 1 of all tokens but the first, by our own forward pass over the
+// checkpoint in a folder.
+type Score func(ctx context.Context, dir string, ids []int32) ([]float32, error)

@@ -22,7 +22,6 @@ import (
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/store"
@@ -78,7 +77,7 @@ type Options struct {
 	// Memory is the machine's, in bytes: a recipe whose CPU engine cannot fit is refused. 0 refuses none.
 	Memory int64
 	// Score is the forward pass that inference servers are compared with; nil: no recipe can name any.
-	Score servers.Score
+	Score policy.Score
 	// Fetch opens the remote files that an environment's settings name; nil: this worker opens none.
 	Fetch func(ctx context.Context, address string) (io.ReadCloser, error)
 	// Models is the folder of the models that recipes name without a path; "" if this worker has none.

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -134,10 +135,7 @@ func callID(c schema.ToolCallRow) string { return fmt.Sprintf("call_%d_%d", c.Tu
 
 // answer returns a call's answer. Rows of recomputed calls have no response; their output is the answer.
 func answer(c schema.ToolCallRow) message {
-	body := c.Response
-	if body == "" {
-		body = strings.TrimRight(c.Stdout+c.Stderr, "\n")
-	}
+	body := cmp.Or(c.Response, strings.TrimRight(c.Stdout+c.Stderr, "\n"))
 	if c.Name == "" {
 		body = protocol.ToolResponse(body)
 		return message{Role: "user", Content: &body}

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,10 +183,7 @@ func (o ModelOptions) write(files, part, name string, adapter bool) (whole strin
 		return "", err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	dtype := o.Dtype
-	if dtype == "" {
-		dtype = checkpoint.F32
-	}
+	dtype := cmp.Or(o.Dtype, checkpoint.F32)
 	whole = filepath.Join(part, "model")
 	if o.Untied {
 		if c, err = c.Untie(); err != nil {

@@ -34,7 +34,7 @@ func checkCopy(ctx context.Context, v *evidence, m committed, s schema.ShardInfo
 	}
 	pieces := make([][]byte, 0, len(shards)+1)
 	for _, one := range append(shards, s) {
-		if !v.shards.audited[one.Key] {
+		if _, sound := v.shards[one.Key]; !sound {
 			return nil // what is wrong with it is a fault already
 		}
 		data, err := v.get(ctx, one.Key, m.ManifestKey())

@@ -13,7 +13,7 @@ func checkMeasured(v *evidence) {
 	fork, _ := v.manifests[schema.AtInit(v.run, schema.StagePrepare).ManifestKey()].Fork() // a fault of its own
 	for _, m := range v.ordered() {
 		for _, s := range m.ShardsOf(schema.Timings) {
-			for _, stage := range slices.Sorted(maps.Keys(v.shards.measured[s.Key])) {
+			for _, stage := range slices.Sorted(maps.Keys(v.shards[s.Key].measured)) {
 				made := m.Place
 				made.Stage, made.Gen = stage, 0
 				if fork.Shares(made) {

@@ -23,34 +23,27 @@ type evidence struct {
 	manifests manifests              // also of warm starts
 	stages    map[string][]committed // the run's stage manifests by step, in the order of their keys
 	heads     map[int]schema.Head
-	shared    map[int]schema.Head // of the steps that another run has made
-	recipe    *identity           // nil where it cannot be read
-	debating  *analysis.Debating  // what the recipe says about debates; nil likewise
-	shards    shardFacts
+	shared    map[int]schema.Head   // of the steps that another run has made
+	recipe    *identity             // nil where it cannot be read
+	debating  *analysis.Debating    // what the recipe says about debates; nil likewise
+	shards    map[string]shardFacts // by key, without those whose faulty rows are faults already
 }
 
-// shardFacts are what the checks between shards need of their rows, by the key of the shard.
+// shardFacts are what the checks between shards need of a shard whose rows are as its manifest says.
 type shardFacts struct {
-	audited   map[string]bool                   // shards whose rows are as their manifest says
-	updates   map[string]policies               // before and after an update
-	excluded  map[string]int                    // rows of the selection that say so
-	kept      map[string]int                    // … and that were kept
-	masked    map[string]int                    // … and of these, masked
-	evaluated map[string][]schema.EvaluationRow // the rows of evaluations
-	measured  map[string]map[string]bool        // the evaluations that have measured times, by their stages
+	update    *policies // before and after an update
+	excluded  int       // rows of the selection that say so
+	kept      int       // … and that were kept
+	masked    int       // … and of these, masked
+	evaluated []schema.EvaluationRow
+	measured  map[string]bool // the evaluations that have measured times, by their stages
 }
 
 func newEvidence(objects store.Store, run string, listed []store.Object) *evidence {
 	return &evidence{
 		findings: findings{objects: objects, out: Report{Run: run}, named: map[string]bool{}},
 		run:      run, listed: listed, manifests: manifests{}, heads: map[int]schema.Head{},
-		shared: map[int]schema.Head{},
-		shards: shardFacts{
-			audited: map[string]bool{}, updates: map[string]policies{}, excluded: map[string]int{},
-			kept:   map[string]int{},
-			masked: map[string]int{}, evaluated: map[string][]schema.EvaluationRow{},
-			measured: map[string]map[string]bool{},
-		},
+		shared: map[int]schema.Head{}, shards: map[string]shardFacts{},
 	}
 }
 

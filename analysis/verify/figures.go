@@ -74,10 +74,11 @@ func checkExcluded(v *evidence, key string, m schema.Manifest) {
 	shards := m.ShardsOf(schema.Selection)
 	n := 0
 	for _, s := range shards {
-		if !v.shards.audited[s.Key] {
-			return // the unsound shard is a fault already
+		facts, sound := v.shards[s.Key]
+		if !sound {
+			return // a fault already
 		}
-		n += v.shards.excluded[s.Key]
+		n += facts.excluded
 	}
 	checkFigure(v, key, schema.StatExcluded, m.Stats[schema.StatExcluded], float64(n))
 }
@@ -125,11 +126,11 @@ func (v *evidence) evaluationRows(key string, m schema.Manifest) (rows []schema.
 			v.fault(FaultRows, name, "commits %d shards of table %s, want 1", len(shards), schema.Evaluations)
 			return nil, false
 		}
-		some, there := v.shards.evaluated[shards[0].Key]
-		if !there {
+		some, sound := v.shards[shards[0].Key]
+		if !sound {
 			return nil, false
 		}
-		rows = append(rows, some...)
+		rows = append(rows, some.evaluated...)
 	}
 	return rows, true
 }

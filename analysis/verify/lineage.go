@@ -118,9 +118,6 @@ func checkHeads(v *evidence) {
 	checkEvaluatedHeads(v, next)
 }
 
-// checkLineage checks a finished step: each stage was made from the step's stages before it.
-func checkLineage(v *evidence, _ int, h schema.Head) { checkStages(v, h, nil) }
-
 // checkEvaluatedHeads checks that no step without a head was evaluated, from one step on: evaluation comes after the
 // head.
 func checkEvaluatedHeads(v *evidence, from int) {
@@ -236,12 +233,9 @@ func (a manifests) inputs(stage []schema.Ref) map[schema.Ref]bool {
 	return out
 }
 
-// checkRowCountsOf checks the rows of a finished step.
-func checkRowCountsOf(v *evidence, _ int, h schema.Head) { checkRowCounts(v, h) }
-
 // checkRowCounts checks that every assembled trajectory has a reward or was excluded, and that exactly these
 // trajectories, and those of skipped shards, have a row in the selection.
-func checkRowCounts(v *evidence, h schema.Head) {
+func checkRowCounts(v *evidence, _ int, h schema.Head) {
 	if !v.manifests.loaded(h.Stages[schema.StageAssemble]) || !v.manifests.loaded(h.Stages[schema.StageReward]) {
 		return
 	}
@@ -276,8 +270,8 @@ func checkOutputs(v *evidence, _ int, h schema.Head) {
 	}
 	kept, masked := 0, 0
 	for _, s := range v.manifests[resample[0].Key].ShardsOf(schema.Selection) {
-		kept += v.shards.kept[s.Key]
-		masked += v.shards.masked[s.Key]
+		kept += v.shards[s.Key].kept
+		masked += v.shards[s.Key].masked
 	}
 	if n := v.manifests.rows(outputs, schema.TokenOutputs); n != kept && n != kept-masked {
 		v.fault(FaultRows, outputs[0].Key, "commits %d rows of table %s for %d kept trajectories, %d of them masked", n,
@@ -290,7 +284,7 @@ func (v *evidence) excludedIn(stage []schema.Ref) int {
 	n := 0
 	for _, ref := range stage {
 		for _, s := range v.manifests[ref.Key].ShardsOf(schema.Selection) {
-			n += v.shards.excluded[s.Key]
+			n += v.shards[s.Key].excluded
 		}
 	}
 	return n
@@ -355,8 +349,8 @@ func checkContinued(v *evidence, step int, h schema.Head) {
 // checkUpdates checks that the rows of an update name the policies before and after it.
 func checkUpdates(v *evidence, m, before committed) {
 	for _, s := range m.ShardsOf(schema.Updates) {
-		found, ok := v.shards.updates[s.Key]
-		if !ok || before.Checkpoint == nil {
+		found := v.shards[s.Key].update
+		if found == nil || before.Checkpoint == nil {
 			continue
 		}
 		if got := found.before; got != before.Checkpoint.Digest {

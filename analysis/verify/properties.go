@@ -76,7 +76,7 @@ func rowsBehind[R schema.Row](ctx context.Context, v *evidence, stage []schema.R
 	}
 	for _, m := range v.manifests.behindStage(stage) {
 		for _, s := range m.ShardsOf(schema.TableOf[R]()) {
-			if !v.shards.audited[s.Key] {
+			if _, sound := v.shards[s.Key]; !sound {
 				return nil, false, nil
 			}
 			data, err := v.get(ctx, s.Key, m.ManifestKey())

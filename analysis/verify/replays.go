@@ -23,7 +23,7 @@ func checkReplays(v *evidence, step int, h schema.Head) {
 			}
 		}
 		checkStages(v, overlay, func(stage string) bool { return replays[gen][stage] == nil })
-		checkRowCounts(v, overlay)
+		checkRowCounts(v, step, overlay)
 		if replays[gen][schema.StageLogprobs] != nil {
 			checkOutputs(v, step, overlay)
 		}

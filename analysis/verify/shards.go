@@ -45,70 +45,60 @@ func checkShard(ctx context.Context, v *evidence, s schema.ShardInfo, owner stri
 		v.fault(FaultRows, s.Key, "%v", err)
 		return nil
 	}
-	if err := remember(v, s, data); err != nil {
+	facts, err := factsOf(v, s, data)
+	if err != nil {
 		return fmt.Errorf("%s: %w", s.Key, err) // it has just been audited
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.shards.audited[s.Key] = true
+	v.shards[s.Key] = facts
 	v.out.Shards++
 	v.out.Rows += int64(s.Rows)
 	return nil
 }
 
-// remember keeps the facts about a shard's rows that the checks between shards need.
-func remember(v *evidence, s schema.ShardInfo, data []byte) error {
+// factsOf returns what the checks between shards need of a shard's rows.
+func factsOf(v *evidence, s schema.ShardInfo, data []byte) (out shardFacts, err error) {
 	switch s.Table {
 	case schema.Updates:
 		rows, err := schema.Decode[schema.UpdateRow](data)
-		v.mu.Lock()
-		defer v.mu.Unlock()
 		if len(rows) > 0 {
-			v.shards.updates[s.Key] = policies{rows[0].PolicyBefore, rows[len(rows)-1].PolicyAfter}
+			out.update = &policies{rows[0].PolicyBefore, rows[len(rows)-1].PolicyAfter}
 		}
-		return err
+		return out, err
 	case schema.Selection:
 		rows, err := schema.Decode[schema.SelectionRow](data)
-		v.mu.Lock()
-		defer v.mu.Unlock()
 		for _, r := range rows {
 			if r.Excluded != nil {
-				v.shards.excluded[s.Key]++
+				out.excluded++
 			}
 			if r.Kept {
-				v.shards.kept[s.Key]++
+				out.kept++
 			}
 			if r.Masked != nil {
-				v.shards.masked[s.Key]++
+				out.masked++
 			}
 		}
-		return err
+		return out, err
 	case schema.Evaluations:
-		rows, err := schema.Decode[schema.EvaluationRow](data)
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.shards.evaluated[s.Key] = rows
-		return err
+		out.evaluated, err = schema.Decode[schema.EvaluationRow](data)
 	case schema.Timings:
 		rows, err := schema.Decode[schema.TimingRow](data)
-		measured := map[string]bool{}
+		out.measured = map[string]bool{}
 		for _, r := range rows {
 			if r.Stage == schema.StageEvaluate || r.Stage == schema.StageInitial {
-				measured[r.Stage] = true
+				out.measured[r.Stage] = true
 			}
 		}
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.shards.measured[s.Key] = measured
-		return err
+		return out, err
 	case schema.EvaluationDebates:
 		rows, err := schema.Decode[schema.EvaluationDebateRow](data)
 		if err != nil || v.debating == nil {
-			return err
+			return out, err
 		}
 		if _, faulty := v.debating.Replay(rows); faulty != nil {
 			v.fault(FaultFigures, s.Key, "%v", faulty)
 		}
 	}
-	return nil
+	return out, err
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,12 +87,7 @@ func (s State) of(held bool) Contents {
 
 // open opens a viewer of a run that exists. Its index is empty until Follow fills it.
 func open(ctx context.Context, o Options, name string) (*Viewer, error) {
-	if o.Every == 0 {
-		o.Every = 2 * time.Second
-	}
-	if o.Messages == nil {
-		o.Messages = io.Discard
-	}
+	o.Every, o.Messages = cmp.Or(o.Every, 2*time.Second), cmp.Or(o.Messages, io.Discard)
 	v := &Viewer{options: o, name: name, changed: make(chan struct{})}
 	v.record = o.Record.WithGaps(v.warn)
 	run, err := v.run(ctx)

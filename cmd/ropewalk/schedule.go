@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -97,10 +98,7 @@ func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string)
 	ctx := cmd.Context()
 	a := runs.Schedule{Name: args[0], Crons: o.crons, Every: o.every, Zone: o.zone, Overlap: o.overlap,
 		Paused: o.paused, Evaluates: o.evaluate}
-	a.Start.Name = o.naming
-	if a.Start.Name == "" {
-		a.Start.Name = a.Name + "-" + workflows.NameTime
-	}
+	a.Start.Name = cmp.Or(o.naming, a.Name+"-"+workflows.NameTime)
 	var err error
 	if a.Priority, err = o.order.priority(); err != nil {
 		return err

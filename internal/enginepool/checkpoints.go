@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -69,8 +68,7 @@ func StoreFolder(ctx context.Context, record *commit.Writer, folder, scratch str
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !checkpoint.IsWeights(name) && !slices.Contains(checkpoint.Files(), name) || checkpoint.IsOptimizer(name) ||
-			name == checkpoint.FileValueHead {
+		if !checkpoint.IsModel(name) {
 			continue
 		}
 		if err := os.Symlink(filepath.Join(folder, name), filepath.Join(dir, name)); err != nil {

@@ -1,6 +1,7 @@
 package enginepool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -68,7 +69,8 @@ func (m *Maker) gather(ctx context.Context, s settings, o torch.Options) (_ torc
 		g.dismiss = func() {}
 		return nil, fmt.Errorf("summon other hosts: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, m.gatherLimit(), fmt.Errorf("not all came in %s", m.gatherLimit()))
+	limit := cmp.Or(m.o.Gangs.Wait, defaultGather)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not all came in %s", limit))
 	defer cancel()
 	orders, err := call.Gather(ctx)
 	if err != nil {
@@ -76,13 +78,6 @@ func (m *Maker) gather(ctx context.Context, s settings, o torch.Options) (_ torc
 	}
 	g.meet = rendezvous(orders, network)
 	return g, nil
-}
-
-func (m *Maker) gatherLimit() time.Duration {
-	if m.o.Gangs.Wait > 0 {
-		return m.o.Gangs.Wait
-	}
-	return defaultGather
 }
 
 // gangOptions describe this host and name the interface that its ranks use.

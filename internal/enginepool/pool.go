@@ -8,7 +8,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -23,7 +22,7 @@ type Pool struct {
 	trainer  *Trainer // the CPU engine that trains
 	sampler  *Sampler // the CPU engine that generates, or another sampler
 	torch    Torch    // nil: this worker runs no models in PyTorch
-	score    servers.Score
+	score    policy.Score
 	observer Observer
 
 	mu      sync.Mutex
@@ -41,7 +40,7 @@ type Options struct {
 	Sampler  policy.Sampler // generates for them
 	Torch    Torch          // nil: no run with engine.kind torch can work here
 	Scratch  string         // folder for checkpoints that are loaded or saved
-	Score    servers.Score  // the forward pass that inference servers are compared with; nil: no recipe can name any
+	Score    policy.Score   // the forward pass that inference servers are compared with; nil: no recipe can name any
 	Observer Observer       // is told of the engines' work; nil: no one is
 }
 

@@ -37,7 +37,7 @@ func (p *Pool) connectRemote(ctx context.Context, r *recipes.Recipe) (*tinker.En
 	}
 	l := r.Engine.LoRA
 	e, err := tinker.Open(ctx, tinker.Options{Server: *r.Engine.Tinker, Scratch: p.scratch,
-		Score: tinker.Score(p.score), LoRA: tinker.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets,
+		Score: p.score, LoRA: tinker.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets,
 			Seed: seed.Derive("engine/lora", r.Seed)}}, shape)
 	if err != nil {
 		return nil, fmt.Errorf("engine.tinker: %w", err)

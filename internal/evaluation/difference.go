@@ -23,17 +23,19 @@ type Difference struct {
 // than the intervals of the two rates suggest. Problems that only one evaluation has do not count. level selects
 // problems of one level; a negative one selects all. Without common problems ok is false.
 func Differ(before, after []schema.EvaluationRow, level int, runSeed uint64) (out Difference, ok bool) {
-	first, order := byProblem(before, level)
-	second, _ := byProblem(after, level)
+	chosen := func(r schema.EvaluationRow) (float64, bool) {
+		return number(r.Success), level < 0 || int(r.Level) == level
+	}
+	second := map[string]*tally{}
+	for _, b := range byProblem(Sampled(after), chosen) {
+		second[b.first.ProblemID] = b
+	}
 	var units []float64
-	for _, id := range order {
-		b, there := second[id]
-		if !there {
-			continue
+	for _, a := range byProblem(Sampled(before), chosen) {
+		if b := second[a.first.ProblemID]; b != nil {
+			out.Before, out.After = out.Before+a.sum/a.n, out.After+b.sum/b.n
+			units = append(units, b.sum/b.n-a.sum/a.n)
 		}
-		a := first[id]
-		out.Before, out.After = out.Before+a.success/a.n, out.After+b.success/b.n
-		units = append(units, b.success/b.n-a.success/a.n)
 	}
 	if len(units) == 0 {
 		return out, false
@@ -49,20 +51,3 @@ func Differ(before, after []schema.EvaluationRow, level int, runSeed uint64) (ou
 
 // tiny is less than any difference of success that samples can make.
 const tiny = 1e-12
-
-// byProblem counts the sampled episodes of each problem, and lists the problems in the order of Sampled.
-func byProblem(rows []schema.EvaluationRow, level int) (map[string]*tally, []string) {
-	out := map[string]*tally{}
-	var order []string
-	for _, r := range Sampled(rows) {
-		if r.Greedy || (level >= 0 && int(r.Level) != level) {
-			continue
-		}
-		if out[r.ProblemID] == nil {
-			out[r.ProblemID] = &tally{}
-			order = append(order, r.ProblemID)
-		}
-		out[r.ProblemID].add(r.Success)
-	}
-	return out, order
-}

@@ -16,22 +16,47 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// tally counts the samples of one problem.
-type tally struct{ success, n float64 }
+// tally sums a figure over the sampled episodes of one problem.
+type tally struct {
+	first  *schema.EvaluationRow // of the problem
+	sum, n float64
+}
 
-func (t *tally) add(success bool) {
-	if success {
-		t.success++
+// byProblem sums a figure over the sampled episodes of each problem, in the order in which the rows name the problems.
+// Episodes without the figure are left out.
+func byProblem(rows []schema.EvaluationRow, figure func(schema.EvaluationRow) (x float64, ok bool)) (out []*tally) {
+	of := map[string]*tally{}
+	for i, r := range rows {
+		if r.Greedy {
+			continue
+		}
+		x, ok := figure(r)
+		if !ok {
+			continue
+		}
+		if of[r.ProblemID] == nil {
+			of[r.ProblemID] = &tally{first: &rows[i]}
+			out = append(out, of[r.ProblemID])
+		}
+		of[r.ProblemID].sum += x
+		of[r.ProblemID].n++
 	}
-	t.n++
+	return out
+}
+
+func solved(r schema.EvaluationRow) (float64, bool) { return number(r.Success), true }
+
+// number is 1 for what is true.
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // Summarise computes rates over problems: each problem counts with the mean of its samples. The intervals depend on the
 // order of the problems, so rows must be in the order of Sampled.
 func Summarise(rows []schema.EvaluationRow, runSeed uint64) (out api.EvaluationSummary) {
-	problems := map[string]*tally{}
-	// By level, and all under "". The slices are in the rows' order, so that no sum depends on a map's order.
-	units, types, parts := map[string][]*tally{}, map[string][]*tally{}, map[string][]*tally{}
 	var greedy tally
 	var calls, errors float64
 	for _, r := range rows {
@@ -40,51 +65,37 @@ func Summarise(rows []schema.EvaluationRow, runSeed uint64) (out api.EvaluationS
 		if r.ResponseTokens != nil {
 			out.Tokens += int64(*r.ResponseTokens)
 		}
-		if r.Greedy {
-			greedy.add(r.Success)
-			continue
-		}
-		if r.Success {
+		switch {
+		case r.Greedy:
+			greedy.sum += number(r.Success)
+			greedy.n++
+		case r.Success:
 			calls += float64(r.ToolCalls)
 			errors += float64(r.ToolErrors)
 		}
-		p := problems[r.ProblemID]
-		if p == nil {
-			p = &tally{}
-			level := strconv.Itoa(int(r.Level))
-			problems[r.ProblemID] = p
-			units[""], units[level] = append(units[""], p), append(units[level], p)
-			if r.TaskType != nil {
-				types[*r.TaskType] = append(types[*r.TaskType], p)
-			}
-			if r.Part != nil {
-				parts[*r.Part] = append(parts[*r.Part], p)
-			}
-		}
-		p.add(r.Success)
 	}
-	out.ByLevel = map[string]api.Rate{}
-	for level, tallies := range units {
-		if level == "" {
-			out.Rate = Rate(meansOf(tallies), runSeed, "all")
-		} else {
-			out.ByLevel[level] = Rate(meansOf(tallies), runSeed, level)
+	// The slices are in the rows' order, so that no sum depends on a map's order.
+	all, levels, types, parts := byProblem(rows, solved), map[string][]*tally{}, map[string][]*tally{},
+		map[string][]*tally{}
+	for _, t := range all {
+		level := strconv.Itoa(int(t.first.Level))
+		levels[level] = append(levels[level], t)
+		if name := t.first.TaskType; name != nil {
+			types[*name] = append(types[*name], t)
+		}
+		if part := t.first.Part; part != nil {
+			parts[*part] = append(parts[*part], t)
 		}
 	}
-	for name, tallies := range types {
-		if out.ByType == nil {
-			out.ByType = map[string]api.Rate{}
-		}
-		out.ByType[name] = Rate(meansOf(tallies), runSeed, "type/"+name)
+	out.Rate, out.ByLevel = Rate(meansOf(all), runSeed, "all"), rates(levels, runSeed, "")
+	if len(types) > 0 {
+		out.ByType = rates(types, runSeed, "type/")
 	}
-	for part, tallies := range parts {
-		if out.ByPart == nil {
-			out.ByPart = map[string]api.Rate{}
-		}
-		out.ByPart[part] = Rate(meansOf(tallies), runSeed, "part "+part)
+	if len(parts) > 0 {
+		out.ByPart = rates(parts, runSeed, "part ")
 	}
 	if greedy.n > 0 {
-		out.Greedy, out.GreedyN = greedy.success/greedy.n, int(greedy.n)
+		out.Greedy, out.GreedyN = greedy.sum/greedy.n, int(greedy.n)
 	}
 	if calls > 0 {
 		out.ToolErrorRatePositives, out.PositiveCalls = errors/calls, int(calls)
@@ -92,36 +103,29 @@ func Summarise(rows []schema.EvaluationRow, runSeed uint64) (out api.EvaluationS
 	return out
 }
 
+func rates(groups map[string][]*tally, runSeed uint64, label string) map[string]api.Rate {
+	out := map[string]api.Rate{}
+	for name, tallies := range groups {
+		out[name] = Rate(meansOf(tallies), runSeed, label+name)
+	}
+	return out
+}
+
 func meansOf(tallies []*tally) []float64 {
 	out := make([]float64, len(tallies))
 	for i, t := range tallies {
-		out[i] = t.success / t.n
+		out[i] = t.sum / t.n
 	}
 	return out
 }
 
 // Success returns only the success rate of Summarise, without the bootstrap; 0 without sampled rows.
 func Success(rows []schema.EvaluationRow) float64 {
-	problems := map[string]*tally{}
-	var units []*tally
-	for _, r := range rows {
-		if r.Greedy {
-			continue
-		}
-		if problems[r.ProblemID] == nil {
-			problems[r.ProblemID] = &tally{}
-			units = append(units, problems[r.ProblemID])
-		}
-		problems[r.ProblemID].add(r.Success)
+	means, sum := meansOf(byProblem(rows, solved)), 0.0
+	for _, m := range means {
+		sum += m
 	}
-	if len(units) == 0 {
-		return 0
-	}
-	mean := 0.0
-	for _, u := range units {
-		mean += u.success / u.n
-	}
-	return mean / float64(len(units))
+	return sum / float64(max(1, len(means)))
 }
 
 // Sampled takes the rows of a shard in canonical order and returns them in the order in which Evaluate draws: sampled
@@ -145,15 +149,8 @@ func Sampled(rows []schema.EvaluationRow) []schema.EvaluationRow {
 	}
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, func(a, b schema.EvaluationRow) int {
-		return cmp.Or(order(a.Greedy)-order(b.Greedy), place[a.ProblemID]-place[b.ProblemID],
+		return cmp.Or(cmp.Compare(number(a.Greedy), number(b.Greedy)), place[a.ProblemID]-place[b.ProblemID],
 			cmp.Compare(a.Sample, b.Sample))
 	})
 	return rows
-}
-
-func order(greedy bool) int {
-	if greedy {
-		return 1
-	}
-	return 0
 }

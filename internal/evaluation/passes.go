@@ -24,17 +24,17 @@ type Passes struct {
 
 // PassesOf computes the figures from the sampled rows of one evaluation.
 func PassesOf(rows []schema.EvaluationRow, runSeed uint64) (out Passes, err error) {
-	tallies, order := byProblem(rows, -1)
+	problems := byProblem(Sampled(rows), solved)
 	least := 0
-	for _, id := range order {
-		if n := int(tallies[id].n); least == 0 || n < least {
+	for _, p := range problems {
+		if n := int(p.n); least == 0 || n < least {
 			least = n
 		}
 	}
 	for k := 1; k <= least; k = following(k, least) {
-		at, all := make([]float64, len(order)), make([]float64, len(order))
-		for i, id := range order {
-			n, c := int(tallies[id].n), int(tallies[id].success)
+		at, all := make([]float64, len(problems)), make([]float64, len(problems))
+		for i, p := range problems {
+			n, c := int(p.n), int(p.sum)
 			if at[i], err = diagnose.PassAtK(n, c, k); err != nil {
 				return Passes{}, err
 			}

@@ -26,30 +26,11 @@ func ScoreRate(rows []schema.EvaluationRow, runSeed uint64) (rate api.Rate, ok b
 	if _, ok := Score(rows); !ok {
 		return api.Rate{}, false
 	}
-	means := sampleMeans(rows, func(r schema.EvaluationRow) float64 {
+	scores := byProblem(rows, func(r schema.EvaluationRow) (float64, bool) {
 		if r.Score == nil {
-			return 0
+			return 0, true
 		}
-		return *r.Score
+		return *r.Score, true
 	})
-	return Rate(means, runSeed, "score"), true
-}
-
-// sampleMeans returns the mean of a figure over each problem's sampled episodes.
-func sampleMeans(rows []schema.EvaluationRow, of func(schema.EvaluationRow) float64) []float64 {
-	sums := map[string]*tally{}
-	var order []*tally
-	for _, r := range rows {
-		if r.Greedy {
-			continue
-		}
-		t := sums[r.ProblemID]
-		if t == nil {
-			t = &tally{}
-			sums[r.ProblemID], order = t, append(order, t)
-		}
-		t.success += of(r)
-		t.n++
-	}
-	return meansOf(order)
+	return Rate(meansOf(scores), runSeed, "score"), true
 }

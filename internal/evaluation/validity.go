@@ -24,43 +24,31 @@ var malformed = []string{string(env.CallDecodeError), string(env.CallUnknownTool
 // a valid call, so a policy that cannot write calls has the rate 0. ok is false if the episodes are not recorded.
 func ValidityOf(rows []schema.EvaluationRow, calls []schema.EvaluationCallRow, runSeed uint64) (out Validity, ok bool) {
 	type count struct{ calls, valid int }
-	of := map[string]*count{}
+	of := map[string]count{}
 	for _, c := range calls {
 		if c.Excluded != nil {
 			continue
 		}
 		n := of[c.TrajectoryID]
-		if n == nil {
-			n = &count{}
-			of[c.TrajectoryID] = n
-		}
 		n.calls++
 		if !slices.Contains(malformed, c.Status) {
 			n.valid++
 		}
+		of[c.TrajectoryID] = n
 	}
-	problems := map[string]*tally{}
-	var units []*tally
-	for _, r := range Sampled(rows) {
-		if r.Greedy {
-			continue
-		}
+	recorded := true
+	valid := byProblem(Sampled(rows), func(r schema.EvaluationRow) (float64, bool) {
 		if r.TrajectoryID == nil {
-			return Validity{}, false
+			recorded = false
+			return 0, false
 		}
-		n := count{}
-		if found := of[*r.TrajectoryID]; found != nil {
-			n = *found
-		}
+		n := of[*r.TrajectoryID]
 		out.Calls, out.Valid = out.Calls+n.calls, out.Valid+n.valid
-		p := problems[r.ProblemID]
-		if p == nil {
-			p = &tally{}
-			problems[r.ProblemID] = p
-			units = append(units, p)
-		}
-		p.add(n.calls > 0 && n.valid == n.calls)
+		return number(n.calls > 0 && n.valid == n.calls), true
+	})
+	if !recorded {
+		return Validity{}, false
 	}
-	out.Rate = Rate(meansOf(units), runSeed, "valid calls")
+	out.Rate = Rate(meansOf(valid), runSeed, "valid calls")
 	return out, out.Rate.N > 0
 }

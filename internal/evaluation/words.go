@@ -26,10 +26,7 @@ func Words(rows []schema.EvaluationRow) (exact, f1 float64) {
 		}
 		n++
 		equal, close := Match(r)
-		if equal {
-			exact++
-		}
-		f1 += close
+		exact, f1 = exact+number(equal), f1+close
 	}
 	if n == 0 {
 		return 0, 0
@@ -40,15 +37,13 @@ func Words(rows []schema.EvaluationRow) (exact, f1 float64) {
 // WordRates are the means of exact match and F1 with their 95% intervals. Each problem counts with the mean of its
 // samples.
 func WordRates(rows []schema.EvaluationRow, runSeed uint64) (exact, f1 api.Rate) {
-	equal := func(r schema.EvaluationRow) float64 {
-		if same, _ := Match(r); same {
-			return 1
-		}
-		return 0
-	}
-	close := func(r schema.EvaluationRow) float64 {
+	equal := byProblem(rows, func(r schema.EvaluationRow) (float64, bool) {
+		same, _ := Match(r)
+		return number(same), true
+	})
+	close := byProblem(rows, func(r schema.EvaluationRow) (float64, bool) {
 		_, share := Match(r)
-		return share
-	}
-	return Rate(sampleMeans(rows, equal), runSeed, "exact_match"), Rate(sampleMeans(rows, close), runSeed, "f1")
+		return share, true
+	})
+	return Rate(meansOf(equal), runSeed, "exact_match"), Rate(meansOf(close), runSeed, "f1")
 }

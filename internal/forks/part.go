@@ -152,7 +152,7 @@ func (s *Part) present(ctx context.Context, step string) (map[string][]schema.Re
 // call copies what an interrupted one has not. Of stages with shards it copies the shards alone: the run commits the
 // stage itself, as it does its own.
 func (s *Part) Copy(ctx context.Context, run string, recipe schema.Ref, config string) error {
-	c := &copying{Part: s, run: run, recipe: recipe, config: config, made: map[schema.Ref]schema.Ref{}}
+	c := &copying{Part: s, run: run, recipe: recipe, config: config}
 	for _, ref := range s.refs {
 		m, err := s.record.Read(ctx, ref)
 		if err != nil {
@@ -178,9 +178,7 @@ type copying struct {
 	run    string
 	recipe schema.Ref
 	config string
-
-	mu   sync.Mutex
-	made map[schema.Ref]schema.Ref // copies, by what they are copies of
+	made   sync.Map // of refs: copies, by what they are copies of
 }
 
 // copy returns the run's copy of a manifest. If there is none yet, it copies the inputs and then the manifest. One that
@@ -190,11 +188,8 @@ func (c *copying) copy(ctx context.Context, ref schema.Ref) (schema.Ref, error) 
 	if err != nil || place.Step != strconv.Itoa(c.Step+1) || !slices.Contains(c.stages, place.Stage) {
 		return ref, err
 	}
-	c.mu.Lock()
-	to, done := c.made[ref]
-	c.mu.Unlock()
-	if done {
-		return to, nil
+	if to, done := c.made.Load(ref); done {
+		return to.(schema.Ref), nil
 	}
 	m, err := c.record.Read(ctx, ref)
 	if err != nil {
@@ -218,12 +213,11 @@ func (c *copying) copy(ctx context.Context, ref schema.Ref) (schema.Ref, error) 
 		}
 	}
 	m.Inputs[0] = c.recipe // every manifest names the recipe first
-	if _, to, _, err = c.record.Commit(ctx, m); err != nil {
+	_, to, _, err := c.record.Commit(ctx, m)
+	if err != nil {
 		return ref, err
 	}
-	c.mu.Lock()
-	c.made[ref] = to
-	c.mu.Unlock()
+	c.made.Store(ref, to)
 	return to, nil
 }
 

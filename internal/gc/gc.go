@@ -85,24 +85,14 @@ type collector struct {
 	out     Result
 }
 
-// list returns all objects that are considered.
-func (c *collector) list(ctx context.Context) ([]store.Object, error) {
-	var all []store.Object
+// survey lists all objects that are considered and reads every manifest that it has not read yet.
+func (c *collector) survey(ctx context.Context) (listed []store.Object, shape *record, err error) {
 	for _, prefix := range []string{runs, warm, probes} {
-		listed, err := c.objects.List(ctx, prefix)
+		some, err := c.objects.List(ctx, prefix)
 		if err != nil {
-			return nil, fmt.Errorf("collect orphans: %w", err)
+			return nil, nil, fmt.Errorf("collect orphans: %w", err)
 		}
-		all = append(all, listed...)
-	}
-	return all, nil
-}
-
-// survey lists the store and reads every manifest that it has not read yet.
-func (c *collector) survey(ctx context.Context) ([]store.Object, *record, error) {
-	listed, err := c.list(ctx)
-	if err != nil {
-		return nil, nil, err
+		listed = append(listed, some...)
 	}
 	if err := c.names.add(ctx, listed); err != nil {
 		return nil, nil, err
@@ -127,7 +117,8 @@ func (c *collector) plan(ctx context.Context) error {
 
 // shapeOf returns the manifests and heads in a listing.
 func shapeOf(objects store.Store, listed []store.Object) *record {
-	r := newRecord(objects)
+	r := &record{objects: objects, there: map[string]bool{}, heads: map[string]*schema.Head{},
+		deleted: map[string]bool{}}
 	for _, o := range listed {
 		if isManifest(o.Key) || strings.Contains(o.Key, "/heads/") {
 			r.there[o.Key] = true

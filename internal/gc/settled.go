@@ -41,11 +41,6 @@ type record struct {
 	deleted map[string]bool         // runs without a recipe, once looked up: whether a command has deleted them
 }
 
-func newRecord(objects store.Store) *record {
-	return &record{objects: objects, there: map[string]bool{}, heads: map[string]*schema.Head{},
-		deleted: map[string]bool{}}
-}
-
 // kind says what a key holds.
 type kind int
 

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,16 +43,9 @@ type Hub struct {
 func Here(token string) Hub {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = answerWithin
-	h := Hub{endpoint: strings.TrimRight(os.Getenv("HF_ENDPOINT"), "/"), token: token,
+	return Hub{endpoint: cmp.Or(strings.TrimRight(os.Getenv("HF_ENDPOINT"), "/"), standard),
+		token: cmp.Or(token, givenToken()), offline: os.Getenv("HF_HUB_OFFLINE") == "1",
 		client: &http.Client{Transport: transport}}
-	if h.endpoint == "" {
-		h.endpoint = standard
-	}
-	if h.token == "" {
-		h.token = givenToken()
-	}
-	h.offline = os.Getenv("HF_HUB_OFFLINE") == "1"
-	return h
 }
 
 // givenToken is the token of the environment: HF_TOKEN, or the file that a login left.

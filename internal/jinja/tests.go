@@ -38,13 +38,10 @@ var tests = map[string]test{
 		}
 		return r.contains(args[0], of)
 	},
-	"eq": equality(true), "equalto": equality(true), "==": equality(true), "sameas": equality(true),
-	"ne": equality(false), "!=": equality(false),
-	"lt": ordered(func(c int) bool { return c < 0 }), "lessthan": ordered(func(c int) bool { return c < 0 }),
-	"<": ordered(func(c int) bool { return c < 0 }), "le": ordered(func(c int) bool { return c <= 0 }),
-	"<=": ordered(func(c int) bool { return c <= 0 }), "gt": ordered(func(c int) bool { return c > 0 }),
-	"greaterthan": ordered(func(c int) bool { return c > 0 }), ">": ordered(func(c int) bool { return c > 0 }),
-	"ge": ordered(func(c int) bool { return c >= 0 }), ">=": ordered(func(c int) bool { return c >= 0 }),
+	"eq": operator("=="), "equalto": operator("=="), "==": operator("=="), "sameas": operator("=="),
+	"ne": operator("!="), "!=": operator("!="),
+	"lt": operator("<"), "lessthan": operator("<"), "<": operator("<"), "le": operator("<="), "<=": operator("<="),
+	"gt": operator(">"), "greaterthan": operator(">"), ">": operator(">"), "ge": operator(">="), ">=": operator(">="),
 }
 
 func isInteger(v any) bool {
@@ -67,21 +64,14 @@ func plainTest(f func(any) bool) test {
 	return func(_ *renderer, v any, _ []any) bool { return f(v) }
 }
 
-func comparing(f func(r *renderer, a, b any) bool) test {
+// operator is the test that an operator of comparison is.
+func operator(op string) test {
 	return func(r *renderer, v any, args []any) bool {
 		if len(args) != 1 {
 			panic(r.failure("the test wants one argument"))
 		}
-		return f(r, v, args[0])
+		return r.operate(op, v, args[0]).(bool)
 	}
-}
-
-func equality(equal bool) test {
-	return comparing(func(r *renderer, a, b any) bool { return r.equal(a, b) == equal })
-}
-
-func ordered(f func(c int) bool) test {
-	return comparing(func(r *renderer, a, b any) bool { return f(r.compare(a, b)) })
 }
 
 func parity(rest int) test {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Engines counts the time in which engines work for stages. It is safe for concurrent use, and its nil value counts
@@ -11,15 +12,13 @@ import (
 type Engines struct{ seconds, loads *prometheus.CounterVec }
 
 func newEngines(r prometheus.Registerer) *Engines {
-	e := &Engines{
-		seconds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_engine_seconds_total",
+	return &Engines{
+		seconds: promauto.With(r).NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_engine_seconds_total",
 			Help: "Time in which a stage had an engine to itself, by device and by what the engine did."},
 			[]string{"device", "work"}),
-		loads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_engine_loads_total",
+		loads: promauto.With(r).NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_engine_loads_total",
 			Help: "Checkpoints that engines have loaded."}, []string{"device"}),
 	}
-	r.MustRegister(e.seconds, e.loads)
-	return e
 }
 
 // Works counts the time of one use of an engine. work is sample or train.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Requests counts the requests that a process sends to its object store, retries included. It is safe for concurrent
@@ -17,9 +18,7 @@ type Requests struct {
 
 func newRequests(r prometheus.Registerer) *Requests {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		r.MustRegister(c)
-		return c
+		return promauto.With(r).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	q := &Requests{
 		all: counter("ropewalk_store_requests_total", "Requests to the object store, by operation and status.",
@@ -30,11 +29,10 @@ func newRequests(r prometheus.Registerer) *Requests {
 		sent: counter("ropewalk_store_sent_bytes_total", "Bytes of the bodies that were sent.", "operation"),
 		received: counter("ropewalk_store_received_bytes_total", "Bytes of the bodies that were announced.",
 			"operation"),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ropewalk_store_request_seconds",
+		seconds: promauto.With(r).NewHistogramVec(prometheus.HistogramOpts{Name: "ropewalk_store_request_seconds",
 			Help:    "Time from a request to the beginning of its answer.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16)}, []string{"operation"}),
 	}
-	r.MustRegister(q.seconds)
 	for _, operation := range []string{"get", "put", "put_if_absent", "list", "delete"} {
 		q.failed.WithLabelValues(operation, "no_answer") // a rate needs the zero before the first error
 	}

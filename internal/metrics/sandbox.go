@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
@@ -17,24 +18,24 @@ func (p *Process) Sandbox(next sandbox.Executor, tier sandbox.Tier) sandbox.Exec
 		return next
 	}
 	seconds := prometheus.ExponentialBuckets(1e-4, 4, 12)
+	with := promauto.With(p.registry)
 	e := &countedExecutor{Executor: next,
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_sandbox_calls_total",
+		calls: with.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_sandbox_calls_total",
 			Help: "Calls answered, by status or kind of failure."}, []string{"status"}),
-		queue: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_queue_seconds",
+		queue: with.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_queue_seconds",
 			Help: "Time that a call waited.", Buckets: seconds}),
-		service: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_service_seconds",
+		service: with.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_service_seconds",
 			Help: "Time from a call's turn to its answer.", Buckets: seconds}),
 	}
 	for _, status := range sandbox.Statuses() {
 		e.calls.WithLabelValues(string(status)) // a rate needs the zero before the first call
 	}
-	tiers := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ropewalk_sandbox_tier",
+	tiers := with.NewGaugeVec(prometheus.GaugeOpts{Name: "ropewalk_sandbox_tier",
 		Help: "1 for the tier of isolation that calls get, 0 for the others."}, []string{"tier"})
 	for _, t := range sandbox.Tiers() {
 		tiers.WithLabelValues(string(t))
 	}
 	tiers.WithLabelValues(string(tier)).Set(1)
-	p.registry.MustRegister(e.calls, e.queue, e.service, tiers)
 	if counted, ok := next.(sandbox.Counted); ok {
 		p.sandboxStats(counted)
 	}
@@ -44,14 +45,14 @@ func (p *Process) Sandbox(next sandbox.Executor, tier sandbox.Tier) sandbox.Exec
 // sandboxStats registers what an executor counts itself.
 func (p *Process) sandboxStats(e sandbox.Counted) {
 	gauge := func(name, help string, value func(sandbox.Stats) int) {
-		p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
-			func() float64 { return float64(value(e.Stats())) }))
+		promauto.With(p.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value(e.Stats())) })
 	}
 	gauge("ropewalk_sandbox_busy", "Calls running now.", func(s sandbox.Stats) int { return s.Busy })
 	gauge("ropewalk_sandbox_workers", "Calls that can run at once.", func(s sandbox.Stats) int { return s.Workers })
 	counter := func(name, help string, value func(sandbox.Stats) int64) {
-		p.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
-			func() float64 { return float64(value(e.Stats())) }))
+		promauto.With(p.registry).NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+			func() float64 { return float64(value(e.Stats())) })
 	}
 	counter("ropewalk_sandbox_forks_total", "Children started.", func(s sandbox.Stats) int64 { return s.Forks })
 	counter("ropewalk_sandbox_aside_total", "Calls set aside because they took long while others waited.",

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/schema"
@@ -29,14 +30,10 @@ type deviceGauges struct{ mfu, busy, tokens, peak *prometheus.GaugeVec }
 
 func newStages(r prometheus.Registerer) *Stages {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		r.MustRegister(c)
-		return c
+		return promauto.With(r).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"stage"})
-		r.MustRegister(g)
-		return g
+		return promauto.With(r).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"stage"})
 	}
 	s := &Stages{
 		started: counter("ropewalk_stage_started_total", "Executions of stages that began.", "stage"),
@@ -49,7 +46,7 @@ func newStages(r prometheus.Registerer) *Stages {
 		tokens:  counter("ropewalk_stage_tokens_total", "Tokens of committed stages.", "stage"),
 		bytes:   counter("ropewalk_stage_bytes_total", "Bytes of the shards that stages have committed.", "stage"),
 		running: gauge("ropewalk_stage_running", "Executions that run now."),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ropewalk_stage_seconds",
+		seconds: promauto.With(r).NewHistogramVec(prometheus.HistogramOpts{Name: "ropewalk_stage_seconds",
 			Help: "Duration of executions that did the work of their stage.", Buckets: stageSeconds},
 			[]string{"stage"}),
 		states: counter("ropewalk_run_states_total", "States that runs have entered, as this worker noted them.",
@@ -63,7 +60,6 @@ func newStages(r prometheus.Registerer) *Stages {
 				"Most memory that one device has held by the end of the latest execution."),
 		},
 	}
-	r.MustRegister(s.seconds)
 	// A rate needs the zero before the first event.
 	for _, state := range []string{schema.StateRunning, schema.StatePaused, schema.StateParked, schema.StateInterrupted,
 		schema.StateStoppedEarly, schema.StateCancelled, schema.StateFailed, schema.StateDone} {

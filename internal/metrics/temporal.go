@@ -1,8 +1,8 @@
 package metrics
 
 import (
+	"errors"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,33 +20,21 @@ func (p *Process) Temporal() client.MetricsHandler {
 	if p == nil {
 		return nil
 	}
-	return temporalHandler{all: &temporalMetrics{registry: p.registry, counters: map[string]*prometheus.CounterVec{},
-		gauges: map[string]*prometheus.GaugeVec{}, timers: map[string]*prometheus.HistogramVec{}}}
-}
-
-// temporalMetrics are made when the SDK first uses their names.
-type temporalMetrics struct {
-	registry prometheus.Registerer
-	mu       sync.Mutex
-	counters map[string]*prometheus.CounterVec
-	gauges   map[string]*prometheus.GaugeVec
-	timers   map[string]*prometheus.HistogramVec
+	return temporalHandler{registry: p.registry}
 }
 
 // temporalHandler implements client.MetricsHandler for some tags.
 type temporalHandler struct {
-	all  *temporalMetrics
-	tags map[string]string
+	registry prometheus.Registerer
+	tags     map[string]string
 }
 
 // WithTags implements client.MetricsHandler.
 func (h temporalHandler) WithTags(tags map[string]string) client.MetricsHandler {
-	merged := maps.Clone(h.tags)
-	if merged == nil {
-		merged = map[string]string{}
-	}
+	merged := map[string]string{}
+	maps.Copy(merged, h.tags)
 	maps.Copy(merged, tags)
-	return temporalHandler{all: h.all, tags: merged}
+	return temporalHandler{registry: h.registry, tags: merged}
 }
 
 // values are the tags in the order of temporalLabels. Other tags, and the SDK's word for none, are left out.
@@ -62,46 +50,36 @@ func (h temporalHandler) values() []string {
 
 // Counter implements client.MetricsHandler.
 func (h temporalHandler) Counter(name string) client.MetricsCounter {
-	h.all.mu.Lock()
-	defer h.all.mu.Unlock()
-	vec := once(h.all, h.all.counters, name, func() *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name + "_total", Help: temporalHelp},
-			temporalLabels)
-	})
+	vec := once(h.registry, prometheus.NewCounterVec(
+		prometheus.CounterOpts{Name: name + "_total", Help: temporalHelp}, temporalLabels))
 	return temporalCounter{vec.WithLabelValues(h.values()...)}
 }
 
 // Gauge implements client.MetricsHandler.
 func (h temporalHandler) Gauge(name string) client.MetricsGauge {
-	h.all.mu.Lock()
-	defer h.all.mu.Unlock()
-	vec := once(h.all, h.all.gauges, name, func() *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: temporalHelp}, temporalLabels)
-	})
+	vec := once(h.registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: temporalHelp},
+		temporalLabels))
 	return temporalGauge{vec.WithLabelValues(h.values()...)}
 }
 
 // Timer implements client.MetricsHandler.
 func (h temporalHandler) Timer(name string) client.MetricsTimer {
-	h.all.mu.Lock()
-	defer h.all.mu.Unlock()
-	vec := once(h.all, h.all.timers, name, func() *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name + "_seconds", Help: temporalHelp,
-			Buckets: prometheus.ExponentialBuckets(0.002, 4, 11)}, temporalLabels)
-	})
+	vec := once(h.registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name + "_seconds",
+		Help: temporalHelp, Buckets: prometheus.ExponentialBuckets(0.002, 4, 11)}, temporalLabels))
 	return temporalTimer{vec.WithLabelValues(h.values()...)}
 }
 
 const temporalHelp = "Counted by Temporal's SDK: https://docs.temporal.io/references/sdk-metrics"
 
-// once returns the metric of a name, which it makes and registers at the first use. The caller holds the lock.
-func once[V prometheus.Collector](all *temporalMetrics, in map[string]V, name string, make func() V) V {
-	if v, ok := in[name]; ok {
-		return v
+// once registers a metric, unless its name has been used before: then it returns the metric that is registered.
+func once[V prometheus.Collector](registry prometheus.Registerer, metric V) V {
+	var before prometheus.AlreadyRegisteredError
+	if err := registry.Register(metric); errors.As(err, &before) {
+		return before.ExistingCollector.(V)
+	} else if err != nil {
+		panic(err) // as MustRegister does
 	}
-	in[name] = make()
-	all.registry.MustRegister(in[name])
-	return in[name]
+	return metric
 }
 
 type temporalCounter struct{ to prometheus.Counter }

@@ -40,20 +40,7 @@ var (
 // figure is a number of a run's latest finished step.
 type figure struct {
 	desc *prometheus.Desc
-	of   func(l workflows.StepLine) (float64, bool)
-}
-
-func always(of func(l workflows.StepLine) float64) func(workflows.StepLine) (float64, bool) {
-	return func(l workflows.StepLine) (float64, bool) { return of(l), true }
-}
-
-func optional(of func(l workflows.StepLine) *float64) func(workflows.StepLine) (float64, bool) {
-	return func(l workflows.StepLine) (float64, bool) {
-		if v := of(l); v != nil {
-			return *v, true
-		}
-		return 0, false
-	}
+	of   func(l workflows.StepLine) *float64 // nil: it has none
 }
 
 // steps is the run's number of steps, which figures of the steps are compared with.
@@ -61,27 +48,27 @@ var steps = desc("run_steps", "Steps that the run is to take.", "run")
 
 var figures = []figure{
 	{desc("run_finished_step", "The latest finished step, which the figures below are of.", "run"),
-		always(func(l workflows.StepLine) float64 { return float64(l.Step) })},
+		func(l workflows.StepLine) *float64 { return new(float64(l.Step)) }},
 	{desc("run_reward", "Mean reward of the step's trajectories.", "run"),
-		always(func(l workflows.StepLine) float64 { return l.Reward })},
+		func(l workflows.StepLine) *float64 { return &l.Reward }},
 	{desc("run_success_ratio", "Share of the step's trajectories that succeeded.", "run"),
-		always(func(l workflows.StepLine) float64 { return l.Success })},
+		func(l workflows.StepLine) *float64 { return &l.Success }},
 	{desc("run_entropy_nats", "Mean entropy of the policy's tokens.", "run"),
-		optional(func(l workflows.StepLine) *float64 { return l.Entropy })},
+		func(l workflows.StepLine) *float64 { return l.Entropy }},
 	{desc("run_kl_nats", "Mean divergence of the updated policy from the one that sampled.", "run"),
-		always(func(l workflows.StepLine) float64 { return l.KL })},
+		func(l workflows.StepLine) *float64 { return &l.KL }},
 	{desc("run_clip_ratio", "Share of the tokens whose ratio was clipped.", "run"),
-		always(func(l workflows.StepLine) float64 { return l.ClipFraction })},
+		func(l workflows.StepLine) *float64 { return &l.ClipFraction }},
 	{desc("run_gradient_norm", "Norm of the gradient before clipping.", "run"),
-		optional(func(l workflows.StepLine) *float64 { return l.GradNorm })},
+		func(l workflows.StepLine) *float64 { return l.GradNorm }},
 	{desc("run_tool_error_ratio", "Share of failed calls in successful trajectories.", "run"),
-		always(func(l workflows.StepLine) float64 { return l.ToolErrorPositive })},
+		func(l workflows.StepLine) *float64 { return &l.ToolErrorPositive }},
 	{desc("run_step_seconds", "Duration of the step.", "run"),
-		always(func(l workflows.StepLine) float64 { return l.Seconds })},
+		func(l workflows.StepLine) *float64 { return &l.Seconds }},
 	{desc("run_step_tokens", "Tokens that the step generated.", "run"),
-		always(func(l workflows.StepLine) float64 { return float64(l.Tokens) })},
+		func(l workflows.StepLine) *float64 { return new(float64(l.Tokens)) }},
 	{desc("run_step_excluded", "Trajectories of the step that were excluded because something broke.", "run"),
-		always(func(l workflows.StepLine) float64 { return float64(l.Excluded) })},
+		func(l workflows.StepLine) *float64 { return new(float64(l.Excluded)) }},
 }
 
 // stageSeconds is the time of each stage of the latest finished step.
@@ -158,8 +145,8 @@ func (r run) collect(gauge func(d *prometheus.Desc, value float64, labels ...str
 	}
 	line := r.figures.Lines[len(r.figures.Lines)-1]
 	for _, f := range figures {
-		if v, ok := f.of(line); ok {
-			gauge(f.desc, v, r.id)
+		if v := f.of(line); v != nil {
+			gauge(f.desc, *v, r.id)
 		}
 	}
 	for name, took := range line.StageSeconds {

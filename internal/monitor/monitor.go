@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,7 @@ type snapshot struct {
 
 // New makes a monitor. It asks nothing yet.
 func New(o Options) *Monitor {
-	if o.MostRuns == 0 {
-		o.MostRuns = UsualRuns
-	}
-	if o.Every == 0 {
-		o.Every = UsualEvery
-	}
+	o.MostRuns, o.Every = cmp.Or(o.MostRuns, UsualRuns), cmp.Or(o.Every, UsualEvery)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

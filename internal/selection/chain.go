@@ -15,8 +15,11 @@ func Chain(recipe *recipes.Recipe, step int) resample.Chain {
 	if recipe.DropsMixed() {
 		rules = resample.BeforeRules(resample.OneVersion{}, rules)
 	}
+	for _, m := range masksOf(recipe) {
+		rules = append(rules, m)
+	}
 	return resample.Chain{
-		Links: append(rules, links(masksOf(recipe))...),
+		Links: rules,
 		Source: func(label, group string) *rand.Rand {
 			return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(step))
 		},
@@ -26,12 +29,3 @@ func Chain(recipe *recipes.Recipe, step int) resample.Chain {
 // masksOf returns the recipe's filters. They come last in the chain: a dropped row needs no mask, and the reward of a
 // masked row still counts.
 func masksOf(recipe *recipes.Recipe) []resample.Mask { return resample.Masks(recipe.Filters.Params) }
-
-// links converts masks to links of a chain.
-func links(masks []resample.Mask) []resample.Link {
-	out := make([]resample.Link, len(masks))
-	for i, m := range masks {
-		out[i] = m
-	}
-	return out
-}

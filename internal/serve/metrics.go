@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ropewalk/ropewalk/policy"
@@ -24,26 +25,26 @@ type metrics struct {
 const metricPrefix = "ropewalk_serve_"
 
 func newMetrics() *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+	registry := prometheus.NewRegistry()
+	with := promauto.With(registry)
+	return &metrics{
+		registry: registry,
+		requests: with.NewCounterVec(prometheus.CounterOpts{
 			Name: metricPrefix + "requests_total", Help: "Answered requests, by path and status.",
 		}, []string{"path", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		seconds: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: metricPrefix + "request_seconds", Help: "Time from a request to the end of its answer.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 20),
 		}, []string{"path"}),
-		first: prometheus.NewHistogram(prometheus.HistogramOpts{
+		first: with.NewHistogram(prometheus.HistogramOpts{
 			Name:    metricPrefix + "time_to_first_token_seconds",
 			Help:    "Time from a request to the first token of each of its responses.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18),
 		}),
-		loads: prometheus.NewCounter(prometheus.CounterOpts{
+		loads: with.NewCounter(prometheus.CounterOpts{
 			Name: metricPrefix + "loads_total", Help: "Weights that were loaded since the start.",
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.seconds, m.first, m.loads)
-	return m
 }
 
 // observe adds the figures that the server's parts know themselves. Those whose names end in total only grow.
@@ -69,13 +70,11 @@ func (m *metrics) observe(s *Server) {
 			func(u policy.BatchUsage) int64 { return int64(u.Kept) }},
 	} {
 		read := func() float64 { return float64(f.read(s.scheduler.total())) }
-		var c prometheus.Collector
 		if name := metricPrefix + f.name; strings.HasSuffix(name, "_total") {
-			c = prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: f.help}, read)
+			promauto.With(m.registry).NewCounterFunc(prometheus.CounterOpts{Name: name, Help: f.help}, read)
 		} else {
-			c = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: f.help}, read)
+			promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: f.help}, read)
 		}
-		m.registry.MustRegister(c)
 	}
 }
 

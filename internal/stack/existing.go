@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,6 @@ import (
 // DefaultBucket is the record's bucket unless ROPEWALK_S3_BUCKET names another.
 const DefaultBucket = "ropewalk"
 
-const defaultRegion = "us-east-1"
-
 // existing holds the servers that the environment selects. The fields of servers that it does not select are empty.
 type existing struct {
 	temporal, namespace string
@@ -35,7 +34,7 @@ func findExisting() (existing, error) {
 		return e, badinput.Errorf("load Temporal's client configuration: %w", err)
 	}
 	e.temporal, e.namespace = profile.Address, profile.Namespace
-	e.s3 = firstEnv("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+	e.s3 = cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	if e.s3 == "" {
 		return e, nil
 	}
@@ -51,21 +50,7 @@ func findExisting() (existing, error) {
 	return e, nil
 }
 
-func firstEnv(names ...string) string {
-	for _, n := range names {
-		if v := os.Getenv(n); v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-func bucketName() string {
-	if b := os.Getenv("ROPEWALK_S3_BUCKET"); b != "" {
-		return b
-	}
-	return DefaultBucket
-}
+func bucketName() string { return cmp.Or(os.Getenv("ROPEWALK_S3_BUCKET"), DefaultBucket) }
 
 // LocalBucket returns the plain folder of the record's bucket on the local S3 server. The server need not run, and the
 // folder need not exist. ok is false if the environment selects another server.
@@ -97,20 +82,14 @@ func ExistingS3(bucket string) (Addresses, error) {
 }
 
 func regionName() string {
-	if r := firstEnv("AWS_REGION", "AWS_DEFAULT_REGION"); r != "" {
-		return r
-	}
-	return defaultRegion
+	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
 }
 
 // addresses returns the addresses that are known before anything is started.
 func (e existing) addresses(o Options) Addresses {
-	a := Addresses{Temporal: e.temporal, Namespace: e.namespace, Logs: layout{o.Root}.logs(),
-		S3Endpoint: e.s3, AccessKey: e.access, SecretKey: e.secret, S3Bucket: bucketName(), Region: regionName()}
-	if a.Namespace == "" {
-		a.Namespace = o.Temporal.Namespace
-	}
-	return a
+	return Addresses{Temporal: e.temporal, Namespace: cmp.Or(e.namespace, o.Temporal.Namespace),
+		Logs: layout{o.Root}.logs(), S3Endpoint: e.s3, AccessKey: e.access, SecretKey: e.secret,
+		S3Bucket: bucketName(), Region: regionName()}
 }
 
 // missing returns the servers that are needed and not selected, in the order in which they are started.

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,12 +74,7 @@ var times = tuning{
 
 // withDefaults fills in what the caller left empty and makes Root absolute.
 func (o Options) withDefaults() (Options, error) {
-	if o.Root == "" {
-		o.Root = os.Getenv("ROPEWALK_HOME")
-	}
-	if o.Root == "" {
-		o.Root = ".ropewalk"
-	}
+	o.Root = cmp.Or(o.Root, os.Getenv("ROPEWALK_HOME"), ".ropewalk")
 	root, err := filepath.Abs(o.Root)
 	if err != nil {
 		return o, fmt.Errorf("resolve the state folder %s: %w", o.Root, err)
@@ -111,17 +107,10 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Worker) == 0 {
 		o.Worker = []string{self, "worker"}
 	}
-	setDefault(&o.Ports.Temporal, 7233)
-	setDefault(&o.Ports.UI, 8233)
-	setDefault(&o.Ports.S3, 7070)
+	p := o.Ports
+	o.Ports = Ports{Temporal: cmp.Or(p.Temporal, 7233), UI: cmp.Or(p.UI, 8233), S3: cmp.Or(p.S3, 7070)}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
 	return o, nil
-}
-
-func setDefault(port *int, value int) {
-	if *port == 0 {
-		*port = value
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -163,17 +164,14 @@ type exporter struct {
 	quit     chan struct{}
 	once     sync.Once
 	sending  sync.WaitGroup
-	mu       sync.Mutex
-	dropped  int // since the last line about it
+	dropped  atomic.Int64 // since the last line about it
 }
 
 func (e *exporter) put(s span) {
 	select {
 	case e.queue <- s:
 	default:
-		e.mu.Lock()
-		e.dropped++
-		e.mu.Unlock()
+		e.dropped.Add(1)
 	}
 }
 
@@ -204,11 +202,7 @@ func (e *exporter) flush(ctx context.Context, within time.Duration) {
 			slog.Warn("send spans", "spans", len(batch), "error", err)
 		}
 	}
-	e.mu.Lock()
-	dropped := e.dropped
-	e.dropped = 0
-	e.mu.Unlock()
-	if dropped > 0 {
+	if dropped := e.dropped.Swap(0); dropped > 0 {
 		slog.Warn("spans were dropped, because more came than could be sent", "spans", dropped)
 	}
 }

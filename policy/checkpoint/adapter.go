@@ -2,9 +2,7 @@ package checkpoint
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,10 +40,8 @@ type adapterConfig struct {
 // HasAdapter reports whether the folder dir has a LoRA adapter.
 func HasAdapter(dir string) (bool, error) {
 	for _, name := range []string{FileAdapterConfig, FileAdapter} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return false, err
+		if found, err := nameIn(dir, name); err != nil || found != "" {
+			return err == nil, err
 		}
 	}
 	return false, nil

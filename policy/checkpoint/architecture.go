@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,12 +34,7 @@ var architectures = []struct {
 }
 
 // Family is the shape's architecture; a shape that names none is Qwen3's.
-func (s Shape) Family() Architecture {
-	if s.Architecture == "" {
-		return Qwen3
-	}
-	return s.Architecture
-}
+func (s Shape) Family() Architecture { return cmp.Or(s.Architecture, Qwen3) }
 
 // NormsHeads reports whether queries and keys are normed per head.
 func (s Shape) NormsHeads() bool { return s.Family() == Qwen3 }

@@ -40,7 +40,7 @@ func TestArchitectures(t *testing.T) {
 	} {
 		want.Vocab, want.Hidden, want.FFN, want.Layers, want.Heads = 9, 8, 4, 2, 2
 		want.NormEps, want.Untied, want.Pad = 1e-6, true, -1
-		got, err := parseConfig([]byte(config))
+		got, err := ParseConfig([]byte(config))
 		require.NoError(t, err, config)
 		require.Equal(t, want, got, config)
 	}
@@ -65,7 +65,7 @@ func TestRefusedArchitectures(t *testing.T) {
 
 		`{"model_type":"mistral","num_key_value_heads":2,"sliding_window":0,` + sizes + `}`: "sliding_window is 0",
 	} {
-		_, err := parseConfig([]byte(config))
+		_, err := ParseConfig([]byte(config))
 		require.ErrorContains(t, err, want, config)
 	}
 }

@@ -88,7 +88,7 @@ func (c *Checkpoint) read(dir string, optimizer bool) error {
 	if c.Config, err = os.ReadFile(filepath.Join(dir, FileConfig)); err != nil {
 		return err
 	}
-	if c.Shape, err = parseConfig(c.Config); err != nil {
+	if c.Shape, err = ParseConfig(c.Config); err != nil {
 		return err
 	}
 	if c.Generation, err = readOptional(dir, FileGeneration); err != nil {

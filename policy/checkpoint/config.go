@@ -110,12 +110,10 @@ type configJSON struct {
 	Pad              *int32          `json:"pad_token_id"`
 }
 
-// ParseConfig reads a config.json, without the model's other files. The errors are ErrCorrupt and ErrUnsupported.
-func ParseConfig(config []byte) (Shape, error) { return parseConfig(config) }
-
-// parseConfig reads a config.json and rejects architectures that this program does not support. Absent fields take
-// transformers' defaults for the architecture.
-func parseConfig(b []byte) (Shape, error) {
+// ParseConfig reads a config.json, without the model's other files, and rejects architectures that this program does
+// not support. Absent fields take transformers' defaults for the architecture. The errors are ErrCorrupt and
+// ErrUnsupported.
+func ParseConfig(b []byte) (Shape, error) {
 	var c configJSON
 	if err := json.Unmarshal(b, &c); err != nil {
 		return Shape{}, fmt.Errorf("%w: parse config.json: %w", ErrCorrupt, badinput.JSON(err))

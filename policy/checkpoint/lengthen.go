@@ -32,7 +32,7 @@ func Lengthen(dir string, positions int) error {
 
 // lengthened returns a config.json with so many positions.
 func lengthened(config []byte, positions int) ([]byte, error) {
-	shape, err := parseConfig(config)
+	shape, err := ParseConfig(config)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func lengthened(config []byte, positions int) ([]byte, error) {
 	}
 	m["max_position_embeddings"] = positions
 	text := marshalSorted(m)
-	after, err := parseConfig(text)
+	after, err := ParseConfig(text)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -50,10 +51,7 @@ type ropeJSON struct {
 
 // scaling returns the rule of stretching; positions is the model's longest sequence.
 func (r *ropeJSON) scaling(positions int) (RopeScaling, error) {
-	kind := r.Type
-	if kind == "" {
-		kind = r.OldType
-	}
+	kind := cmp.Or(r.Type, r.OldType)
 	if r.PartOfHeads != nil && *r.PartOfHeads != 1 {
 		return RopeScaling{}, fmt.Errorf("%w: partial_rotary_factor is %v", ErrUnsupported, *r.PartOfHeads)
 	}
@@ -70,9 +68,7 @@ func (r *ropeJSON) scaling(positions int) (RopeScaling, error) {
 			return RopeScaling{}, fmt.Errorf("%w: truncate is false", ErrUnsupported)
 		}
 		s.BetaFast, s.BetaSlow, s.Attention = or(r.BetaFast, 32), or(r.BetaSlow, 1), r.attention()
-		if s.Original == 0 {
-			s.Original = positions
-		}
+		s.Original = cmp.Or(s.Original, positions)
 	default:
 		return RopeScaling{}, fmt.Errorf("%w: rope_type is %q, want default, linear, llama3 or yarn", ErrUnsupported,
 			kind)

@@ -1,13 +1,14 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 )
@@ -84,12 +85,8 @@ func (f *File) header(b []byte) ([]namedEntry, error) {
 		}
 		entries = append(entries, e)
 	}
-	sort.Slice(entries, func(i, j int) bool {
-		a, b := entries[i], entries[j]
-		if a.Offsets != b.Offsets {
-			return slices.Compare(a.Offsets[:], b.Offsets[:]) < 0
-		}
-		return a.name < b.name
+	slices.SortFunc(entries, func(a, b namedEntry) int {
+		return cmp.Or(slices.Compare(a.Offsets[:], b.Offsets[:]), strings.Compare(a.name, b.name))
 	})
 	return entries, nil
 }
@@ -139,13 +136,13 @@ func widen(out []float32, dtype string, raw []byte) {
 		}
 	case "F16":
 		for i := range out {
-			out[i] = half(binary.LittleEndian.Uint16(raw[2*i:]))
+			out[i] = Half(binary.LittleEndian.Uint16(raw[2*i:]))
 		}
 	}
 }
 
-// half widens an IEEE 754 binary16.
-func half(h uint16) float32 {
+// Half widens an IEEE 754 binary16.
+func Half(h uint16) float32 {
 	sign := uint32(h>>15) << 31
 	exp, frac := uint32(h>>10)&31, uint32(h)&1023
 	switch exp {

@@ -16,10 +16,8 @@ func checkTokens(s checkpoint.Shape, what string, row int, tokens []int32) error
 	if len(tokens) == 0 {
 		return bad("%s %d is empty", what, row)
 	}
-	for i, t := range tokens {
-		if t < 0 || int(t) >= s.Vocab {
-			return bad("%s %d: token %d is %d, the vocabulary has %d", what, row, i, t, s.Vocab)
-		}
+	if err := policy.CheckTokens(s.Vocab, tokens); err != nil {
+		return bad("%s %d: %v", what, row, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -63,11 +64,7 @@ func (g *decoding[T]) choices(l lot[T], logits []T) {
 	for i := l.rows.lo; i < l.rows.hi; i++ {
 		row, z := g.live[i], logits[:v]
 		logits = logits[v:]
-		temperature := row.sampling.temperature
-		if temperature == 0 {
-			temperature = 1
-		}
-		d := distribute(z, e, temperature)
+		d := distribute(z, e, cmp.Or(row.sampling.temperature, 1))
 		var token int
 		var left []int32 // by a truncation; nil = all
 		if s := row.sampling; s.temperature > 0 && s.truncation.Active() {

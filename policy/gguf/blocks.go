@@ -1,8 +1,9 @@
 package gguf
 
 import (
-	"encoding/binary"
 	"math"
+
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 // format is how a file holds numbers: in blocks of a fixed number of values.
@@ -18,10 +19,10 @@ type format struct {
 //
 // Source: the block structures of ggml (ggml-common.h). d and m are a block's scale and offset in half precision.
 var formats = map[uint32]format{
-	0: {"F32", 1, 4, func(to []float32, b []byte) { to[0] = math.Float32frombits(binary.LittleEndian.Uint32(b)) }},
+	0: {"F32", 1, 4, func(to []float32, b []byte) { to[0] = math.Float32frombits(order.Uint32(b)) }},
 	1: {"F16", 1, 2, func(to []float32, b []byte) { to[0] = half(b) }},
 	30: {"BF16", 1, 2, func(to []float32, b []byte) {
-		to[0] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
+		to[0] = math.Float32frombits(uint32(order.Uint16(b)) << 16)
 	}},
 	2:  {"Q4_0", 32, 18, readQ40},
 	3:  {"Q4_1", 32, 20, readQ41},
@@ -31,18 +32,7 @@ var formats = map[uint32]format{
 }
 
 // half widens a number in half precision.
-func half(b []byte) float32 {
-	bits := binary.LittleEndian.Uint16(b)
-	sign, exponent, fraction := uint32(bits>>15)<<31, uint32(bits>>10)&0x1f, uint32(bits)&0x3ff
-	switch exponent {
-	case 0: // zero and subnormal numbers: fraction·2^−24
-		f := float32(fraction) / (1 << 24)
-		return math.Float32frombits(math.Float32bits(f) | sign)
-	case 0x1f:
-		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
-}
+func half(b []byte) float32 { return checkpoint.Half(order.Uint16(b)) }
 
 // readQ40: d, then 32 values of 4 bits; x = d·(q − 8). A byte holds value i in its low and value i+16 in its high half.
 func readQ40(to []float32, b []byte) {

@@ -73,17 +73,7 @@ func (f *File) Text(key string) (text string, ok bool) {
 }
 
 // Texts returns an entry that is a list of texts.
-func (f *File) Texts(key string) (texts []string, ok bool) {
-	list, ok := f.entries[key].([]any)
-	for _, v := range list {
-		s, is := v.(string)
-		if !is {
-			return nil, false
-		}
-		texts = append(texts, s)
-	}
-	return texts, ok
-}
+func (f *File) Texts(key string) (texts []string, ok bool) { return list[string](f, key) }
 
 // Whole returns an entry that is a whole number.
 func (f *File) Whole(key string) (n int64, ok bool) {
@@ -92,16 +82,18 @@ func (f *File) Whole(key string) (n int64, ok bool) {
 }
 
 // Wholes returns an entry that is a list of whole numbers.
-func (f *File) Wholes(key string) (numbers []int64, ok bool) {
-	list, ok := f.entries[key].([]any)
-	for _, v := range list {
-		n, is := v.(int64)
+func (f *File) Wholes(key string) (numbers []int64, ok bool) { return list[int64](f, key) }
+
+func list[T any](f *File, key string) (out []T, ok bool) {
+	all, ok := f.entries[key].([]any)
+	for _, v := range all {
+		value, is := v.(T)
 		if !is {
 			return nil, false
 		}
-		numbers = append(numbers, n)
+		out = append(out, value)
 	}
-	return numbers, ok
+	return out, ok
 }
 
 // Number returns an entry that is a number.

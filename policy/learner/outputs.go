@@ -12,13 +12,10 @@ import (
 func Outputs(
 	ctx context.Context, trainer policy.Trainer, req policy.ForwardRequest, microbatchTokens int, progress Progress,
 ) (policy.TokenOutputs, error) {
-	n := len(req.Sequences)
-	all := make([]int, n)
+	var out policy.TokenOutputs
+	all := make([]int, len(req.Sequences))
 	for i := range all {
 		all[i] = i
-	}
-	out := policy.TokenOutputs{
-		LogProbs: make([][]float32, n), Entropies: make([][]float32, n), Values: make([][]float32, n),
 	}
 	micros := pack(all, func(i int) int { return len(req.Sequences[i]) }, microbatchTokens)
 	for done, rows := range micros {
@@ -31,42 +28,30 @@ func Outputs(
 		if err != nil {
 			return policy.TokenOutputs{}, fmt.Errorf("forward %d sequences of the %s: %w", len(rows), req.Role, err)
 		}
+		if err := checkOutputs(got, part.Sequences, req.Outputs); err != nil {
+			return policy.TokenOutputs{}, err
+		}
 		for _, x := range []struct {
-			asked    policy.Outputs
-			name     string
-			from, to [][]float32
+			asked policy.Outputs
+			from  [][]float32
+			to    *[][]float32
 		}{
-			{policy.OutLogProb, "log-probabilities", got.LogProbs, out.LogProbs},
-			{policy.OutEntropy, "entropies", got.Entropies, out.Entropies},
-			{policy.OutValue, "values", got.Values, out.Values},
+			{policy.OutLogProb, got.LogProbs, &out.LogProbs}, {policy.OutEntropy, got.Entropies, &out.Entropies},
+			{policy.OutValue, got.Values, &out.Values},
 		} {
 			if !req.Outputs.Has(x.asked) {
 				continue
 			}
-			if err := checkShape(x.name, x.from, part.Sequences); err != nil {
-				return policy.TokenOutputs{}, err
+			if *x.to == nil {
+				*x.to = make([][]float32, len(all))
 			}
 			for k, i := range rows {
-				x.to[i] = x.from[k]
+				(*x.to)[i] = x.from[k]
 			}
 		}
 		if progress != nil {
 			progress(done+1, len(micros))
 		}
 	}
-	return asked(out, req.Outputs), nil
-}
-
-// asked drops outputs that were not requested.
-func asked(out policy.TokenOutputs, outputs policy.Outputs) policy.TokenOutputs {
-	if !outputs.Has(policy.OutLogProb) {
-		out.LogProbs = nil
-	}
-	if !outputs.Has(policy.OutEntropy) {
-		out.Entropies = nil
-	}
-	if !outputs.Has(policy.OutValue) {
-		out.Values = nil
-	}
-	return out
+	return out, nil
 }

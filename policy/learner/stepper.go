@@ -1,6 +1,7 @@
 package learner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -154,12 +155,7 @@ func checkShape(name string, values [][]float32, sequences [][]int32) error {
 // similar length share a micro-batch; only their lengths and indices decide the order.
 func pack(rows []int, length func(int) int, limit int) [][]int {
 	sorted := slices.Clone(rows)
-	slices.SortFunc(sorted, func(a, b int) int {
-		if d := length(a) - length(b); d != 0 {
-			return d
-		}
-		return a - b
-	})
+	slices.SortFunc(sorted, func(a, b int) int { return cmp.Or(length(a)-length(b), a-b) })
 	return fill(sorted, length, limit)
 }
 

@@ -1,8 +1,11 @@
 package scheduler
 
 import (
+	"cmp"
+	"container/heap"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -159,7 +162,7 @@ func (c *Core) progress(e *episode, v Event) error {
 	}
 	t := e.setState(calling)
 	if !c.settings.Hold {
-		c.timers.push(timer{c.now + c.settings.Park, t})
+		heap.Push(&c.timers, timer{c.now + c.settings.Park, t})
 	}
 	return nil
 }
@@ -224,7 +227,7 @@ func (c *Core) continueEpisode(e *episode, cached int) {
 	at.waiting++
 	c.noteChange(e.engine)
 	if !drains {
-		c.timers.push(timer{c.now + at.recompute(cached), t})
+		heap.Push(&c.timers, timer{c.now + at.recompute(cached), t})
 	}
 }
 
@@ -240,7 +243,7 @@ func (c *Core) rejoins(e *episode) {
 // elsewhere. An episode that waits for just that time and then leaves never pays more than twice the better of both.
 func (c *Core) expire() {
 	for len(c.timers) > 0 && c.timers[0].at <= c.now {
-		t := c.timers.pop()
+		t := heap.Pop(&c.timers).(timer)
 		e := c.episodes[t.of.episode]
 		if e == nil || e.number != t.of.number {
 			continue
@@ -299,7 +302,8 @@ func (c *Core) report(i int, v Event) error {
 			at.Engine = *v.As
 			c.compareLongest()
 		}
-		at.up, at.loading, at.Version, at.limit, at.rate = true, false, v.Version, at.rowLimit(), rate{}
+		at.up, at.loading, at.Version, at.rate = true, false, v.Version, rate{}
+		at.limit = cmp.Or(at.Rows, math.MaxInt)
 		for _, t := range c.stranded {
 			if e := c.episodes[t.episode]; e != nil && e.number == t.number {
 				c.again.push(t)

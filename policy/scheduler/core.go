@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"cmp"
+	"container/heap"
 	"errors"
 	"fmt"
 	"math"
@@ -107,7 +109,7 @@ func New(settings Settings, engines []Engine) (*Core, error) {
 			return nil, fmt.Errorf("new scheduler: %w", err)
 		}
 		c.target = max(c.target, e.Version)
-		c.engines = append(c.engines, engine{Engine: e, up: true, limit: e.rowLimit()})
+		c.engines = append(c.engines, engine{Engine: e, up: true, limit: cmp.Or(e.Rows, math.MaxInt)})
 	}
 	c.compareLongest()
 	return c, nil
@@ -124,14 +126,6 @@ func (e Engine) check(i int) error {
 			i, e.Capacity, e.Rows, e.Longest, e.Prefill)
 	}
 	return nil
-}
-
-// rowLimit is how many episodes it takes at once.
-func (e Engine) rowLimit() int {
-	if e.Rows == 0 {
-		return math.MaxInt
-	}
-	return e.Rows
 }
 
 // holds reports whether an empty engine could hold an episode that takes a size now.
@@ -190,7 +184,7 @@ func (c *Core) Wake() (at float64, ok bool) {
 		if e := c.episodes[t.of.episode]; e != nil && e.number == t.of.number {
 			return t.at, true
 		}
-		c.timers.pop()
+		heap.Pop(&c.timers)
 	}
 	return 0, false
 }

@@ -1,5 +1,7 @@
 package scheduler
 
+import "cmp"
+
 // ticket is a place in a queue. It is void once its episode has left the queue in another way.
 type ticket struct{ episode, number int }
 
@@ -36,46 +38,17 @@ type timer struct {
 	of ticket
 }
 
-func (t timer) before(u timer) bool {
-	if t.at != u.at {
-		return t.at < u.at
-	}
-	return t.of.episode < u.of.episode
-}
-
 // timers is a heap, the earliest first.
 type timers []timer
 
-func (h *timers) push(t timer) {
-	*h = append(*h, t)
-	a := *h
-	for i := len(a) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !a[i].before(a[up]) {
-			break
-		}
-		a[i], a[up] = a[up], a[i]
-		i = up
-	}
+func (h timers) Len() int { return len(h) }
+func (h timers) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].of.episode, h[j].of.episode)) < 0
 }
-
-func (h *timers) pop() timer {
-	a := *h
-	top := a[0]
-	a[0] = a[len(a)-1]
-	a = a[:len(a)-1]
-	*h = a
-	for i := 0; ; {
-		least := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < len(a) && a[down].before(a[least]) {
-				least = down
-			}
-		}
-		if least == i {
-			return top
-		}
-		a[i], a[least] = a[least], a[i]
-		i = least
-	}
+func (h timers) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timers) Push(t any)   { *h = append(*h, t.(timer)) }
+func (h *timers) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -72,24 +73,10 @@ func Default() Settings { return Settings{Reserve: WorstStretch, Park: 1} }
 
 // resolved fills in the defaults, and reports the first bad field.
 func (s Settings) resolved() (Settings, error) {
-	defaults := func(x *float64, to float64) {
-		if *x == 0 {
-			*x = to
-		}
-	}
-	if s.Reserve == "" {
-		s.Reserve = WorstStretch
-	}
-	if s.Rescues == 0 {
-		s.Rescues = 2
-	}
-	if s.Busy == 0 {
-		s.Busy = 8
-	}
-	defaults(&s.Margin, 0.8)
-	defaults(&s.Straggler, 4)
-	for c := range s.Weights {
-		defaults(&s.Weights[c], 1)
+	s.Reserve, s.Rescues, s.Busy = cmp.Or(s.Reserve, WorstStretch), cmp.Or(s.Rescues, 2), cmp.Or(s.Busy, 8)
+	s.Margin, s.Straggler = cmp.Or(s.Margin, 0.8), cmp.Or(s.Straggler, 4)
+	for c, weight := range s.Weights {
+		s.Weights[c] = cmp.Or(weight, 1)
 		if !(s.Weights[c] > 0) || math.IsInf(s.Weights[c], 0) {
 			return s, fmt.Errorf("weights[%s] must be finite and > 0, got %g", Class(c), s.Weights[c])
 		}

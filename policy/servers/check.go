@@ -3,7 +3,6 @@ package servers
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -24,7 +23,7 @@ func checkRequest(s checkpoint.Shape, most int, can policy.Capabilities, req pol
 		if len(p) == 0 {
 			return bad("prefix %d is empty", i)
 		}
-		if err := checkIDs(s, p); err != nil {
+		if err := policy.CheckTokens(s.Vocab, p); err != nil {
 			return bad("prefix %d: %v", i, err)
 		}
 		if req.MaxTokens[i] < 1 || len(p)+req.MaxTokens[i] > min(s.Positions, most) {
@@ -32,7 +31,7 @@ func checkRequest(s checkpoint.Shape, most int, can policy.Capabilities, req pol
 				i, req.MaxTokens[i], len(p), s.Positions, most)
 		}
 	}
-	if err := checkIDs(s, req.Stop); err != nil {
+	if err := policy.CheckTokens(s.Vocab, req.Stop); err != nil {
 		return bad("stop: %v", err)
 	}
 	return nil
@@ -59,41 +58,19 @@ func checkSampling(can policy.Capabilities, req policy.GenerateRequest) error {
 	return nil
 }
 
-func checkIDs(s checkpoint.Shape, ids []int32) error {
-	for i, id := range ids {
-		if id < 0 || int(id) >= s.Vocab {
-			return fmt.Errorf("token %d is %d, the vocabulary has %d", i, id, s.Vocab)
-		}
-	}
-	return nil
-}
-
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{policy.ErrBadRequest}, args...)...)
 }
 
 // checkResponse checks what a server has generated for a row and says why the row ended.
 func (l *link) checkResponse(vocab int, r row, out *response) error {
-	n := len(out.tokens)
-	if n == 0 || n > r.maxTokens {
-		return l.fault("its response has %d tokens, want 1 to %d", n, r.maxTokens)
+	n, said := len(out.tokens), out.finish
+	finish, err := policy.Ending(vocab, r.maxTokens, r.stop, out.tokens, said)
+	if err != nil {
+		return l.fault("its response%v", err)
 	}
-	if err := checkIDs(checkpoint.Shape{Vocab: vocab}, out.tokens); err != nil {
-		return l.fault("its response: %v", err)
-	}
-	if out.finish != "" {
+	if out.finish = finish; said != "" {
 		return nil
-	}
-	end := slices.IndexFunc(out.tokens, func(id int32) bool { return slices.Contains(r.stop, id) })
-	switch {
-	case end >= 0 && end < n-1:
-		return l.fault("its response goes on for %d tokens after the stop token %d", n-1-end, out.tokens[end])
-	case end >= 0:
-		out.finish = policy.FinishStop
-	case n == r.maxTokens:
-		out.finish = policy.FinishLength
-	default:
-		return l.fault("its response ends after %d of %d tokens without a stop token", n, r.maxTokens)
 	}
 	if l.known.Capabilities.LogProbs {
 		if err := l.checkNumbers("log-probability", out.logProbs, n, math.Inf(-1), 0); err != nil {

@@ -12,13 +12,9 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// Score returns the log-probabilities at temperature 1 of all tokens but the first, by our own forward pass over the
-// checkpoint in a folder.
-type Score func(ctx context.Context, dir string, ids []int32) ([]float32, error)
-
-// ScoreWith returns the Score of engines that open opens, one for each call: the models that a worker's engines hold
-// stay resident.
-func ScoreWith(open func() (policy.Engine, error)) Score {
+// ScoreWith returns the policy.Score of engines that open opens, one for each call: the models that a worker's engines
+// hold stay resident.
+func ScoreWith(open func() (policy.Engine, error)) policy.Score {
 	return func(ctx context.Context, dir string, ids []int32) (_ []float32, err error) {
 		e, err := open()
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Servers []Server
 	// Score is our own forward pass, with which the servers' values are compared after every Load.
-	Score Score
+	Score policy.Score
 	// Wait pauses; nil = by the clock.
 	Wait func(ctx context.Context, d time.Duration) error
 }

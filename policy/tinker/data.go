@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // pass is the rows of one forward pass, and of the backward pass that may follow.
@@ -41,14 +42,6 @@ const (
 	importanceSampling = "importance_sampling"
 )
 
-func ones(n int) []float32 {
-	out := make([]float32, n)
-	for i := range out {
-		out[i] = 1
-	}
-	return out
-}
-
 // passed is the result of a forward pass.
 type passed struct {
 	Outputs []struct {
@@ -67,7 +60,7 @@ func (s *session) forward(ctx context.Context, m *model, rows [][]int32) ([][]fl
 	for i, ids := range rows {
 		out[i] = make([]float32, len(ids))
 		if len(ids) > 1 {
-			data = append(data, datum(ids, map[string][]float32{"weights": ones(len(ids) - 1)}))
+			data = append(data, datum(ids, map[string][]float32{"weights": slices.Repeat([]float32{1}, len(ids)-1)}))
 			asked = append(asked, i)
 		}
 	}

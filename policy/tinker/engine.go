@@ -94,27 +94,30 @@ func (e *Engine) Capabilities() policy.Capabilities { return capabilities() }
 func (e *Engine) Describe() policy.Description { return policy.Description{Device: e.link.Name()} }
 
 // State describes the model that is loaded under role.
-func (e *Engine) State(ctx context.Context, name policy.Role) (policy.State, error) {
-	if err := e.begin(ctx); err != nil {
-		return policy.State{}, err
-	}
-	defer e.mu.Unlock()
-	r := e.roles[name]
-	if r == nil {
-		return policy.State{}, nil
-	}
-	return policy.State{Digest: r.digest, Step: r.step, Params: params(r.shape, e.o.LoRA)}, nil
+func (e *Engine) State(ctx context.Context, name policy.Role) (s policy.State, err error) {
+	err = e.call(ctx, "state", func() error {
+		if r := e.roles[name]; r != nil {
+			s = policy.State{Digest: r.digest, Step: r.step, Params: params(r.shape, e.o.LoRA)}
+		}
+		return nil
+	})
+	return s, err
 }
 
-// begin takes the engine for a call.
-func (e *Engine) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+// call takes the engine for a call, whose errors begin with what it was to do.
+func (e *Engine) call(ctx context.Context, what string, do func() error) error {
 	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return fmt.Errorf("%w: the engine is closed", policy.ErrLost)
+	defer e.mu.Unlock()
+	err := ctx.Err()
+	switch {
+	case err != nil:
+	case e.closed:
+		err = fmt.Errorf("%w: the engine is closed", policy.ErrLost)
+	default:
+		err = do()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }

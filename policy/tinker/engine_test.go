@@ -35,7 +35,7 @@ func policyDir(t testing.TB, seed uint64) string {
 }
 
 // score is our own forward pass.
-var score = tinker.Score(servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(cpu.Options{Threads: 1}) }))
+var score = servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(cpu.Options{Threads: 1}) })
 
 // options are those of an engine that does not wait.
 func options(t testing.TB, s *tinkertest.Server) tinker.Options {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -12,16 +11,9 @@ import (
 )
 
 // Generate samples with the current weights of a role, which are saved for sampling first.
-func (e *Engine) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
-	if err := e.begin(ctx); err != nil {
-		return policy.Generated{}, fmt.Errorf("generate: %w", err)
-	}
-	defer e.mu.Unlock()
-	out, err := e.generate(ctx, req)
-	if err != nil {
-		return policy.Generated{}, fmt.Errorf("generate: %w", err)
-	}
-	return out, nil
+func (e *Engine) Generate(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
+	err = e.call(ctx, "generate", func() (err error) { out, err = e.generate(ctx, req); return err })
+	return out, err
 }
 
 func (e *Engine) generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
@@ -109,7 +101,7 @@ func (e *Engine) checkGenerate(r *role, req policy.GenerateRequest) error {
 		if len(p) == 0 {
 			return bad("prefix %d is empty", i)
 		}
-		if err := checkIDs(r.shape.Vocab, p); err != nil {
+		if err := policy.CheckTokens(r.shape.Vocab, p); err != nil {
 			return bad("prefix %d: %v", i, err)
 		}
 		if most := e.longest(r); req.MaxTokens[i] < 1 || len(p)+req.MaxTokens[i] > most {
@@ -117,7 +109,7 @@ func (e *Engine) checkGenerate(r *role, req policy.GenerateRequest) error {
 				len(p), most)
 		}
 	}
-	if err := checkIDs(r.shape.Vocab, req.Stop); err != nil {
+	if err := policy.CheckTokens(r.shape.Vocab, req.Stop); err != nil {
 		return bad("stop: %v", err)
 	}
 	return nil
@@ -153,7 +145,9 @@ func (s *session) respond(ctx context.Context, r *role, req policy.GenerateReque
 		}
 		if err == nil {
 			out = sampled{tokens: got.Sequences[0].Tokens, logProbs: make([]float32, len(got.Sequences[0].Tokens))}
-			if err = s.checkResponse(r.shape.Vocab, req.MaxTokens[i], req.Stop, &out); err == nil {
+			if out.finish, err = policy.Ending(r.shape.Vocab, req.MaxTokens[i], req.Stop, out.tokens, ""); err != nil {
+				err = s.fault("its response%v", err)
+			} else {
 				err = s.fill(out.logProbs, got.Sequences[0].LogProbs)
 			}
 		}
@@ -161,27 +155,4 @@ func (s *session) respond(ctx context.Context, r *role, req policy.GenerateReque
 			return out, err
 		}
 	}
-}
-
-// checkResponse checks the tokens of a response and says why it ended.
-func (l *link) checkResponse(vocab, budget int, stop []int32, out *sampled) error {
-	n := len(out.tokens)
-	if n == 0 || n > budget {
-		return l.fault("its response has %d tokens, want 1 to %d", n, budget)
-	}
-	if err := checkIDs(vocab, out.tokens); err != nil {
-		return l.fault("its response: %v", err)
-	}
-	end := slices.IndexFunc(out.tokens, func(id int32) bool { return slices.Contains(stop, id) })
-	switch {
-	case end >= 0 && end < n-1:
-		return l.fault("its response goes on for %d tokens after the stop token %d", n-1-end, out.tokens[end])
-	case end >= 0:
-		out.finish = policy.FinishStop
-	case n == budget:
-		out.finish = policy.FinishLength
-	default:
-		return l.fault("its response ends after %d of %d tokens without a stop token", n, budget)
-	}
-	return nil
 }

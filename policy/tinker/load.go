@@ -14,14 +14,7 @@ import (
 // Load gives a role an adapter of its own at the server: that of the folder's tinker.json, or a new one if the folder
 // holds a base alone. Its log-probabilities of the probe must be those of the folder.
 func (e *Engine) Load(ctx context.Context, name policy.Role, dir string, optimizer bool) error {
-	if err := e.begin(ctx); err != nil {
-		return fmt.Errorf("load %s: %w", name, err)
-	}
-	defer e.mu.Unlock()
-	if err := e.load(ctx, name, dir, optimizer); err != nil {
-		return fmt.Errorf("load %s: %w", name, err)
-	}
-	return nil
+	return e.call(ctx, "load "+string(name), func() error { return e.load(ctx, name, dir, optimizer) })
 }
 
 func (e *Engine) load(ctx context.Context, name policy.Role, dir string, optimizer bool) error {
@@ -185,25 +178,24 @@ func (e *Engine) compareOwn(ctx context.Context, dir string, ids []int32, got []
 }
 
 // Save stores the model at the server and writes the checkpoint folder.
-func (e *Engine) Save(ctx context.Context, name policy.Role, dir string) (string, error) {
-	if err := e.begin(ctx); err != nil {
-		return "", fmt.Errorf("save %s: %w", name, err)
-	}
-	defer e.mu.Unlock()
-	r, err := e.loaded(name)
-	if err == nil {
-		err = emptyFolder(dir)
-	}
-	if err == nil && r.digest == "" {
-		err = e.after(ctx, e.save(ctx, r))
-	}
-	if err == nil {
-		err = copyFolder(r.folder, dir, everything)
-	}
-	if err != nil {
-		return "", fmt.Errorf("save %s: %w", name, err)
-	}
-	return r.digest, nil
+func (e *Engine) Save(ctx context.Context, name policy.Role, dir string) (digest string, err error) {
+	err = e.call(ctx, "save "+string(name), func() error {
+		r, err := e.loaded(name)
+		if err == nil {
+			err = emptyFolder(dir)
+		}
+		if err == nil && r.digest == "" {
+			err = e.after(ctx, e.save(ctx, r))
+		}
+		if err == nil {
+			err = copyFolder(r.folder, dir, everything)
+		}
+		if err == nil {
+			digest = r.digest
+		}
+		return err
+	})
+	return digest, err
 }
 
 // save stores the model at the server and its files in a new folder of the role.

@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -45,13 +46,9 @@ func connect(ctx context.Context, l *link, o Options) (*session, error) {
 	case made.Session == "":
 		return nil, l.fault("its reply to api/v1/create_session names no session_id")
 	}
-	every := o.Beat
-	if every == 0 {
-		every = beatEvery
-	}
 	beating, end := context.WithCancel(context.Background())
 	s := &session{link: l, id: made.Session, lora: o.LoRA, end: end}
-	s.beats.Go(func() { s.beat(beating, every) })
+	s.beats.Go(func() { s.beat(beating, cmp.Or(o.Beat, beatEvery)) })
 	return s, nil
 }
 

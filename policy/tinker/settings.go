@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
+	"github.com/ropewalk/ropewalk/policy"
 )
 
 // Server is a server as a recipe names it.
@@ -96,16 +97,12 @@ func count(of, among []string) (n int) {
 	return n
 }
 
-// Score returns the log-probabilities at temperature 1 of all tokens but the first, by our own forward pass over the
-// checkpoint in a folder.
-type Score func(ctx context.Context, dir string, ids []int32) ([]float32, error)
-
 // Options say how an engine is opened.
 type Options struct {
 	Server  Server
 	LoRA    LoRA
-	Scratch string // folder for the files of loaded models; "" = the system's for temporary files
-	Score   Score  // nil: nothing is compared with our own forward pass
+	Scratch string       // folder for the files of loaded models; "" = the system's for temporary files
+	Score   policy.Score // nil: nothing is compared with our own forward pass
 	// Wait pauses; nil = by the clock.
 	Wait func(ctx context.Context, d time.Duration) error
 	// Beat is the time between heartbeats; 0 = ten seconds.

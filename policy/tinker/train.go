@@ -11,16 +11,9 @@ import (
 )
 
 // Forward returns log-probabilities, the only output of the API.
-func (e *Engine) Forward(ctx context.Context, req policy.ForwardRequest) (policy.TokenOutputs, error) {
-	if err := e.begin(ctx); err != nil {
-		return policy.TokenOutputs{}, fmt.Errorf("forward: %w", err)
-	}
-	defer e.mu.Unlock()
-	out, err := e.forward(ctx, req)
-	if err != nil {
-		return policy.TokenOutputs{}, fmt.Errorf("forward: %w", err)
-	}
-	return out, nil
+func (e *Engine) Forward(ctx context.Context, req policy.ForwardRequest) (out policy.TokenOutputs, err error) {
+	err = e.call(ctx, "forward", func() (err error) { out, err = e.forward(ctx, req); return err })
+	return out, err
 }
 
 func (e *Engine) forward(ctx context.Context, req policy.ForwardRequest) (policy.TokenOutputs, error) {
@@ -68,7 +61,7 @@ func (e *Engine) checkForward(r *role, req policy.ForwardRequest) error {
 		if most := e.longest(r); len(ids) == 0 || len(ids) > most {
 			return bad("sequence %d has %d tokens, want 1 to %d", i, len(ids), most)
 		}
-		if err := checkIDs(r.shape.Vocab, ids); err != nil {
+		if err := policy.CheckTokens(r.shape.Vocab, ids); err != nil {
 			return bad("sequence %d: %v", i, err)
 		}
 	}
@@ -83,34 +76,25 @@ func (e *Engine) longest(r *role) int {
 	return r.shape.Positions
 }
 
-func checkIDs(vocab int, ids []int32) error {
-	for i, id := range ids {
-		if id < 0 || int(id) >= vocab {
-			return fmt.Errorf("token %d is %d, the vocabulary has %d", i, id, vocab)
-		}
-	}
-	return nil
-}
-
 // Backward keeps the cotangents of a pass for the next Step.
 func (e *Engine) Backward(ctx context.Context, name policy.Role, kept policy.Kept, c policy.Cotangents) error {
-	if err := e.begin(ctx); err != nil {
-		return fmt.Errorf("backward: %w", err)
-	}
-	defer e.mu.Unlock()
+	return e.call(ctx, "backward", func() error { return e.backward(name, kept, c) })
+}
+
+func (e *Engine) backward(name policy.Role, kept policy.Kept, c policy.Cotangents) error {
 	r, err := e.loaded(name)
 	if err != nil {
-		return fmt.Errorf("backward: %w", err)
+		return err
 	}
 	p, ok := r.kept[kept]
 	switch {
 	case !ok:
-		return fmt.Errorf("backward: %w: %d", policy.ErrNotKept, kept)
+		return fmt.Errorf("%w: %d", policy.ErrNotKept, kept)
 	case c.Values != nil || c.Entropies != nil:
-		return fmt.Errorf("backward: %w", bad("a Tinker server has no gradients of entropies and values"))
+		return bad("a Tinker server has no gradients of entropies and values")
 	case r.sealed:
-		return fmt.Errorf("backward: %w", bad("the %s was loaded without its optimiser's state, which the server has "+
-			"nevertheless and would go on with", name))
+		return bad("the %s was loaded without its optimiser's state, which the server has nevertheless and would go "+
+			"on with", name)
 	}
 	if c.LogProbs == nil {
 		for _, row := range p.rows {
@@ -120,12 +104,11 @@ func (e *Engine) Backward(ctx context.Context, name policy.Role, kept policy.Kep
 		p.cotangents = clone(c.LogProbs)
 	}
 	if len(p.cotangents) != len(p.rows) {
-		return fmt.Errorf("backward: %w", bad("cotangents of %d rows for %d sequences", len(p.cotangents), len(p.rows)))
+		return bad("cotangents of %d rows for %d sequences", len(p.cotangents), len(p.rows))
 	}
 	for i, row := range p.rows {
 		if len(p.cotangents[i]) != len(row) {
-			return fmt.Errorf("backward: %w", bad("%d cotangents for the %d tokens of sequence %d",
-				len(p.cotangents[i]), len(row), i))
+			return bad("%d cotangents for the %d tokens of sequence %d", len(p.cotangents[i]), len(row), i)
 		}
 	}
 	delete(r.kept, kept)
@@ -135,29 +118,20 @@ func (e *Engine) Backward(ctx context.Context, name policy.Role, kept policy.Kep
 
 // Discard drops kept passes and queued gradients. None of them has reached the server.
 func (e *Engine) Discard(ctx context.Context, name policy.Role) error {
-	if err := e.begin(ctx); err != nil {
-		return fmt.Errorf("discard: %w", err)
-	}
-	defer e.mu.Unlock()
-	if r := e.roles[name]; r != nil {
-		clear(r.kept)
-		r.queue = nil
-	}
-	return nil
+	return e.call(ctx, "discard", func() error {
+		if r := e.roles[name]; r != nil {
+			clear(r.kept)
+			r.queue = nil
+		}
+		return nil
+	})
 }
 
 // Step sends the queued passes and takes an optimiser step. If it fails after the server has taken a part, the role's
 // model is dropped, because the server may have stepped or not.
-func (e *Engine) Step(ctx context.Context, name policy.Role, o policy.StepOptions) (policy.StepStats, error) {
-	if err := e.begin(ctx); err != nil {
-		return policy.StepStats{}, fmt.Errorf("step: %w", err)
-	}
-	defer e.mu.Unlock()
-	stats, err := e.step(ctx, name, o)
-	if err != nil {
-		return policy.StepStats{}, fmt.Errorf("step: %w", err)
-	}
-	return stats, nil
+func (e *Engine) Step(ctx context.Context, name policy.Role, o policy.StepOptions) (s policy.StepStats, err error) {
+	err = e.call(ctx, "step", func() (err error) { s, err = e.step(ctx, name, o); return err })
+	return s, err
 }
 
 func (e *Engine) step(ctx context.Context, name policy.Role, o policy.StepOptions) (policy.StepStats, error) {

@@ -2,9 +2,10 @@ package tokenizer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
@@ -148,7 +149,7 @@ func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("read tokenizer.json: %w", err)
 	}
 	plain := byteTokens + len(pairs)
-	sort.Slice(file.AddedTokens, func(i, j int) bool { return file.AddedTokens[i].ID < file.AddedTokens[j].ID })
+	slices.SortFunc(file.AddedTokens, func(a, b addedJSON) int { return cmp.Compare(a.ID, b.ID) })
 	added := make([]string, len(file.AddedTokens))
 	for i, a := range file.AddedTokens {
 		if int(a.ID) != plain+i {

@@ -9,18 +9,21 @@ type candidate struct {
 	pair pair
 }
 
-// candidates is a heap: the earliest merge first, then the leftmost.
-type candidates []candidate
-
-func (c candidates) Len() int { return len(c) }
-func (c candidates) Less(i, j int) bool {
-	return c[i].rank < c[j].rank || c[i].rank == c[j].rank && c[i].at < c[j].at
+// before puts the earliest merge first, then the leftmost.
+func (c candidate) before(d candidate) bool {
+	return c.rank < d.rank || c.rank == d.rank && c.at < d.at
 }
-func (c candidates) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-func (c *candidates) Push(x any)   { *c = append(*c, x.(candidate)) }
-func (c *candidates) Pop() any {
-	last := (*c)[len(*c)-1]
-	*c = (*c)[:len(*c)-1]
+
+// queue is a heap.
+type queue[T interface{ before(T) bool }] []T
+
+func (q queue[T]) Len() int           { return len(q) }
+func (q queue[T]) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q queue[T]) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue[T]) Push(x any)        { *q = append(*q, x.(T)) }
+func (q *queue[T]) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
 	return last
 }
 
@@ -32,21 +35,21 @@ func (m *merges) splitLong(text string) []int32 {
 	for i := range n {
 		next[i], before[i] = int32(i+1), int32(i-1)
 	}
-	var queue candidates
+	var fitting queue[candidate]
 	add := func(at int32) {
 		if at < 0 || int(next[at]) >= n {
 			return
 		}
 		p := pair{ids[at], ids[next[at]]}
 		if r, ok := m.rank[p]; ok {
-			heap.Push(&queue, candidate{r, at, p})
+			heap.Push(&fitting, candidate{r, at, p})
 		}
 	}
 	for i := range n {
 		add(int32(i))
 	}
-	for queue.Len() > 0 {
-		c := heap.Pop(&queue).(candidate)
+	for fitting.Len() > 0 {
+		c := heap.Pop(&fitting).(candidate)
 		if ids[c.at] != c.pair.left || int(next[c.at]) >= n || ids[next[c.at]] != c.pair.right {
 			continue
 		}

@@ -2,8 +2,10 @@ package tokenizer
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -53,7 +55,7 @@ type trainer struct {
 	of     map[pair]int         // how often each pair occurs
 	in     map[pair]map[int]int // the words that it occurs in; a word may have lost it
 	made   map[string]bool      // the tokens so far, as bytes
-	queue  frequent
+	queue  queue[frequency]
 }
 
 func newTrainer(counts map[string]int) *trainer {
@@ -61,12 +63,7 @@ func newTrainer(counts map[string]int) *trainer {
 	for b := range byteTokens {
 		t.pieces = append(t.pieces, []byte{byte(b)})
 	}
-	words := make([]string, 0, len(counts))
-	for w := range counts {
-		words = append(words, w)
-	}
-	slices.Sort(words)
-	for i, w := range words {
+	for i, w := range slices.Sorted(maps.Keys(counts)) {
 		ids := make([]int32, len(w))
 		for k := range len(w) {
 			ids[k] = int32(w[k])
@@ -170,24 +167,7 @@ type frequency struct {
 	right []byte
 }
 
-// frequent is a heap of pairs: the most frequent first.
-type frequent []frequency
-
-func (f frequent) Len() int { return len(f) }
-func (f frequent) Less(i, j int) bool {
-	a, b := f[i], f[j]
-	if a.n != b.n {
-		return a.n > b.n
-	}
-	if c := bytes.Compare(a.left, b.left); c != 0 {
-		return c < 0
-	}
-	return bytes.Compare(a.right, b.right) < 0
-}
-func (f frequent) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
-func (f *frequent) Push(x any)   { *f = append(*f, x.(frequency)) }
-func (f *frequent) Pop() any {
-	last := (*f)[len(*f)-1]
-	*f = (*f)[:len(*f)-1]
-	return last
+// before puts the most frequent pair first, then the one with the smaller bytes.
+func (f frequency) before(g frequency) bool {
+	return cmp.Or(cmp.Compare(g.n, f.n), bytes.Compare(f.left, g.left), bytes.Compare(f.right, g.right)) < 0
 }
