@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/bench"
@@ -49,7 +48,7 @@ func (l *lab) togetherOf(ctx context.Context, r *bench.Report, s size) error {
 	if err != nil {
 		return err
 	}
-	sampledAlone := float64(s.batch*s.fresh) * float64(len(seconds)) / floats.Sum(seconds)
+	sampledAlone := float64(s.batch*s.fresh) * float64(len(seconds)) / sum(seconds)
 	trained, sampled, err := l.runTogether(ctx, trainer, sampler, s, req)
 	if err != nil {
 		return err
@@ -114,4 +113,11 @@ func (l *lab) peakOf(e *torch.Engine) (int64, error) {
 		return peakAfter(e, 0)
 	}
 	return bench.PeakResident(e.PID())
+}
+
+func sum(values []float64) (total float64) {
+	for _, v := range values {
+		total += v
+	}
+	return total
 }

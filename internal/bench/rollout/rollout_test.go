@@ -15,7 +15,7 @@ func TestMediansAndGoals(t *testing.T) {
 		return measured{outcome: outcome{Orchestration: orchestration, RLSeconds: 10}, mode: mode, steps: steps,
 			loads: []Load{{Events: 1, Shards: 1}, load}}
 	}
-	r := &bench.Report{}
+	r := &bench.Report{Dir: t.TempDir()}
 	report(r, []measured{
 		of("interleaved", 0.04, Load{Events: 121, Shards: 4}, step{1, cores, 100}, step{1.2, cores, 120}),
 		of("interleaved", 0.12, Load{Events: 150, Shards: 8}, step{1.4, cores, 280}),
@@ -32,7 +32,7 @@ func TestMediansAndGoals(t *testing.T) {
 		{What: "a stage without work", Figures: []bench.Figure{bench.Of("ms", 51),
 			bench.Of("ms of a bare activity", 10), bench.Of("ratio", 5.1).AtMost(5)}},
 	}, r.Rows)
-	r = &bench.Report{}
+	r = &bench.Report{Dir: t.TempDir()}
 	report(r, nil, RoundTrips{Stage: 50, Bare: 10})
 	require.Len(t, r.Rows, 1, "no run was measured")
 }
