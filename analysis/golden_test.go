@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,10 +29,25 @@ import (
 // rows.json says what is read of it: the rows by table.
 var goldenRecord = filepath.Join("testdata", "records", fmt.Sprintf("v%d.%d.tar.gz", schema.Major, schema.Version))
 
-// unpacked reads the golden record into memory.
+// unpacked reads the golden record into memory. A path in the archive is an object's key.
 func unpacked(t *testing.T) *mem.Store {
 	t.Helper()
-	return recordtest.Archived(t, goldenRecord)
+	f, err := os.Open(goldenRecord)
+	require.NoError(t, err)
+	defer f.Close()
+	plain, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	objects := mem.New()
+	for r := tar.NewReader(plain); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, objects.Put(t.Context(), header.Name, data))
+	}
 }
 
 // pack writes the record of this version.

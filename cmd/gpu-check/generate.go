@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/policy"
@@ -20,16 +19,7 @@ const (
 
 // generate compares the speed of sampling with transformers' generate, and its outputs with forward passes.
 func generate(ctx context.Context, l *lab, r *bench.Report) error {
-	sizes, err := l.sizes("0.6B", "1.7B")
-	if err != nil {
-		return err
-	}
-	for _, s := range sizes {
-		if err := l.generateOf(ctx, r, s); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return nil
+	return l.each(ctx, r, l.generateOf, "0.6B", "1.7B")
 }
 
 func (l *lab) generateOf(ctx context.Context, r *bench.Report, s size) error {
@@ -85,29 +75,17 @@ func (l *lab) repeats() int {
 func (l *lab) timeGeneration(
 	ctx context.Context, e policy.Engine, req policy.GenerateRequest,
 ) (got policy.Generated, seconds []float64, err error) {
-	once := bench.Side[float64]{Name: "generate", Measure: func(ctx context.Context) (took float64, err error) {
-		began := time.Now()
+	_, seconds, err = timed(ctx, "generate", l.repeats(), 0, func() (err error) {
 		got, err = e.Generate(ctx, req)
-		return time.Since(began).Seconds(), err
-	}}
-	if _, err = once.Measure(ctx); err != nil {
-		return got, nil, err
-	}
-	all, err := bench.TakeTurns(ctx, bench.Rounds(l.repeats()), once)
-	if err != nil {
-		return got, nil, err
-	}
-	return got, all[0], nil
+		return err
+	})
+	return got, seconds, err
 }
 
 // peerGeneration is the peer's new tokens a second.
 func (l *lab) peerGeneration(ctx context.Context, s size) (float64, error) {
-	var a generatedIn
-	err := l.ask(ctx, generateJob{Job: "generate", Shape: s.shape, Batch: s.batch, Prompt: s.prompt, New: s.fresh,
-		Repeats: l.repeats()}, &a)
-	if err == nil {
-		err = failure(a.Error)
-	}
+	a, err := l.ask(ctx, job{"job": "generate", "shape": s.shape, "batch": s.batch, "prompt": s.prompt, "new": s.fresh,
+		"repeats": l.repeats()})
 	if err != nil {
 		return 0, err
 	}

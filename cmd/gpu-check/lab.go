@@ -109,6 +109,21 @@ func (l *lab) sizes(names ...string) (out []size, err error) {
 	return out, err
 }
 
+// each runs what a part does with a size, for each of the named sizes that are measured.
+func (l *lab) each(ctx context.Context, r *bench.Report, work func(context.Context, *bench.Report, size) error,
+	names ...string) error {
+	sizes, err := l.sizes(names...)
+	if err != nil {
+		return err
+	}
+	for _, s := range sizes {
+		if err := work(ctx, r, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
 // dtype is the models' type if a part names none.
 func (l *lab) dtype() string {
 	if l.onGPU() {

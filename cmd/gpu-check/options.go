@@ -49,18 +49,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	f.StringVar(&only, "only", "", "run only these parts, separated by commas; other parts in FILE stay there")
 	f.StringVar(&o.out, "o", "gpu-check.json", "`FILE` for the outcomes, written after each part")
-	f.StringVar(
-		&o.python, "python", cmp.Or(os.Getenv(python.Variable), "python3"),
-		"interpreter that has torch and transformers",
-	)
-	f.StringVar(
-		&o.device, "device", torch.CUDA,
-		"cuda, or cpu: the same parts in miniature, whose figures say nothing about a GPU",
-	)
-	f.StringVar(
-		&o.dir, "dir", "",
-		"folder for models, up to 30 GB, which are removed at the end (default the system's temporary folder)",
-	)
+	f.StringVar(&o.python, "python", cmp.Or(os.Getenv(python.Variable), "python3"),
+		"interpreter that has torch and transformers")
+	f.StringVar(&o.device, "device", torch.CUDA,
+		"cuda, or cpu: the same parts in miniature, whose figures say nothing about a GPU")
+	f.StringVar(&o.dir, "dir", "",
+		"folder for models, up to 30 GB, which are removed at the end (default the system's temporary folder)")
 	f.StringVar(&sizes, "sizes", "", "only these of the sizes 0.6B, 1.7B and 4B, separated by commas")
 	f.DurationVar(&o.limit, "limit", 4*time.Minute, "time that a part may take")
 	f.BoolVar(&o.short, "short", false, "fewer repetitions")

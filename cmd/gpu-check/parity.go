@@ -6,7 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/bench"
@@ -98,7 +98,7 @@ func passOf(ctx context.Context, e policy.Engine, from, to string) (pass, error)
 	if _, err := e.Save(ctx, policy.RolePolicy, to); err != nil {
 		return pass{}, err
 	}
-	gradients, err := firstMoments(filepath.Join(to, checkpoint.FileOptimizer))
+	gradients, err := firstMoments(to)
 	return pass{out, gradients}, err
 }
 
@@ -113,20 +113,14 @@ func waves(rows [][]int32, pitch float64) [][]float32 {
 	return out
 }
 
-func firstMoments(file string) (map[string][]float32, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	f, err := checkpoint.DecodeSafetensors(b)
+func firstMoments(dir string) (map[string][]float32, error) {
+	c, err := checkpoint.Read(dir, true)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]float32{}
-	for _, t := range f.Tensors {
-		if name, ok := strings.CutPrefix(t.Name, "exp_avg."); ok {
-			out[name] = t.Data
-		}
+	for i, w := range c.Weights {
+		out[w.Name] = c.Optimizer.States[slices.Index(c.Optimizer.Names, "exp_avg")][i].Data
 	}
 	return out, nil
 }

@@ -13,19 +13,11 @@ import (
 
 // save measures checkpoints: with the optimiser's state for the smallest size, weights only for the largest.
 func save(ctx context.Context, l *lab, r *bench.Report) error {
-	sizes, err := l.sizes("0.6B", "4B")
-	if err != nil {
-		return err
-	}
-	for _, s := range sizes {
-		if err := l.saveOf(ctx, r, s, s.name != "4B"); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return nil
+	return l.each(ctx, r, l.saveOf, "0.6B", "4B")
 }
 
-func (l *lab) saveOf(ctx context.Context, r *bench.Report, s size, optimizer bool) error {
+func (l *lab) saveOf(ctx context.Context, r *bench.Report, s size) error {
+	optimizer := s.name != "4B"
 	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: "on"})
 	if err != nil {
 		return err

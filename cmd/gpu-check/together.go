@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/bench"
@@ -16,21 +16,14 @@ import (
 // together compares a trainer and a sampler that share a device, each in a process of its own, with each of them alone
 // on it. Alone, the other process is there with its model and does nothing.
 func together(ctx context.Context, l *lab, r *bench.Report) error {
-	sizes, err := l.sizes("0.6B", "1.7B")
-	if err != nil {
-		return err
-	}
-	for _, s := range sizes {
+	return l.each(ctx, r, func(ctx context.Context, r *bench.Report, s size) error {
 		err := l.togetherOf(ctx, r, s)
 		if errors.Is(err, policy.ErrOutOfMemory) {
 			r.Note(s.name+": both on one device", "%v", err)
-			continue
+			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return nil
+		return err
+	}, "0.6B", "1.7B")
 }
 
 func (l *lab) togetherOf(ctx context.Context, r *bench.Report, s size) error {
@@ -87,8 +80,7 @@ func (l *lab) secondEngine(ctx context.Context) (*torch.Engine, error) {
 func (l *lab) runTogether(ctx context.Context, trainer, sampler *torch.Engine, s size, req policy.GenerateRequest) (
 	trained, sampled float64, err error) {
 	steps, least := l.enough()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	work, ctx := errgroup.WithContext(ctx)
 	began := time.Now()
 	var updates, generations atomic.Int64
 	enough := func() bool {
@@ -97,34 +89,22 @@ func (l *lab) runTogether(ctx context.Context, trainer, sampler *torch.Engine, s
 	loop := func(did *atomic.Int64, tokens int, rate *float64, once func() error) error {
 		for !enough() {
 			if err := once(); err != nil {
-				cancel()
 				return err
 			}
 			*rate = float64(did.Add(1)) * float64(tokens) / time.Since(began).Seconds()
 		}
 		return nil
 	}
-	var work sync.WaitGroup
-	var trainErr, sampleErr error
-	work.Go(func() {
-		trainErr = loop(&updates, s.micro*s.row, &trained, func() error { return oneStep(ctx, trainer, s, 1) })
+	work.Go(func() error {
+		return loop(&updates, s.micro*s.row, &trained, func() error { return oneStep(ctx, trainer, s, 1) })
 	})
-	work.Go(func() {
-		sampleErr = loop(&generations, s.batch*s.fresh, &sampled, func() error {
+	work.Go(func() error {
+		return loop(&generations, s.batch*s.fresh, &sampled, func() error {
 			_, err := sampler.Generate(ctx, req)
 			return err
 		})
 	})
-	work.Wait()
-	return trained, sampled, firstCause(trainErr, sampleErr)
-}
-
-// firstCause returns the error that is not only the consequence of the other's.
-func firstCause(a, b error) error {
-	if a == nil || b != nil && errors.Is(a, context.Canceled) {
-		return b
-	}
-	return a
+	return trained, sampled, work.Wait()
 }
 
 // peakOf returns an engine's greatest memory: of the device, or of the host on a processor.

@@ -91,7 +91,7 @@ func TestXidsChangeStates(t *testing.T) {
 func TestDoubleBitEventFails(t *testing.T) {
 	lib := devicetest.New(&devicetest.GPU{})
 	w, _, _ := watch(t, lib)
-	lib.DoubleBit(0)
+	lib.Send(0, nvml.EventTypeDoubleBitEccError, 0)
 	eventually(t, "failed", func() bool { return state(w, 0) == device.Failed })
 	require.Equal(t, device.KindDoubleBit, w.Status()[0].Health.Reasons[0].Kind)
 }

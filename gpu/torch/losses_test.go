@@ -1,8 +1,6 @@
 package torch
 
 import (
-	"bufio"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
@@ -109,10 +108,7 @@ func around(out policy.TokenOutputs) losstest.Batch[float32] {
 }
 
 // oracle is one Python process that answers jobs line by line.
-type oracle struct {
-	in  *json.Encoder
-	out *bufio.Reader
-}
+type oracle struct{ *bench.Peer }
 
 type oracleAnswer struct {
 	gradients tensors
@@ -121,8 +117,7 @@ type oracleAnswer struct {
 
 func startOracle(t *testing.T) *oracle {
 	t.Helper()
-	in, out := pythontest.Start(t, torchPython(t), "testdata/losses.py")
-	return &oracle{json.NewEncoder(in), out}
+	return &oracle{pythontest.Start(t, torchPython(t), "testdata/losses.py")}
 }
 
 func (o *oracle) ask(
@@ -151,17 +146,14 @@ func (o *oracle) ask(
 		column("adv", func(i int) any { return values[i].Returns })
 	}
 	file := filepath.Join(t.TempDir(), "gradients.safetensors")
-	require.NoError(t, o.in.Encode(map[string]any{
-		"dir": dir, "critic": critic, "temperature": lossTemperature, "sequences": sequences, "batch": batch,
-		"params": paramsOf(c), "out": file,
-	}))
-	line, err := o.out.ReadBytes('\n')
-	require.NoError(t, err, "read PyTorch's answer")
 	var said struct {
 		Loss    float64
 		Missing []string
 	}
-	require.NoError(t, json.Unmarshal(line, &said))
+	require.NoError(t, o.Ask(t.Context(), map[string]any{
+		"dir": dir, "critic": critic, "temperature": lossTemperature, "sequences": sequences, "batch": batch,
+		"params": paramsOf(c), "out": file,
+	}, &said))
 	return oracleAnswer{readTensors(t, file), said.Missing}, said.Loss
 }
 

@@ -11,7 +11,6 @@ package bench
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -39,14 +38,10 @@ func Write(file string, result any) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
+	half := fmt.Sprintf("%s.%d", file, os.Getpid())
+	defer os.Remove(half) // after the rename there is nothing to remove
+	if err = os.WriteFile(half, append(text, '\n'), 0o644); err == nil {
+		err = os.Rename(half, file)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)

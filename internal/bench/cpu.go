@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -36,10 +38,10 @@ type usedBy struct {
 	used float64
 }
 
-// meterPeriod is the time between two samples of Watch. The times in /proc have steps of 10 ms. What a sample takes, a
-// third of a millisecond where the processors are busy, is taken from what is measured. So files stay open between
-// samples.
-const meterPeriod = 25 * time.Millisecond
+// MeterPeriod is the usual time between two samples of Watch. The times in /proc have steps of 10 ms. What a sample
+// takes, a third of a millisecond where the processors are busy, is taken from what is measured. So files stay open
+// between samples.
+const MeterPeriod = 25 * time.Millisecond
 
 // lookPeriod is the time between two looks at all processes, once the program is found. A look at a hundred processes
 // takes milliseconds, which a look at every sample would take from the program that is measured. A process that lives
@@ -47,14 +49,9 @@ const meterPeriod = 25 * time.Millisecond
 const lookPeriod = 2 * time.Second
 
 // Watch samples the processes whose command line is a path with the given arguments, until ctx ends. Processes that
-// start later count from their start.
-func Watch(ctx context.Context, path string, args ...string) *Meter {
-	return WatchEvery(ctx, meterPeriod, path, args...)
-}
-
-// WatchEvery is Watch with another period, for runs so long that frequent samples would cost more than they tell.
-func WatchEvery(ctx context.Context, period time.Duration, path string, args ...string) *Meter {
-	m := &Meter{}
+// start later count from their start. Runs may be so long that samples each MeterPeriod cost more than they tell.
+func Watch(ctx context.Context, period time.Duration, path string, args ...string) *Meter {
+	m := &Meter{tree: map[int]*os.File{}}
 	want := strings.Join(append([]string{path}, args...), "\x00")
 	go func() {
 		defer func() { m.forget(slices.Collect(maps.Keys(m.tree))...) }()
@@ -84,9 +81,7 @@ func (m *Meter) sample(want string) {
 			m.forget(pid)
 			continue
 		}
-		if s, err := parseStat(m.buffer[:n]); err == nil {
-			used += float64(s.ticks) / ticksPerSecond
-		}
+		used += float64(ticksOf(m.buffer[:n])) / ticksPerSecond
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,9 +96,6 @@ func (m *Meter) look(want string) error {
 	tree, err := treesOf(want)
 	if err != nil {
 		return err
-	}
-	if m.tree == nil {
-		m.tree = map[int]*os.File{}
 	}
 	for pid := range m.tree {
 		if !slices.Contains(tree, pid) {
@@ -131,13 +123,13 @@ func (m *Meter) forget(pids ...int) {
 
 // treesOf returns the processes whose command line begins with want, and their descendants.
 func treesOf(want string) (tree []int, err error) {
-	all, err := readStats()
+	all, err := readProcesses()
 	if err != nil {
 		return nil, err
 	}
-	for root := range all {
-		line, _ := os.ReadFile(filepath.Join(proc(root), "cmdline"))
-		if !strings.HasPrefix(string(line), want) {
+	for root, p := range all {
+		line, _ := p.CmdLine() // empty if it has ended
+		if !strings.HasPrefix(strings.Join(line, "\x00"), want) {
 			continue
 		}
 		for pid := range all {
@@ -175,13 +167,24 @@ func (m *Meter) by(t time.Time) float64 {
 	return 0
 }
 
-// ticksOf sums the processor times of a process and of its children that it has collected, from the fields of
-// proc_pid_stat(5) after the name.
-func ticksOf(fields [][]byte) (ticks int64) {
+// ticksOf sums the processor times of a process and of its children that it has collected, from a line as
+// proc_pid_stat(5) gives it. The name, in parentheses, may hold anything.
+func ticksOf(line []byte) (ticks int64) {
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	const user, collected = 11, 14 // fields 14 and 17 of the man page
-	for _, f := range fields[user : collected+1] {
-		n, _ := strconv.ParseInt(string(f), 10, 64)
+	for i := user; i <= min(collected, len(fields)-1); i++ {
+		n, _ := strconv.ParseInt(string(fields[i]), 10, 64)
 		ticks += n
 	}
 	return ticks
+}
+
+// ProcessorTime is the processor time that all threads of this process have used so far. A busy machine stretches it
+// less than the clock does.
+func ProcessorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -29,7 +29,7 @@ func TestTheMeterCountsDescendants(t *testing.T) {
 	defer cancel()
 	script := `(i=0; while ((i < 200000)); do i=$((i+1)); done); exec sleep 60`
 	cmd := exec.CommandContext(ctx, sh, "-c", script, "meter-test")
-	m := Watch(ctx, sh, "-c", script)
+	m := Watch(ctx, MeterPeriod, sh, "-c", script)
 	require.NoError(t, cmd.Start())
 	began := time.Now()
 	require.Eventually(t, func() bool { return m.Used(began, time.Now()) > 0.1 }, time.Minute, 10*time.Millisecond)

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,19 +31,15 @@ type Peer struct {
 // StartPeer starts a command whose standard streams are not set. name is the peer's name in errors. The peer is killed
 // when the context ends. The caller ends it by Close or Kill.
 func StartPeer(ctx context.Context, name string, cmd *exec.Cmd) (*Peer, error) {
-	p := &Peer{name: name, cmd: cmd}
+	in, err := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	p := &Peer{name: name, cmd: cmd, in: in, out: bufio.NewReader(out)}
 	cmd.Stderr = &p.wrote
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var err error
-	if p.in, err = cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+	if err = cmp.Or(err, outErr); err == nil {
+		err = cmd.Start()
 	}
-	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	p.out = bufio.NewReader(out)
-	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	p.unhook = context.AfterFunc(ctx, p.signal)

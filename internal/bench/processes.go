@@ -1,14 +1,17 @@
 package bench
 
 import (
-	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Usage is what a process and all that descend from it hold at one time.
@@ -25,190 +28,127 @@ type Usage struct {
 }
 
 // Tree reads what the process and its descendants hold from /proc. A process that ends meanwhile is left out.
-func Tree(root int) (Usage, error) {
-	all, err := readStats()
+func Tree(root int) (u Usage, err error) {
+	all, err := readProcesses()
 	if err != nil {
-		return Usage{}, err
+		return u, err
 	}
 	if _, there := all[root]; !there {
-		return Usage{}, fmt.Errorf("read process %d: %w", root, fs.ErrNotExist)
+		return u, fmt.Errorf("read process %d: %w", root, fs.ErrNotExist)
 	}
-	var u Usage
-	home := mountNamespace(root)
-	seen := map[string]bool{home: true}
-	for pid, s := range all {
+	seen := map[uint32]bool{all[root].mountNamespace(): true}
+	for pid, p := range all {
 		if !descends(all, pid, root) {
 			continue
 		}
-		if s.state == 'Z' || s.state == 'X' {
+		if p.stat.State == "Z" || p.stat.State == "X" {
 			u.Zombies++
 			continue
 		}
 		u.Processes++
-		u.Descriptors += entries(filepath.Join(proc(pid), "fd"))
-		u.Mounts = max(u.Mounts, countLines(filepath.Join(proc(pid), "mounts")))
+		descriptors, _ := p.FileDescriptorsLen() // none if it has ended
+		mounts, _ := p.MountInfo()
+		u.Descriptors += descriptors
+		u.Mounts = max(u.Mounts, len(mounts))
 		if pid == root {
-			u.Root = s.resident
+			u.Root = int64(p.stat.ResidentMemory())
 			continue
 		}
-		u.Others += proportional(pid, s.resident)
-		if space := mountNamespace(pid); space != "" && !seen[space] {
+		shares, _ := p.ProcSMapsRollup() // without figures where it may not be read
+		u.Others += cmp.Or(int64(shares.Pss), int64(p.stat.ResidentMemory()))
+		if space := p.mountNamespace(); space != 0 && !seen[space] {
 			seen[space] = true
-			u.Tmpfs += tmpfs(pid)
+			u.Tmpfs += tmpfs(pid, mounts)
 		}
 	}
 	return u, nil
 }
 
-// stat is what /proc/PID/stat says.
-type stat struct {
-	state    byte
-	parent   int
-	resident int64 // bytes
-	ticks    int64 // processor time of the process and of the children that it has collected
+// Sample reads what the process and its descendants hold, at once and then once an interval, until ctx ends.
+func Sample(ctx context.Context, root int, interval time.Duration, take func(Usage)) error {
+	for tick := time.NewTicker(interval); ; {
+		u, err := Tree(root)
+		if err != nil {
+			return err
+		}
+		take(u)
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
-func proc(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) }
+// process is a process and its status when all processes were read.
+type process struct {
+	procfs.Proc
+	stat procfs.ProcStat
+}
 
-func readStats() (map[int]stat, error) {
-	folders, err := os.ReadDir("/proc")
+func readProcesses() (map[int]process, error) {
+	found, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("read processes: %w", err)
 	}
-	all := map[int]stat{}
-	for _, f := range folders {
-		pid, err := strconv.Atoi(f.Name())
-		if err != nil {
-			continue
-		}
-		s, err := readStat(pid)
+	all := map[int]process{}
+	for _, p := range found {
+		s, err := p.Stat()
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read process %d: %w", p.PID, err)
 		}
-		all[pid] = s
+		all[p.PID] = process{p, s}
 	}
 	return all, nil
 }
 
-func readStat(pid int) (stat, error) {
-	line, err := os.ReadFile(filepath.Join(proc(pid), "stat"))
-	if err != nil {
-		return stat{}, fmt.Errorf("read process %d: %w", pid, err)
-	}
-	s, err := parseStat(line)
-	if err != nil {
-		return s, fmt.Errorf("read process %d: %w", pid, err)
-	}
-	return s, nil
-}
-
-// parseStat reads a line as proc_pid_stat(5) gives it. The name, in parentheses, may hold anything.
-func parseStat(line []byte) (stat, error) {
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	const state, parent, resident = 0, 1, 21 // fields 3, 4 and 24 of the man page
-	if len(fields) <= resident {
-		return stat{}, fmt.Errorf("stat has %d fields after the name", len(fields))
-	}
-	above, err := strconv.Atoi(string(fields[parent]))
-	if err != nil {
-		return stat{}, fmt.Errorf("stat: parent: %w", err)
-	}
-	pages, err := strconv.ParseInt(string(fields[resident]), 10, 64)
-	if err != nil {
-		return stat{}, fmt.Errorf("stat: resident pages: %w", err)
-	}
-	return stat{state: fields[state][0], parent: above, resident: pages * int64(os.Getpagesize()),
-		ticks: ticksOf(fields)}, nil
-}
-
-func descends(all map[int]stat, pid, root int) bool {
+func descends(all map[int]process, pid, root int) bool {
 	for range len(all) { // the processes were not read at one time: a chain may even be a ring
 		if pid == root {
 			return true
 		}
-		s, there := all[pid]
+		p, there := all[pid]
 		if !there {
 			return false
 		}
-		pid = s.parent
+		pid = p.stat.PPID
 	}
 	return false
 }
 
-// proportional is the process's share of the pages it maps (PSS), or what is resident where that may not be read.
-func proportional(pid int, resident int64) int64 {
-	text, err := os.ReadFile(filepath.Join(proc(pid), "smaps_rollup"))
-	if err != nil {
-		return resident
-	}
-	for line := range bytes.Lines(text) {
-		var kilobytes int64
-		if _, err := fmt.Sscanf(string(line), "Pss: %d kB", &kilobytes); err == nil {
-			return kilobytes << 10
-		}
-	}
-	return resident
+// mountNamespace identifies the process's view of mounts; 0 where it may not be read.
+func (p process) mountNamespace() uint32 {
+	spaces, _ := p.Namespaces()
+	return spaces["mnt"].Inode
 }
 
 // PeakResident is the most bytes that the process has ever had resident (VmHWM).
 func PeakResident(pid int) (int64, error) {
-	text, err := os.ReadFile(filepath.Join(proc(pid), "status"))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, err
 	}
-	for line := range bytes.Lines(text) {
-		var kilobytes int64
-		if _, err := fmt.Sscanf(string(line), "VmHWM: %d kB", &kilobytes); err == nil {
-			return kilobytes << 10, nil
-		}
+	s, err := p.NewStatus()
+	if err == nil && s.VmHWM == 0 {
+		err = fmt.Errorf("read process %d: its status has no VmHWM", pid)
 	}
-	return 0, fmt.Errorf("read process %d: its status has no VmHWM", pid)
-}
-
-func entries(folder string) int {
-	names, err := os.ReadDir(folder)
-	if err != nil {
-		return 0 // it has ended
-	}
-	return len(names)
-}
-
-func countLines(file string) int {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0 // it has ended
-	}
-	return bytes.Count(text, []byte("\n"))
-}
-
-// mountNamespace names the process's view of mounts, or is empty where it may not be read.
-func mountNamespace(pid int) string {
-	name, err := os.Readlink(filepath.Join(proc(pid), "ns", "mnt"))
-	if err != nil {
-		return ""
-	}
-	return name
+	return int64(s.VmHWM), err
 }
 
 // tmpfs adds up what is in use on the temporary file systems that the process sees.
-func tmpfs(pid int) int64 {
-	text, err := os.ReadFile(filepath.Join(proc(pid), "mounts"))
-	if err != nil {
-		return 0 // it has ended
-	}
-	var used int64
-	for line := range bytes.Lines(text) {
-		fields := bytes.Fields(line) // device, place, type, …
-		if len(fields) < 3 || string(fields[2]) != "tmpfs" {
-			continue
-		}
+func tmpfs(pid int, mounts []*procfs.MountInfo) (used int64) {
+	for _, m := range mounts {
 		var s syscall.Statfs_t
-		if syscall.Statfs(filepath.Join(proc(pid), "root", string(fields[1])), &s) == nil {
+		place := filepath.Join(proc(pid), "root", m.MountPoint)
+		if m.FSType == "tmpfs" && syscall.Statfs(place, &s) == nil {
 			used += int64(s.Blocks-s.Bfree) * s.Bsize
 		}
 	}
 	return used
 }
+
+func proc(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) }

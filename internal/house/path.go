@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -63,20 +63,20 @@ const unlisted = "main path, files other than in DESIGN.md"
 var listed = regexp.MustCompile("`([^`]+\\.go)`(\\*?):")
 
 // otherThanListed returns the files of the path that DESIGN.md does not list, and those that only DESIGN.md does.
-func (t *tree) otherThanListed(path tally) (tally, error) {
-	text, err := os.ReadFile(filepath.Join(t.root, "DESIGN.md"))
+func (t *tree) otherThanListed(measured tally) (tally, error) {
+	text, err := fs.ReadFile(t.root, "DESIGN.md")
 	if err != nil {
 		return nil, err
 	}
 	_, section, _ := strings.Cut(string(text), "\n## The main path\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	other := tally{}
-	for file := range path {
+	for file := range measured {
 		other[file+", which is not listed"] = 1
 	}
 	for _, line := range listed.FindAllStringSubmatch(section, -1) {
 		file, sometimes := line[1], line[2] == "*"
-		if _, ok := path[file]; !ok && !sometimes {
+		if _, ok := measured[file]; !ok && !sometimes {
 			other[file+", which is not executed"] = 1
 		}
 		delete(other, file+", which is not listed")

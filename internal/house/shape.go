@@ -1,9 +1,9 @@
 package main
 
 import (
+	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -156,13 +156,13 @@ func (t *tree) stages(product []*source) []measure {
 // pages counts the words of the design and of the user's pages, without generated ones.
 func (t *tree) pages() ([]measure, error) {
 	words, lines := tally{}, tally{}
-	pages, err := filepath.Glob(filepath.Join(t.root, "docs", "*.md"))
-	for _, page := range append(pages, filepath.Join(t.root, "DESIGN.md")) {
-		text, err := os.ReadFile(page)
+	pages, err := fs.Glob(t.root, "docs/*.md")
+	for _, page := range append(pages, "DESIGN.md") {
+		text, err := fs.ReadFile(t.root, page)
 		if err != nil {
 			return nil, err
 		}
-		name := filepath.Base(page)
+		name := path.Base(page)
 		if !strings.Contains(string(text[:min(len(text), 400)]), "<!-- Made from") {
 			words[name] = len(strings.Fields(string(text)))
 		}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ type set map[string]bool
 
 // tree is the module's code and how its packages depend on each other. A package is named by its folder.
 type tree struct {
-	root     string
+	root     fs.FS
 	module   string
 	files    []*source            // of the module, with tests
 	outside  []*source            // of modules below it
@@ -42,8 +41,9 @@ var (
 	aside = regexp.MustCompile(`(^|/)(testdata|tests?|docs|tools|examples|experiments)(/|$)|/test_|_test\.`)
 )
 
-func readTree(root string) (*tree, error) {
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+func readTree(folder string) (*tree, error) {
+	root := os.DirFS(folder)
+	mod, err := fs.ReadFile(root, "go.mod")
 	if err != nil {
 		return nil, err
 	}
@@ -79,20 +79,15 @@ func readTree(root string) (*tree, error) {
 // walk reads every file below the root.
 func (t *tree) walk() error {
 	var modules []string
-	return filepath.WalkDir(t.root, func(file string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(t.root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(t.root, file)
-		if err != nil {
-			return err
-		}
-		name = filepath.ToSlash(name)
 		if d.IsDir() {
 			if name != "." && (d.Name()[0] == '.' || slices.Contains(skipped, d.Name())) {
 				return fs.SkipDir
 			}
-			if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil && name != "." {
+			if _, err := fs.Stat(t.root, path.Join(name, "go.mod")); err == nil && name != "." {
 				modules = append(modules, name+"/")
 			}
 			return nil
@@ -101,7 +96,7 @@ func (t *tree) walk() error {
 		if !code && (!otherPattern.MatchString(name) || aside.MatchString(name)) {
 			return nil
 		}
-		text, err := os.ReadFile(file)
+		text, err := fs.ReadFile(t.root, name)
 		if err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ var onlyIn = map[string][]string{
 	nvml:  {"gpu/device"},
 	bleve: {"env"},
 	// elsewhere a panic in a goroutine of a group would end the process
-	errgroup: {"internal/rescue", "internal/bench"},
+	errgroup: {"internal/rescue", "internal/bench", "cmd/gpu-check"},
 	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction",
 		"internal/forks"},
 	// what opens engines for it, and what leases them

@@ -1,16 +1,14 @@
 package cpu
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"io"
 	"math"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/testing/longform"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
@@ -39,26 +37,17 @@ type parityAnswer struct {
 }
 
 // transformers is one Python process that answers jobs line by line: to load it takes longer than the jobs.
-type transformers struct {
-	in  io.Writer
-	out *bufio.Reader
-}
+type transformers struct{ *bench.Peer }
 
 func startTransformers(t *testing.T) *transformers {
 	t.Helper()
-	in, out := pythontest.Start(t, pythontest.Need(t, "TORCH", "torch", "transformers"), "testdata/parity.py")
-	return &transformers{in, out}
+	interpreter := pythontest.Need(t, "TORCH", "torch", "transformers")
+	return &transformers{pythontest.Start(t, interpreter, "testdata/parity.py")}
 }
 
 func (p *transformers) ask(t *testing.T, job parityJob) (a parityAnswer) {
 	t.Helper()
-	text, err := json.Marshal(job)
-	require.NoError(t, err)
-	_, err = p.in.Write(append(text, '\n'))
-	require.NoError(t, err)
-	line, err := p.out.ReadBytes('\n')
-	require.NoError(t, err, "read the answer")
-	require.NoError(t, json.Unmarshal(line, &a))
+	require.NoError(t, p.Ask(t.Context(), job, &a))
 	return a
 }
 

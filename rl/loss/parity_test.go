@@ -1,14 +1,12 @@
 package loss_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/testing/losstest"
 	"github.com/ropewalk/ropewalk/internal/testing/pythontest"
 	"github.com/ropewalk/ropewalk/rl/loss"
@@ -45,15 +43,11 @@ func TestParity(t *testing.T) {
 }
 
 // torch is one Python process that answers jobs line by line.
-type torch struct {
-	in  io.Writer
-	out *bufio.Reader
-}
+type torch struct{ *bench.Peer }
 
 func startTorch(t *testing.T) *torch {
 	t.Helper()
-	in, out := pythontest.Start(t, pythontest.Need(t, "TORCH", "torch"), "testdata/parity.py")
-	return &torch{in, out}
+	return &torch{pythontest.Start(t, pythontest.Need(t, "TORCH", "torch"), "testdata/parity.py")}
 }
 
 // torchAnswer is the loss and its gradients.
@@ -64,18 +58,7 @@ type torchAnswer struct {
 
 func (p *torch) ask(t *testing.T, batch, params map[string]any) (out torchAnswer) {
 	t.Helper()
-	job, err := json.Marshal(map[string]any{"batch": batch, "params": params})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.in.Write(append(job, '\n')); err != nil {
-		t.Fatal(err)
-	}
-	line, err := p.out.ReadBytes('\n')
-	if err != nil {
-		t.Fatalf("read PyTorch's answer: %v", err)
-	}
-	if err := json.Unmarshal(line, &out); err != nil {
+	if err := p.Ask(t.Context(), map[string]any{"batch": batch, "params": params}, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out

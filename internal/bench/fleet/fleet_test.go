@@ -60,9 +60,9 @@ func serveModel(folder, address string) error {
 func themselves(t *testing.T) program {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	return program{kind: servers.KindRopewalk,
-		command:   func(_ model, port string) []string { return []string{self, "127.0.0.1:" + port} },
-		variables: func(m model) []string { return []string{serveFolder + "=" + m.folder} }}
+	return program{kind: servers.KindRopewalk, command: func(m model, port string) []string {
+		return []string{"env", serveFolder + "=" + m.folder, self, "127.0.0.1:" + port}
+	}}
 }
 
 func smallModel(t *testing.T) (model, []episode) {

@@ -80,8 +80,7 @@ type answer struct {
 type rolling struct {
 	work    []episode
 	answers [][]answer // of each episode, by turns
-	faults  func()     // called once, when a quarter of the turns is done
-	once    sync.Once
+	faults  func()     // called when a quarter of the turns is done
 	mu      sync.Mutex
 	done    int // turns
 	all     int
@@ -161,45 +160,38 @@ func connect(ctx context.Context, kind string, group []*launch.Server, folder st
 // split gives each sampler an equal part of the episodes. What one has not finished when it is lost goes to the others,
 // in equal parts.
 func (r *rolling) split(ctx context.Context, samplers []*servers.Sampler) error {
-	var parts [][]int
-	for i := range samplers {
-		var part []int
-		for k := i; k < len(r.work); k += len(samplers) {
-			part = append(part, k)
-		}
-		parts = append(parts, part)
-	}
-	left := samplers
+	left, running := samplers, 0
 	errs := make(chan error, len(samplers)*len(samplers)) // more than the parts that can be begun
-	var run func(s *servers.Sampler, part []int)
-	running := 0
-	run = func(s *servers.Sampler, part []int) {
-		running++
-		go func() {
-			open, err := r.generate(ctx, s, part)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if errors.Is(err, policy.ErrLost) && len(left) > 1 {
-				err = nil
-				left = slices.DeleteFunc(slices.Clone(left), func(x *servers.Sampler) bool { return x == s })
-				for i, other := range left {
-					var share []int
-					for k := i; k < len(open); k += len(left) {
-						share = append(share, open[k])
-					}
-					run(other, share)
+	var divide func(episodes []int)                       // the lock is held
+	divide = func(episodes []int) {
+		for i, s := range left {
+			var part []int
+			for k := i; k < len(episodes); k += len(left) {
+				part = append(part, episodes[k])
+			}
+			running++
+			go func() {
+				open, err := r.generate(ctx, s, part)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if errors.Is(err, policy.ErrLost) && len(left) > 1 {
+					err = nil
+					left = slices.DeleteFunc(slices.Clone(left), func(x *servers.Sampler) bool { return x == s })
+					divide(open)
 				}
-			}
-			running--
-			if err != nil || running == 0 {
-				errs <- err
-			}
-		}()
+				running--
+				if err != nil || running == 0 {
+					errs <- err
+				}
+			}()
+		}
+	}
+	all := make([]int, len(r.work))
+	for k := range all {
+		all[k] = k
 	}
 	r.mu.Lock()
-	for i, s := range samplers {
-		run(s, parts[i])
-	}
+	divide(all)
 	r.mu.Unlock()
 	return <-errs
 }
@@ -248,9 +240,9 @@ func (r *rolling) one(ctx context.Context, s *servers.Sampler, k int) error {
 func (r *rolling) count() {
 	r.mu.Lock()
 	r.done++
-	now := r.faults != nil && r.done >= r.all/4
+	now := r.faults != nil && r.done == max(1, r.all/4)
 	r.mu.Unlock()
 	if now {
-		r.once.Do(r.faults)
+		r.faults()
 	}
 }

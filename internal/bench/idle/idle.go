@@ -57,12 +57,7 @@ func done(s api.Scope, stage string, turn, shard int) api.Done {
 	if s.Step != api.InitStep {
 		place = schema.At(s.Run, s.Step, stage)
 	}
-	if turn >= 0 {
-		place = place.WithTurn(turn)
-	}
-	if shard >= 0 {
-		place = place.WithShard(shard)
-	}
+	place = place.WithTurn(turn).WithShard(shard)
 	now := time.Now().UnixMicro()
 	return api.Done{
 		Manifest: schema.Ref{Key: place.ManifestKey(), Digest: strings.Repeat("d", 64)},

@@ -40,12 +40,7 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		if err := c.read(); err != nil {
 			return err
 		}
-		dir, err := os.MkdirTemp("", "ropewalk-bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		c.model = filepath.Join(dir, "model")
+		c.model = filepath.Join(r.Dir, "model")
 		if err := c.program.Run(ctx, nil, "export", *model, "--dtype", "f32", "-o", c.model); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func TestFigures(t *testing.T) {
 		{Seconds: 6, Sampling: 3, Update: 2, Tokens: 70}}, steps)
 	require.Equal(t, []bench.Figure{bench.Of("s a step", 5), bench.Of("tokens/s", 10), bench.Of("sampling %", 50),
 		bench.Of("reward %", 5), bench.Of("update %", 30), bench.Of("rest %", 15)}, figures([][]step{steps}))
-	r := &bench.Report{}
+	r := &bench.Report{Dir: t.TempDir()}
 	report(r, [][]step{steps}, [][]step{{{Seconds: 16}}, {{Seconds: 14}}})
 	require.NoError(t, r.Missed())
 	report(r, [][]step{steps}, [][]step{{{Seconds: 14}}})

@@ -43,7 +43,7 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		if *steps < 2 || *rounds < 1 || *wait < 0 {
 			return errors.New("at least 2 steps, 1 round and no negative wait")
 		}
-		b := &bencher{program: bench.Program{Path: *binary, Progress: os.Stderr}}
+		b := &bencher{dir: r.Dir, program: bench.Program{Path: *binary, Progress: os.Stderr}}
 		defer func() { err = errors.Join(err, b.close()) }()
 		if err := b.open(ctx); err != nil {
 			return err
@@ -90,8 +90,8 @@ func report(r *bench.Report, without, with []float64) {
 
 // bencher trains on a local stack that it starts, whose worker runs tool calls in a service behind a delay.
 type bencher struct {
+	dir     string
 	program bench.Program
-	home    string
 	line    *delay
 	started []*bench.Started
 }
@@ -108,9 +108,6 @@ func (b *bencher) train(ctx context.Context, wait time.Duration, seed int, set .
 }
 
 func (b *bencher) open(ctx context.Context) (err error) {
-	if b.home, err = os.MkdirTemp("", "pipelined-"); err != nil {
-		return err
-	}
 	address, err := b.start(ctx, b.program, regexp.MustCompile(`listening on http://(\S+): `), "sandbox", "serve",
 		"--listen", "127.0.0.1:0")
 	if err != nil {
@@ -119,7 +116,7 @@ func (b *bencher) open(ctx context.Context) (err error) {
 	if b.line, err = delayed(address); err != nil {
 		return err
 	}
-	b.program.Env = append(os.Environ(), "ROPEWALK_HOME="+filepath.Join(b.home, "state"), "ROPEWALK_NO_WORKER=1")
+	b.program.Env = append(os.Environ(), "ROPEWALK_HOME="+filepath.Join(b.dir, "state"), "ROPEWALK_NO_WORKER=1")
 	if _, err := b.start(ctx, b.program, regexp.MustCompile(`the stack stays (up)`), "up"); err != nil {
 		return err
 	}
@@ -150,5 +147,5 @@ func (b *bencher) close() (err error) {
 	if b.line != nil {
 		b.line.close()
 	}
-	return errors.Join(err, os.RemoveAll(b.home))
+	return err
 }

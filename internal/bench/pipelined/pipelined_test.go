@@ -53,7 +53,7 @@ func TestDelay(t *testing.T) {
 
 // By hand: medians of 3 and 2 seconds per step give 1.5, and the goal is on the medians alone.
 func TestReport(t *testing.T) {
-	r := &bench.Report{}
+	r := &bench.Report{Dir: t.TempDir()}
 	report(r, []float64{3, 4, 2.5}, []float64{2, 1, 2.5})
 	require.Len(t, r.Rows, 4)
 	require.Equal(t, bench.Row{What: "seed 3", Figures: []bench.Figure{bench.Of("s per step without a lag", 2.5),

@@ -23,7 +23,7 @@ func TestComparesBothSides(t *testing.T) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	measure := Case.New(flags)
 	require.NoError(t, flags.Parse([]string{"-bucket", bucket, "-run", "r", "-rounds", "1"}))
-	r := &bench.Report{}
+	r := &bench.Report{Dir: t.TempDir()}
 	require.NoError(t, measure(t.Context(), r))
 	require.Len(t, r.Rows, 14)
 	require.Contains(t, r.Rows[0].Note, "of run r, ")

@@ -3,9 +3,11 @@
 // call, next to the processor seconds that the worker and its sandbox used in that time.
 //
 // Then it counts the Temporal events of the runs' steps in their histories, and compares a stage without work with a
-// bare activity on the same server, in a run with pipeline.max_staleness (package history).
+// bare activity on the same server, in a run with pipeline.max_staleness.
 //
-// The *bound* of a step is its processor seconds divided by the cores: no order of the same work ends earlier.
+// The *bound* of a step is its processor seconds divided by the cores: no order of the same work ends earlier. A *trip*
+// of an activity is the time from the event of its scheduling until its workflow has taken the result. A *bare*
+// activity does nothing. A *load* is what a step costs the server.
 package rollout
 
 import (
@@ -22,7 +24,6 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
-	"github.com/ropewalk/ropewalk/internal/bench/history"
 )
 
 // modes are measured by turns, so that other load affects both alike. The first one has goals.
@@ -49,7 +50,7 @@ type measured struct {
 	outcome
 	mode  string
 	steps []step
-	loads []history.Load // of every step
+	loads []Load // of every step
 }
 
 // Case measures rollouts.
@@ -63,7 +64,8 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 	only := flags.String("mode", "", "measure this mode alone")
 	lagged := flags.Int("lagged-steps", 12, "steps of the run whose stage without work is timed")
 	return func(ctx context.Context, r *bench.Report) error {
-		if *only != "" && !slices.Contains(modes, *only) {
+		chosen := slices.DeleteFunc(slices.Clone(modes), func(m string) bool { return *only != "" && *only != m })
+		if len(chosen) == 0 {
 			return fmt.Errorf("-mode must be one of %v, got %q", modes, *only)
 		}
 		if *steps < 2 || *rounds < 1 || *lagged < 1 {
@@ -76,10 +78,7 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		program := bench.Program{Path: path, Progress: os.Stderr}
 		var all []measured
 		for range *rounds {
-			for _, mode := range modes {
-				if *only != "" && *only != mode {
-					continue
-				}
+			for _, mode := range chosen {
 				m, err := measure(ctx, program, *recipe, mode, *steps)
 				if err != nil {
 					return err
@@ -101,7 +100,7 @@ func measure(ctx context.Context, program bench.Program, recipe, mode string, st
 	m := measured{mode: mode}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	meter := bench.Watch(watching, program.Path, "worker")
+	meter := bench.Watch(watching, bench.MeterPeriod, program.Path, "worker")
 	if err := program.Train(ctx, &m.outcome, recipe, "rollout.mode="+mode, "steps="+strconv.Itoa(steps),
 		"evaluation.problems=30"); err != nil {
 		return m, err
@@ -128,7 +127,7 @@ func measure(ctx context.Context, program bench.Program, recipe, mode string, st
 // program's stack is up meanwhile. The run with that stage has few prompts: the rollouts of the main job, which go on
 // meanwhile, take all processors, and bare activities have the processors for themselves.
 func histories(ctx context.Context, program bench.Program, recipe string, steps int, all []measured) (
-	out history.RoundTrips, err error) {
+	out RoundTrips, err error) {
 	up, _, err := program.Start(ctx, regexp.MustCompile(`the stack stays (up)`), "up")
 	if err != nil {
 		return out, err
@@ -140,35 +139,35 @@ func histories(ctx context.Context, program bench.Program, recipe string, steps 
 		"evaluation.problems=30"); err != nil {
 		return out, err
 	}
-	c, err := history.Dial(ctx, program)
+	c, err := Dial(ctx, program)
 	if err != nil {
 		return out, err
 	}
 	defer c.Close()
 	for i := range all {
-		if all[i].loads, err = history.StepLoads(ctx, c, all[i].Run); err != nil {
+		if all[i].loads, err = StepLoads(ctx, c, all[i].Run); err != nil {
 			return out, err
 		}
 	}
-	return history.Measure(ctx, c, lagged.Run)
+	return roundTrips(ctx, c, lagged.Run)
 }
 
 // report adds the medians of both modes, and the stage without work.
-func report(r *bench.Report, all []measured, trips history.RoundTrips) {
+func report(r *bench.Report, all []measured, trips RoundTrips) {
 	for _, mode := range modes {
 		if found := medians(mode, all); found != nil {
 			r.Add(mode, found...)
 		}
 	}
 	r.Add("a stage without work", bench.Of("ms", trips.Stage), bench.Of("ms of a bare activity", trips.Bare),
-		bench.Of("ratio", trips.Ratio()).AtMost(history.MostStage))
+		bench.Of("ratio", trips.Ratio()).AtMost(MostStage))
 }
 
 // medians are of one mode: of all steps for a rollout, of all runs for the rest. The events are those of the step
 // with the most for each that it may have.
 func medians(mode string, all []measured) []bench.Figure {
 	var seconds, processor, ratio, rate, orchestration, rl []float64
-	var load history.Load
+	var load Load
 	for _, m := range all {
 		if m.mode != mode {
 			continue

@@ -48,7 +48,7 @@ func TestSidesTakeTurns(t *testing.T) {
 }
 
 func TestPartsThatFailLeaveTheReason(t *testing.T) {
-	b := benchmark{program: "/nowhere/ropewalk", rounds: 1, report: &bench.Report{}}
+	b := benchmark{program: "/nowhere/ropewalk", rounds: 1, report: &bench.Report{Dir: t.TempDir()}}
 	require.NoError(t, b.measure(t.Context(), []string{"cold"}))
 	require.Equal(t, []bench.Row{{What: "cold was not measured",
 		Note: "/nowhere/ropewalk is not there (make build)"}}, b.report.Rows)

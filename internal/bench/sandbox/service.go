@@ -128,29 +128,16 @@ func (b *benchmark) burstThrough(ctx context.Context) (err error) {
 // watch samples the memory of a process and all its children until the returned function is called, which returns the
 // highest number of bytes.
 func watch(pid int) func() (int64, error) {
-	stop, done := make(chan struct{}), make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
 	var most int64
-	var fault error
 	go func() {
-		defer close(done)
-		for tick := time.NewTicker(200 * time.Millisecond); ; {
-			u, err := bench.Tree(pid)
-			if err != nil {
-				fault = err
-				return
-			}
-			most = max(most, u.Root+u.Others)
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-		}
+		done <- bench.Sample(ctx, pid, 200*time.Millisecond, func(u bench.Usage) { most = max(most, u.Root+u.Others) })
 	}()
 	return func() (int64, error) {
-		close(stop)
-		<-done
-		return most, fault
+		stop()
+		err := <-done
+		return most, err
 	}
 }
 

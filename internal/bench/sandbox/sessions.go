@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +22,7 @@ func (b *benchmark) sessions(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAfter(maker, &err)
+	defer func() { err = errors.Join(err, maker.Close()) }()
 	rate, err := b.cells(ctx, maker, manySessions)
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func (b *benchmark) cells(ctx context.Context, maker sandbox.Sessions, n int) (r
 		if counters[i].session, err = maker.OpenSession(ctx, sandbox.PackagesBare, sandbox.Limits{}); err != nil {
 			return 0, err
 		}
-		defer closeAfter(counters[i].session, &err)
+		defer func() { err = errors.Join(err, counters[i].session.Close()) }()
 		if err := counters[i].run(ctx, "x = 0"); err != nil {
 			return 0, err
 		}

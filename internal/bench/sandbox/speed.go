@@ -63,18 +63,16 @@ func (b *benchmark) ours() side {
 
 // interleave returns each side's rates, one per round, after a short warm-up.
 func interleave(ctx context.Context, sides []side, rounds int, round time.Duration) ([][]float64, error) {
-	lasting := func(least time.Duration) (all []bench.Side[float64]) {
-		for _, s := range sides {
-			all = append(all, bench.Side[float64]{Name: s.name, Measure: func(ctx context.Context) (float64, error) {
-				return s.measure(ctx, least)
-			}})
+	var turns []bench.Side[float64]
+	for _, s := range sides {
+		if _, err := s.measure(ctx, round/10); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		return all
+		turns = append(turns, bench.Side[float64]{Name: s.name, Measure: func(ctx context.Context) (float64, error) {
+			return s.measure(ctx, round)
+		}})
 	}
-	if _, err := bench.TakeTurns(ctx, bench.Rounds(1), lasting(round/10)...); err != nil {
-		return nil, err
-	}
-	return bench.TakeTurns(ctx, bench.Rounds(rounds), lasting(round)...)
+	return bench.TakeTurns(ctx, bench.Rounds(rounds), turns...)
 }
 
 // limitScript forks warm interpreters, without isolation or transport.

@@ -40,12 +40,8 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 				return fmt.Errorf("%w (make build, tools/llama-server.sh and make models make what is needed)", err)
 			}
 		}
-		dir, err := os.MkdirTemp("", "ropewalk-bench-serve-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		if c.m, err = prepare(*model, dir); err != nil {
+		var err error
+		if c.m, err = prepare(*model, r.Dir); err != nil {
 			return err
 		}
 		c.w.words = c.m.words

@@ -49,7 +49,7 @@ type engine struct {
 	used    float64 // tokens of all rows that have room
 	stall   float64 // until then it computes prefixes
 	joining []row   // whose prefixes are computed until then
-	heap    heap[row]
+	heap    queue[row]
 	kept    []keep // caches of waiting episodes, the oldest first
 	keeps   float64
 	flights []flight
@@ -84,7 +84,7 @@ const (
 
 func newEngine(id int, m model, flights []flight) *engine {
 	return &engine{model: m, id: id, wakes: math.Inf(1), flights: flights,
-		heap: heap[row]{less: func(a, b *row) bool {
+		heap: queue[row]{less: func(a, b *row) bool {
 			return a.ends < b.ends || a.ends == b.ends && a.rollout < b.rollout
 		}}}
 }

@@ -1,41 +1,25 @@
 package simulate
 
-// heap is a binary heap without interfaces: its less decides.
-type heap[T any] struct {
+import "container/heap"
+
+// queue is a heap whose less decides.
+type queue[T any] struct {
 	items []T
 	less  func(a, b *T) bool
 }
 
-func (h *heap[T]) push(x T) {
-	h.items = append(h.items, x)
-	a := h.items
-	for i := len(a) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h.less(&a[i], &a[up]) {
-			return
-		}
-		a[i], a[up] = a[up], a[i]
-		i = up
-	}
-}
+func (q *queue[T]) push(x T) { heap.Push(q, x) }
+func (q *queue[T]) pop() T   { return heap.Pop(q).(T) }
 
-func (h *heap[T]) pop() T {
-	a := h.items
-	top := a[0]
-	a[0] = a[len(a)-1]
-	a = a[:len(a)-1]
-	h.items = a
-	for i := 0; ; {
-		least := i
-		for down := 2*i + 1; down <= 2*i+2 && down < len(a); down++ {
-			if h.less(&a[down], &a[least]) {
-				least = down
-			}
-		}
-		if least == i {
-			return top
-		}
-		a[i], a[least] = a[least], a[i]
-		i = least
-	}
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (q *queue[T]) Len() int           { return len(q.items) }
+func (q *queue[T]) Less(i, j int) bool { return q.less(&q.items[i], &q.items[j]) }
+func (q *queue[T]) Swap(i, j int)      { q.items[i], q.items[j] = q.items[j], q.items[i] }
+func (q *queue[T]) Push(x any)         { q.items = append(q.items, x.(T)) }
+
+// Pop takes the last item out.
+func (q *queue[T]) Pop() any {
+	last := q.items[len(q.items)-1]
+	q.items = q.items[:len(q.items)-1]
+	return last
 }

@@ -12,7 +12,7 @@ type world struct {
 	engines   []*engine
 	stretch   int // tokens after which engines stop a turn; 0 = never
 	flights   []flight
-	calls     heap[call]
+	calls     queue[call]
 	count     int     // of calls so far
 	ended     int     // rollouts
 	evictions int     // rows that an engine dropped because its cache was full
@@ -28,7 +28,7 @@ type call struct {
 
 func newWorld(j *job, stretch int) *world {
 	w := &world{job: j, stretch: stretch, flights: make([]flight, len(j.rollouts)),
-		calls: heap[call]{less: func(a, b *call) bool { return a.at < b.at || a.at == b.at && a.order < b.order }}}
+		calls: queue[call]{less: func(a, b *call) bool { return a.at < b.at || a.at == b.at && a.order < b.order }}}
 	for i := range j.engines {
 		w.engines = append(w.engines, newEngine(i, j.engine, w.flights))
 	}

@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/bench/idle"
@@ -64,15 +62,10 @@ func (o options) load(ctx context.Context, c client.Client, s *server, l load) (
 		return nil, err
 	}
 	to := time.Now()
-	cores := func(m *bench.Meter) float64 {
-		if m == nil {
-			return 0
-		}
-		return m.Used(from, to) / to.Sub(from).Seconds()
-	}
-	server, database := cores(s.server), cores(s.database)
-	load := (bench.ProcessorTime() - own).Seconds() / to.Sub(from).Seconds()
-	others := max(0, (busyTime()-all)/to.Sub(from).Seconds()-server-database-load)
+	took := to.Sub(from).Seconds()
+	server, database := s.server.Used(from, to)/took, s.database.Used(from, to)/took
+	load := (bench.ProcessorTime() - own).Seconds() / took
+	others := max(0, (busyTime()-all)/took-server-database-load)
 	d, err := c.DescribeWorkflowExecution(ctx, workflows.StepWorkflowID(ids[0], 1), "")
 	if err != nil {
 		return nil, fmt.Errorf("describe the first step, which the load should have finished: %w", err)
@@ -96,21 +89,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // busyTime is the processor time of everything on this machine, in seconds: /proc/stat's first line without its idle
 // times.
-func busyTime() (seconds float64) {
-	text, err := os.ReadFile("/proc/stat")
+func busyTime() float64 {
+	var s procfs.Stat
+	all, err := procfs.NewDefaultFS()
+	if err == nil {
+		s, err = all.Stat()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench temporal: read processor time:", err)
-		return 0
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	for i, word := range strings.Fields(line) {
-		n, err := strconv.ParseFloat(word, 64)
-		const idle, waiting, guests = 4, 5, 9
-		if err == nil && i != idle && i != waiting && i < guests {
-			seconds += n / 100 // of USER_HZ, which is 100 on every Linux
-		}
-	}
-	return seconds
+	c := s.CPUTotal
+	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal
 }
 
 // work starts workers of all queues, with room for all activities of the load.
@@ -133,10 +122,7 @@ func work(c client.Client, starts *delays, l load) (stop func(), err error) {
 			Interceptors: []interceptor.WorkerInterceptor{starts},
 		})
 		if queue == workflows.QueueCPU {
-			for name, body := range map[string]any{workflows.TrainRunName: workflows.TrainRun,
-				workflows.TrainStepName: workflows.TrainStep, workflows.RolloutShardName: workflows.RolloutShard} {
-				w.RegisterWorkflowWithOptions(body, workflow.RegisterOptions{Name: name})
-			}
+			workflows.Register(w)
 		}
 		stages.Register(w)
 		if err := w.Start(); err != nil {

@@ -10,16 +10,16 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
 	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
 )
 
 // load is what the runs ask for.
@@ -31,6 +31,7 @@ type load struct {
 type options struct {
 	window  time.Duration
 	history int // shards of the server's history
+	conf    temporalconf.Config
 }
 
 // Case measures Temporal.
@@ -43,7 +44,10 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		"loads: RUNSxSHARDSxSECONDS, separated by commas")
 	flags.DurationVar(&o.window, "for", 30*time.Second, "how long each load is measured")
 	flags.IntVar(&o.history, "history-shards", 16, "shards of the production server's history")
-	return func(ctx context.Context, r *bench.Report) error {
+	return func(ctx context.Context, r *bench.Report) (err error) {
+		if o.conf, err = temporalconf.Default(); err != nil {
+			return err
+		}
 		var all []load
 		for text := range strings.SplitSeq(*loads, ",") {
 			l, err := parseLoad(text)
@@ -65,17 +69,9 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 }
 
 func parseLoad(text string) (l load, err error) {
-	words := strings.Split(text, "x")
-	if len(words) != 3 {
-		return l, fmt.Errorf("%q: want RUNSxSHARDSxSECONDS", text)
-	}
-	if l.Runs, err = strconv.Atoi(words[0]); err == nil {
-		l.Shards, err = strconv.Atoi(words[1])
-	}
-	if err == nil {
-		l.Seconds, err = strconv.ParseFloat(words[2], 64)
-	}
-	if err != nil || l.Runs < 1 || l.Shards < 1 || l.Seconds < 0 {
+	var more rune
+	n, _ := fmt.Sscanf(text, "%dx%dx%g%c", &l.Runs, &l.Shards, &l.Seconds, &more)
+	if n != 3 || l.Runs < 1 || l.Shards < 1 || l.Seconds < 0 {
 		return l, fmt.Errorf("%q: want RUNSxSHARDSxSECONDS", text)
 	}
 	return l, nil
@@ -83,22 +79,19 @@ func parseLoad(text string) (l load, err error) {
 
 // measure starts a server and puts all loads on it.
 func (o options) measure(ctx context.Context, r *bench.Report, kind string, loads []load) error {
-	folder, err := os.MkdirTemp("", "ropewalk-bench-temporal-")
-	if err != nil {
-		return fmt.Errorf("make a folder: %w", err)
-	}
-	defer os.RemoveAll(folder)
-	if err := os.Chmod(folder, 0o711); err != nil { // PostgreSQL has a user of its own
-		return fmt.Errorf("open the folder: %w", err)
+	folder := filepath.Join(r.Dir, kind)
+	// PostgreSQL, which has its own user, has to get to its folder.
+	if err := errors.Join(os.Chmod(r.Dir, 0o711), os.Mkdir(folder, 0o711)); err != nil {
+		return err
 	}
 	s, err := starts[kind](ctx, folder, o)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	c, err := s.dial(ctx, namespace)
+	c, err := s.connect(ctx, o.conf)
 	if err != nil {
-		return fmt.Errorf("connect to the server: %w", err)
+		return err
 	}
 	defer c.Close()
 	for _, l := range loads {
@@ -110,6 +103,3 @@ func (o options) measure(ctx context.Context, r *bench.Report, kind string, load
 	}
 	return nil
 }
-
-// dialer connects to a server.
-type dialer = func(ctx context.Context, namespace string) (client.Client, error)

@@ -25,9 +25,9 @@ const namespace = "ropewalk"
 // server is a Temporal server with the settings of temporal.yaml.
 type server struct {
 	name     string
-	dial     dialer
+	address  string
 	server   *bench.Meter // processor time of the server
-	database *bench.Meter // of PostgreSQL; nil: the database is part of the server
+	database *bench.Meter // of PostgreSQL; of nothing where the database is part of the server
 	stop     func()
 }
 
@@ -46,10 +46,6 @@ func onPostgres(ctx context.Context, folder string, o options) (*server, error) 
 	if err != nil {
 		return nil, err
 	}
-	conf, err := temporalconf.Default()
-	if err != nil {
-		return nil, err
-	}
 	ports, err := freePorts(15)
 	if err != nil {
 		return nil, err
@@ -60,7 +56,7 @@ func onPostgres(ctx context.Context, folder string, o options) (*server, error) 
 	}
 	end := func() { _ = database.Stop(syscall.SIGQUIT, time.Second) }
 	t, err := cluster.StartTemporal(cluster.Here(), cluster.TemporalOptions{Server: program, SQLTool: tool,
-		Folder: folder, Database: database, Shards: o.history, Dynamic: conf.DynamicConfig, Port: ports + 1})
+		Folder: folder, Database: database, Shards: o.history, Dynamic: o.conf.DynamicConfig, Port: ports + 1})
 	if err != nil {
 		end()
 		return nil, err
@@ -69,21 +65,16 @@ func onPostgres(ctx context.Context, folder string, o options) (*server, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &server{name: "Temporal on PostgreSQL", dial: t.Dial,
-		server: bench.WatchEvery(ctx, meterPeriod, program, "--root", folder),
-		database: bench.WatchEvery(ctx, meterPeriod, filepath.Join(programs, "postgres"), "-D",
+	return &server{name: "Temporal on PostgreSQL", address: t.Address,
+		server: bench.Watch(ctx, meterPeriod, program, "--root", folder),
+		database: bench.Watch(ctx, meterPeriod, filepath.Join(programs, "postgres"), "-D",
 			filepath.Join(folder, "postgres", "data")),
-		stop: func() { _ = t.Stop(syscall.SIGKILL, time.Second); end() }}
-	return s, s.prepare(ctx, conf, t.Address)
+		stop: func() { _ = t.Stop(syscall.SIGKILL, time.Second); end() }}, nil
 }
 
 // dev starts the development server, as the local stack does.
-func dev(ctx context.Context, folder string, _ options) (*server, error) {
+func dev(ctx context.Context, folder string, o options) (*server, error) {
 	program, err := stack.FindTool("temporal")
-	if err != nil {
-		return nil, err
-	}
-	conf, err := temporalconf.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -94,41 +85,34 @@ func dev(ctx context.Context, folder string, _ options) (*server, error) {
 	args := []string{"server", "start-dev", "--db-filename", filepath.Join(folder, "temporal.db"), "--ip", "127.0.0.1",
 		"--port", strconv.Itoa(port), "--headless", "--log-level", "error", "--disable-config-file",
 		"--disable-config-env", "--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL"}
-	for _, value := range conf.DynamicConfigFlags() {
+	for _, value := range o.conf.DynamicConfigFlags() {
 		args = append(args, "--dynamic-config-value", value)
 	}
 	unit := cluster.StartUnit("temporal", func() *exec.Cmd { return exec.Command(program, args...) })
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	s := &server{name: "development server on SQLite",
-		dial: func(ctx context.Context, namespace string) (client.Client, error) {
-			return client.DialContext(ctx, quiet(address, namespace))
-		},
-		server: bench.WatchEvery(ctx, meterPeriod, program, args[:4]...),
-		stop:   func() { _ = unit.Stop(syscall.SIGKILL, time.Second) }}
-	return s, s.prepare(ctx, conf, address)
+	return &server{name: "development server on SQLite", address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		server: bench.Watch(ctx, meterPeriod, program, args[:4]...), database: &bench.Meter{},
+		stop: func() { _ = unit.Stop(syscall.SIGKILL, time.Second) }}, nil
 }
 
-func quiet(address, namespace string) client.Options {
-	return client.Options{HostPort: address, Namespace: namespace,
+func (s *server) options() client.Options {
+	return client.Options{HostPort: s.address, Namespace: namespace,
 		Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))}
 }
 
-// prepare creates the namespace and its search attributes.
-func (s *server) prepare(ctx context.Context, conf temporalconf.Config, address string) error {
+// connect waits for the server, and creates the namespace and its search attributes.
+func (s *server) connect(ctx context.Context, conf temporalconf.Config) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
-		c, err := s.dial(ctx, namespace)
+		c, err := client.DialContext(ctx, s.options())
 		if err == nil {
-			err = stack.PrepareTemporal(ctx, c, quiet(address, namespace), conf)
+			if err = stack.PrepareTemporal(ctx, c, s.options(), conf); err == nil {
+				return c, nil
+			}
 			c.Close()
 		}
-		if err == nil {
-			return nil
-		}
 		if ctx.Err() != nil {
-			s.stop()
-			return fmt.Errorf("prepare %s: %w", s.name, err)
+			return nil, fmt.Errorf("prepare %s: %w", s.name, err)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -42,7 +42,7 @@ const shows = `(() => {
 })()`
 
 // inBrowser measures the page itself: from the start of the viewer to rows on the page, and from a key to the answer.
-func inBrowser(ctx context.Context, root string, trajectories, rounds int, found map[string][]float64) error {
+func inBrowser(ctx context.Context, dir, root string, trajectories, rounds int, found map[string][]float64) error {
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -53,14 +53,9 @@ func inBrowser(ctx context.Context, root string, trajectories, rounds int, found
 	if program == "" {
 		return bench.Skip("there is no Chromium on PATH")
 	}
-	profile, err := os.MkdirTemp("", "ropewalk-bench-profile-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(profile)
 	ctx, end := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1440, 900),
-		chromedp.UserDataDir(profile))...)
+		chromedp.UserDataDir(filepath.Join(dir, "profile")))...)
 	defer end()
 	ctx, end = chromedp.NewContext(ctx)
 	defer end()

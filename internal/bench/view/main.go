@@ -11,13 +11,18 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"testing"
 
 	"github.com/ropewalk/ropewalk/analysis/view"
 	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/testing/recordtest"
+	"github.com/ropewalk/ropewalk/store/mem"
 )
 
 // Case measures the page.
@@ -26,12 +31,8 @@ var Case = bench.Case{Name: "view", Doc: "the page of a large run", New: newCase
 func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 	rounds := flags.Int("rounds", 7, "measurements of each kind")
 	steps := flags.Int("steps", 196, "steps of the run, of 512 trajectories each")
-	return func(ctx context.Context, r *bench.Report) (err error) {
-		folder, err := os.MkdirTemp("", "ropewalk-bench-view-")
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	return func(ctx context.Context, r *bench.Report) error {
+		folder := filepath.Join(r.Dir, "record")
 		if err := makeRecord(folder, *steps); err != nil {
 			return err
 		}
@@ -42,7 +43,7 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 				return err
 			}
 		}
-		err = inBrowser(ctx, folder, *steps*perStep, *rounds, found)
+		err := inBrowser(ctx, r.Dir, folder, *steps*perStep, *rounds, found)
 		for _, name := range slices.Sorted(maps.Keys(found)) {
 			r.Add(name, bench.Of("ms", bench.Median(found[name])))
 		}
@@ -53,3 +54,40 @@ func newCase(flags *flag.FlagSet) func(context.Context, *bench.Report) error {
 		return err
 	}
 }
+
+// The run and the trajectories of one of its steps.
+const (
+	runName         = "large"
+	groups, samples = 64, 8
+	perStep         = groups * samples
+)
+
+// makeRecord commits the run into a folder.
+func makeRecord(folder string, steps int) (err error) {
+	defer func() {
+		if failed, ok := recover().(failure); ok {
+			err = failed.error
+		}
+	}()
+	fmt.Fprintln(os.Stderr, "making the record…")
+	objects := mem.New()
+	recordtest.Large(maker{}, objects, recordtest.LargeOptions{Run: runName, Steps: steps, Groups: groups,
+		Samples: samples, Shards: 2, EvaluateEvery: 20, Problems: 513, Seed: 1})
+	recordtest.Unpack(maker{}, objects, folder)
+	return nil
+}
+
+// maker lets the makers of records for tests run outside a test.
+type maker struct{ testing.TB }
+
+// failure is what maker panics with.
+type failure struct{ error }
+
+// Helper implements testing.TB.
+func (maker) Helper() {}
+
+// Errorf implements testing.TB.
+func (maker) Errorf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+// FailNow implements testing.TB.
+func (maker) FailNow() { panic(failure{errors.New("the record could not be made")}) }

@@ -4,6 +4,8 @@ package work
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/gguf"
 )
 
 // LoadRandom makes a policy with random weights resident in an engine.
@@ -29,8 +32,9 @@ func LoadRandom(ctx context.Context, e policy.Engine, s checkpoint.Shape) error 
 	return e.Load(ctx, policy.RolePolicy, dir, false)
 }
 
-// RandomRows are sequences of tokens drawn evenly from a vocabulary.
-func RandomRows(r *rand.Rand, vocab, rows, length int) [][]int32 {
+// RandomRows are sequences of tokens drawn evenly from a vocabulary, the same ones for the same seed and stream.
+func RandomRows(seed, stream uint64, vocab, rows, length int) [][]int32 {
+	r := rand.New(rand.NewPCG(seed, stream))
 	out := make([][]int32, rows)
 	for i := range out {
 		for range length {
@@ -93,4 +97,18 @@ func (m MicroBatch) Measure(ctx context.Context, e *torch.Engine) (Cost, error) 
 	}
 	c := Cost{Seconds: time.Since(began).Seconds(), Used: e.Usage().Since(before)}
 	return c, e.Discard(ctx, policy.RolePolicy)
+}
+
+// WriteGGUF writes a model in float32 to a file. Its vocabulary has names alone, because only ids are exchanged.
+func WriteGGUF(file, name string, c *checkpoint.Checkpoint) error {
+	out := gguf.Model{Name: name, Checkpoint: c, Dtype: checkpoint.F32}
+	out.Vocabulary.Split, out.Vocabulary.Start = "default", -1
+	for id := range c.Shape.Vocab {
+		out.Vocabulary.Tokens = append(out.Vocabulary.Tokens, fmt.Sprintf("t%d", id))
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(gguf.Write(f, out), f.Close())
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -141,21 +142,14 @@ func (n *Network) Join(m *Machine) error {
 
 // Close removes the machines and the switch. Their processes must have ended.
 func (n *Network) Close() error {
-	var first error
+	var errs []error
 	for _, m := range n.machines {
-		if err := run("ip netns delete " + n.name + "-" + m.Name); err != nil && first == nil {
-			first = err
-		}
+		errs = append(errs, run("ip netns delete "+n.name+"-"+m.Name))
 	}
 	if _, err := net.InterfaceByName(n.name); err == nil {
-		if err := run("ip link delete " + n.name); err != nil && first == nil {
-			first = err
-		}
+		errs = append(errs, run("ip link delete "+n.name))
 	}
-	if err := run("ip netns delete " + n.name); err != nil && first == nil {
-		first = err
-	}
-	return first
+	return errors.Join(append(errs, run("ip netns delete "+n.name))...)
 }
 
 // Answers waits until something accepts connections at an address.

@@ -1,3 +1,9 @@
+// Package cluster starts the servers and machines of a cluster in miniature, for the tests in test/cluster and for the
+// benchmark of Temporal.
+//
+// A *machine* is a network namespace with an address of its own; all machines of a *network* are connected by a switch,
+// from which one can be cut off. A *unit* is a process that is started again whenever it ends, as systemd does with
+// Restart=always. StartPostgres and StartTemporal make units of the real programs.
 package cluster
 
 import (
@@ -5,6 +11,7 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,6 +22,9 @@ import (
 // restartAfter is the pause before a unit that has ended is started again. The units of deploy/systemd wait longer.
 const restartAfter = time.Second
 
+// startedAgain is the line between what a unit has written before and after a start.
+const startedAgain = "--- started again\n"
+
 // Unit is a process that is started again whenever it ends, until Stop. Its methods are safe for concurrent use.
 type Unit struct {
 	Name string
@@ -23,15 +33,14 @@ type Unit struct {
 	command func() *exec.Cmd
 	process *exec.Cmd // nil while it is down
 	starts  int
-	said    *transcript.Transcript // since its latest start
-	earlier []*transcript.Transcript
+	said    transcript.Transcript // since its first start
 	stopped bool
 	changed *sync.Cond
 }
 
 // StartUnit starts a unit. command makes its command line for each start.
 func StartUnit(name string, command func() *exec.Cmd) *Unit {
-	u := &Unit{Name: name, command: command, said: &transcript.Transcript{}}
+	u := &Unit{Name: name, command: command}
 	u.changed = sync.NewCond(&u.mu)
 	go u.supervise()
 	u.mu.Lock()
@@ -69,17 +78,16 @@ func (u *Unit) begin() *exec.Cmd {
 	defer u.changed.Broadcast()
 	u.starts++
 	if u.starts > 1 {
-		u.earlier = append(u.earlier, u.said)
-		u.said = &transcript.Transcript{}
+		fmt.Fprint(&u.said, startedAgain)
 	}
 	cmd := u.command()
-	cmd.Stdout, cmd.Stderr = u.said, u.said
+	cmd.Stdout, cmd.Stderr = &u.said, &u.said
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(u.said, err)
+		fmt.Fprintln(&u.said, err)
 		return nil
 	}
 	u.process = cmd
@@ -98,20 +106,12 @@ func (u *Unit) PID() int {
 
 // Said returns what the process has written since its latest start.
 func (u *Unit) Said() string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.said.String()
+	starts := strings.Split(u.said.String(), startedAgain)
+	return starts[len(starts)-1]
 }
 
 // Log returns what the process has written since its first start.
-func (u *Unit) Log() (text string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, one := range u.earlier {
-		text += one.String() + "--- started again\n"
-	}
-	return text + u.said.String()
-}
+func (u *Unit) Log() string { return u.said.String() }
 
 // Kill kills the process and all that it has started. The unit starts it again.
 func (u *Unit) Kill() error { return u.Signal(syscall.SIGKILL) }

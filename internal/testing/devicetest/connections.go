@@ -25,46 +25,42 @@ func (g *GPU) links() []int {
 	return ends
 }
 
-func (g *GPU) makeConnections(d *mock.Device) {
-	// on answers for a link that the device has.
-	on := func(method string, link int) nvml.Return {
-		if ret := g.verdict(method); ret != nvml.SUCCESS {
-			return ret
-		}
-		if link >= len(g.links()) {
-			return nvml.ERROR_INVALID_ARGUMENT
-		}
-		return nvml.SUCCESS
-	}
-	d.GetNvLinkStateFunc = func(link int) (state nvml.EnableState, ret nvml.Return) {
+// linked makes a mock's function out of a figure of a link, given its number and its other end.
+func linked[T any](g *GPU, method string, figure func(link, end int) T) func(int) (T, nvml.Return) {
+	return func(link int) (value T, ret nvml.Return) {
 		g.library.Alter(func() {
-			ret = on("GetNvLinkState", link)
-			if ret == nvml.SUCCESS && link >= g.Down {
-				state = nvml.FEATURE_ENABLED
+			ret = g.verdict(method)
+			ends := g.links()
+			if ret == nvml.SUCCESS && link >= len(ends) {
+				ret = nvml.ERROR_INVALID_ARGUMENT
+			}
+			if ret == nvml.SUCCESS {
+				value = figure(link, ends[link])
 			}
 		})
-		return state, ret
+		return value, ret
 	}
-	d.GetNvLinkRemoteDeviceTypeFunc = func(link int) (kind nvml.IntNvLinkDeviceType, ret nvml.Return) {
-		g.library.Alter(func() {
-			if ret = on("GetNvLinkRemoteDeviceType", link); ret == nvml.SUCCESS && g.links()[link] < 0 {
+}
+
+func (g *GPU) makeConnections(d *mock.Device) {
+	d.GetNvLinkStateFunc = linked(g, "GetNvLinkState", func(link, _ int) nvml.EnableState {
+		if link >= g.Down {
+			return nvml.FEATURE_ENABLED
+		}
+		return nvml.FEATURE_DISABLED
+	})
+	d.GetNvLinkRemoteDeviceTypeFunc = linked(g, "GetNvLinkRemoteDeviceType",
+		func(_, end int) (kind nvml.IntNvLinkDeviceType) {
+			if end < 0 {
 				kind = nvml.NVLINK_DEVICE_TYPE_SWITCH
 			}
+			return kind
 		})
-		return kind, ret
-	}
-	d.GetNvLinkRemotePciInfoFunc = func(link int) (info nvml.PciInfo, ret nvml.Return) {
-		g.library.Alter(func() {
-			if ret = on("GetNvLinkRemotePciInfo", link); ret == nvml.SUCCESS {
-				info = pciOf(g.links()[link])
-			}
-		})
-		return info, ret
-	}
+	d.GetNvLinkRemotePciInfoFunc = linked(g, "GetNvLinkRemotePciInfo",
+		func(_, end int) nvml.PciInfo { return pciOf(end) })
 	d.GetTopologyCommonAncestorFunc = func(other nvml.Device) (nvml.GpuTopologyLevel, nvml.Return) {
-		return answer(
-			g, "GetTopologyCommonAncestor", func() nvml.GpuTopologyLevel { return g.level(g.library.of(other)) },
-		)()
+		level := func() nvml.GpuTopologyLevel { return g.level(g.library.of(other)) }
+		return answer(g, "GetTopologyCommonAncestor", level)()
 	}
 	d.GetP2PStatusFunc = func(other nvml.Device, _ nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
 		return answer(g, "GetP2PStatus", func() nvml.GpuP2PStatus {

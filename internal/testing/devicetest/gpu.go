@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"reflect"
@@ -83,22 +84,11 @@ func about[A, T any](g *GPU, method string, figure func(A) T) func(A) (T, nvml.R
 	return func(a A) (T, nvml.Return) { return answer(g, method, func() T { return figure(a) })() }
 }
 
-func (g *GPU) defaults(index int) {
-	if g.UUID == "" {
-		g.UUID = fmt.Sprintf("GPU-%08d", index)
-	}
-	if g.Name == "" {
-		g.Name = "NVIDIA H200"
-	}
-	if g.Total == 0 {
-		g.Total = 141 * GiB
-	}
-}
-
 // make fills the mock. What is not written down is not supported.
 func (g *GPU) make(l *Library, index int) {
 	g.library, g.index = l, index
-	g.defaults(index)
+	g.UUID = cmp.Or(g.UUID, fmt.Sprintf("GPU-%08d", index))
+	g.Name, g.Total = cmp.Or(g.Name, "NVIDIA H200"), cmp.Or(g.Total, 141*GiB)
 	d := &mock.Device{}
 	g.device = d
 	d.GetUUIDFunc = answer(g, "GetUUID", func() string { return g.UUID })
@@ -143,13 +133,11 @@ func (g *GPU) makeFigures(d *mock.Device) {
 	d.GetMemoryInfo_v2Func = answer(g, "GetMemoryInfo_v2", func() nvml.Memory_v2 {
 		return nvml.Memory_v2{Total: g.Total, Used: g.Used, Free: g.Total - g.Used, Reserved: GiB / 2}
 	})
-	d.GetMemoryInfoFunc = answer(
-		g, "GetMemoryInfo",
-		func() nvml.Memory { return nvml.Memory{Total: g.Total, Used: g.Used, Free: g.Total - g.Used} },
-	)
-	d.GetUtilizationRatesFunc = answer(
-		g, "GetUtilizationRates", func() nvml.Utilization { return nvml.Utilization{Gpu: 93, Memory: 41} },
-	)
+	d.GetMemoryInfoFunc = answer(g, "GetMemoryInfo", func() nvml.Memory {
+		return nvml.Memory{Total: g.Total, Used: g.Used, Free: g.Total - g.Used}
+	})
+	load := nvml.Utilization{Gpu: 93, Memory: 41}
+	d.GetUtilizationRatesFunc = answer(g, "GetUtilizationRates", func() nvml.Utilization { return load })
 	d.GetTemperatureFunc = about(g, "GetTemperature", func(nvml.TemperatureSensors) uint32 { return 61 })
 	d.GetTemperatureThresholdFunc = about(g, "GetTemperatureThreshold", func(which nvml.TemperatureThresholds) uint32 {
 		if which == nvml.TEMPERATURE_THRESHOLD_SHUTDOWN {
@@ -162,13 +150,11 @@ func (g *GPU) makeFigures(d *mock.Device) {
 	d.GetTotalEnergyConsumptionFunc = answer(g, "GetTotalEnergyConsumption", func() uint64 { return 12_345_678 })
 	d.GetClockInfoFunc = about(g, "GetClockInfo", clock(1755, 3201))
 	d.GetMaxClockInfoFunc = about(g, "GetMaxClockInfo", clock(1980, 3201))
-	d.GetCurrentClocksEventReasonsFunc = answer(g, "GetCurrentClocksEventReasons", func() uint64 { return g.Reasons })
-	d.GetCurrentClocksThrottleReasonsFunc = answer(
-		g, "GetCurrentClocksThrottleReasons", func() uint64 { return g.Reasons },
-	)
-	d.GetComputeRunningProcessesFunc = answer(
-		g, "GetComputeRunningProcesses", func() []nvml.ProcessInfo { return slices.Clone(g.Processes) },
-	)
+	reasons := func() uint64 { return g.Reasons }
+	d.GetCurrentClocksEventReasonsFunc = answer(g, "GetCurrentClocksEventReasons", reasons)
+	d.GetCurrentClocksThrottleReasonsFunc = answer(g, "GetCurrentClocksThrottleReasons", reasons)
+	processes := func() []nvml.ProcessInfo { return slices.Clone(g.Processes) }
+	d.GetComputeRunningProcessesFunc = answer(g, "GetComputeRunningProcesses", processes)
 }
 
 func clock(sm, memory uint32) func(nvml.ClockType) uint32 {
@@ -224,10 +210,9 @@ func (g *GPU) makeSlices(d *mock.Device) {
 		part.GetNameFunc = answer(g, "GetName", func() string { return slice.Name })
 		part.GetGpuInstanceIdFunc = answer(g, "GetGpuInstanceId", func() int { return i + 1 })
 		part.GetComputeInstanceIdFunc = answer(g, "GetComputeInstanceId", func() int { return 0 })
-		part.GetMemoryInfo_v2Func = answer(
-			g, "GetMemoryInfo_v2",
-			func() nvml.Memory_v2 { return nvml.Memory_v2{Total: slice.Total, Free: slice.Total} },
-		)
+		part.GetMemoryInfo_v2Func = answer(g, "GetMemoryInfo_v2", func() nvml.Memory_v2 {
+			return nvml.Memory_v2{Total: slice.Total, Free: slice.Total}
+		})
 		Rest(part)
 		return part, nvml.SUCCESS
 	}

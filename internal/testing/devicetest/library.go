@@ -1,7 +1,10 @@
+// Package devicetest replaces NVML in tests. Devices are struct literals. A test changes their readings and sends their
+// events. The package also has a clock that the test advances.
 package devicetest
 
 import (
 	"errors"
+	"reflect"
 	"sync"
 	"time"
 
@@ -69,9 +72,6 @@ func (l *Library) Alter(f func()) {
 
 // Xid makes a device report an Xid.
 func (l *Library) Xid(gpu, code int) { l.Send(gpu, nvml.EventTypeXidCriticalError, uint64(code)) }
-
-// DoubleBit makes a device report a double-bit ECC error.
-func (l *Library) DoubleBit(gpu int) { l.Send(gpu, nvml.EventTypeDoubleBitEccError, 0) }
 
 // Send sends any event.
 func (l *Library) Send(gpu int, kind, data uint64) {
@@ -146,4 +146,28 @@ func DGX() *dgxa100.Server {
 		Rest(&a100.Device)
 	}
 	return dgx
+}
+
+// Rest gives every function that a mock of go-nvml lacks (they panic otherwise) the answer "not supported".
+func Rest(mock any) {
+	v := reflect.ValueOf(mock).Elem()
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() != reflect.Func || !f.CanSet() || !f.IsNil() {
+			continue
+		}
+		kind := f.Type()
+		f.Set(reflect.MakeFunc(kind, func([]reflect.Value) []reflect.Value { return unsupported(kind) }))
+	}
+}
+
+func unsupported(kind reflect.Type) []reflect.Value {
+	out := make([]reflect.Value, kind.NumOut())
+	for i := range out {
+		out[i] = reflect.Zero(kind.Out(i))
+		if kind.Out(i) == reflect.TypeFor[nvml.Return]() {
+			out[i] = reflect.ValueOf(nvml.ERROR_NOT_SUPPORTED)
+		}
+	}
+	return out
 }

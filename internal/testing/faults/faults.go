@@ -190,10 +190,10 @@ func half(data []byte, torn bool) []byte {
 	return data
 }
 
-// Get implements store.Store.
-func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
+// read performs a call that returns bytes.
+func (s *Store) read(ctx context.Context, key string, get func() ([]byte, error)) (data []byte, err error) {
 	err = s.run(ctx, Get, key, func(torn bool) error {
-		all, err := s.inner.Get(ctx, key)
+		all, err := get()
 		data = half(all, torn)
 		return err
 	})
@@ -201,6 +201,11 @@ func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 		return nil, err
 	}
 	return data, nil
+}
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	return s.read(ctx, key, func() ([]byte, error) { return s.inner.Get(ctx, key) })
 }
 
 // Put implements store.Store.
@@ -222,16 +227,8 @@ func (s *Store) PutFrom(ctx context.Context, key string, content io.ReaderAt, si
 }
 
 // GetRange implements store.Store.
-func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) (data []byte, err error) {
-	err = s.run(ctx, Get, key, func(torn bool) error {
-		all, err := s.inner.GetRange(ctx, key, offset, length)
-		data = half(all, torn)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return data, nil
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) ([]byte, error) {
+	return s.read(ctx, key, func() ([]byte, error) { return s.inner.GetRange(ctx, key, offset, length) })
 }
 
 // PutIfAbsent implements store.Store.

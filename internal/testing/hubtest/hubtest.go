@@ -49,25 +49,14 @@ func New(t testing.TB, repositories map[string]Repository) *Server {
 		if !ok {
 			return
 		}
-		type lfs struct {
-			SHA256 string `json:"sha256"`
-			Size   int    `json:"size"`
-		}
-		type sibling struct {
-			Name string `json:"rfilename"`
-			Size int    `json:"size"`
-			Blob string `json:"blobId"`
-			LFS  *lfs   `json:"lfs,omitempty"`
-		}
-		var siblings []sibling
+		var siblings []map[string]any
 		for name, data := range repository.Files {
-			one := sibling{Name: name, Size: len(data)}
+			blob := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(data), data))
+			one := map[string]any{"rfilename": name, "size": len(data), "blobId": hex.EncodeToString(blob[:])}
 			if strings.HasSuffix(name, ".safetensors") || strings.HasSuffix(name, ".gguf") {
 				sum := sha256.Sum256(data)
-				one.LFS = &lfs{hex.EncodeToString(sum[:]), len(data)}
+				one["lfs"] = map[string]any{"sha256": hex.EncodeToString(sum[:]), "size": len(data)}
 			}
-			sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(data), data))
-			one.Blob = hex.EncodeToString(sum[:])
 			siblings = append(siblings, one)
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"sha": commit, "siblings": siblings})

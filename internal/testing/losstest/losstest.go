@@ -46,19 +46,11 @@ func Cases() []Case {
 	for _, d := range loss.Declarations() {
 		out = append(out, Declared(d))
 	}
-	policy := func(s loss.Surrogate, settings choice.Params) Case {
-		return Case{Name: s.Name(), Objective: loss.Objective{Policy: s, Aggregation: mean}, Settings: settings}
-	}
 	clip := loss.PPOClip{Low: 0.2, High: 0.28}
 	imitation := choice.Params{"clip_low": clip.Low, "clip_high": clip.High, "gamma": 0.5}
-	out = append(out,
-		policy(loss.SelfImitation{Policy: clip, Gamma: 0.5}, imitation),
-		policy(loss.BehaviourCloning{}, nil),
-		Case{
-			Name: loss.ValueClip{}.Name(), Value: &loss.ValueClip{Clip: 0.5},
-			Objective: loss.Objective{Aggregation: mean},
-		},
-	)
+	out = append(out, policyCase(loss.SelfImitation{Policy: clip, Gamma: 0.5}, imitation),
+		policyCase(loss.BehaviourCloning{}, nil), Case{Name: loss.ValueClip{}.Name(),
+			Value: &loss.ValueClip{Clip: 0.5}, Objective: loss.Objective{Aggregation: mean}})
 	for _, e := range []loss.Estimator{loss.K1, loss.AbsKL, loss.K2, loss.K3} {
 		k := loss.KL{Estimator: e, Coefficient: 0.01}
 		out = append(out, Case{Name: k.Name(), Objective: loss.Objective{KL: &k, Aggregation: mean}})
@@ -73,8 +65,14 @@ func Declared(d loss.Declaration) Case {
 	if err != nil {
 		panic(err)
 	}
+	c := policyCase(s, settings)
+	c.Name = d.Name
+	return c
+}
+
+func policyCase(s loss.Surrogate, settings choice.Params) Case {
 	mean := loss.Aggregation{Mode: loss.TokenMean}
-	return Case{Name: d.Name, Objective: loss.Objective{Policy: s, Aggregation: mean}, Settings: settings}
+	return Case{Name: s.Name(), Objective: loss.Objective{Policy: s, Aggregation: mean}, Settings: settings}
 }
 
 // Batch is rows with every optional field, and the critic's.
@@ -141,4 +139,53 @@ func mask(rng *rand.Rand, length int) []int32 {
 		t += run(length / 16)
 	}
 	return m
+}
+
+// Once prepares a case over a batch as its whole mini-batch, evaluates it, and returns that
+// evaluation to be repeated with the number of tokens under the mask.
+func Once[T loss.Float](c Case, b Batch[T], e *loss.Evaluator[T]) (once func() error, tokens int64, err error) {
+	rows, plan, err := Planned(c, b)
+	if err != nil {
+		return nil, 0, err
+	}
+	once = func() error {
+		_, err := Evaluate(c, e, rows, b.Values, plan)
+		return err
+	}
+	for _, r := range rows {
+		tokens += int64(r.Tokens())
+	}
+	return once, tokens, once()
+}
+
+// Planned returns a case's rows, with marks where it needs them and only the fields that it reads,
+// and the plan over all of them.
+func Planned[T loss.Float](c Case, b Batch[T]) ([]loss.Row[T], loss.Plan, error) {
+	rows := make([]loss.Row[T], len(b.Rows))
+	masks, counts := make([][]int32, len(b.Rows)), make([]int32, len(b.Rows))
+	for i, r := range b.Rows {
+		if c.Objective.Entropy == nil {
+			r.Entropies = nil
+		}
+		rows[i], masks[i], counts[i] = r, r.Mask, r.Count
+	}
+	if c.Value != nil {
+		d, err := c.Objective.Aggregation.Denominator(masks, counts)
+		return rows, loss.Plan{Policy: d, Penalty: d}, err
+	}
+	plan, err := loss.Prepare(c.Objective, rows, rand.New(rand.NewPCG(7, 7)))
+	for i := range plan.Marks {
+		rows[i].Marks = plan.Marks[i]
+	}
+	return rows, plan, err
+}
+
+// Evaluate evaluates a case.
+func Evaluate[T loss.Float](
+	c Case, e *loss.Evaluator[T], rows []loss.Row[T], values []loss.ValueRow[T], plan loss.Plan,
+) (loss.Result[T], error) {
+	if c.Value != nil {
+		return e.EvaluateValues(*c.Value, values, plan.Policy)
+	}
+	return e.Evaluate(c.Objective, rows, plan)
 }

@@ -116,17 +116,13 @@ func Cut(w http.ResponseWriter) {
 
 // Drop closes the connection without another byte.
 func Drop(w http.ResponseWriter) {
-	if f, ok := w.(http.Flusher); ok {
-		f.Flush()
-	}
+	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
 
 // Hang says nothing until the client leaves or the time is over.
 func Hang(w http.ResponseWriter, most time.Duration) {
-	if f, ok := w.(http.Flusher); ok {
-		f.Flush()
-	}
+	_ = http.NewResponseController(w).Flush()
 	time.Sleep(most)
 }
 
@@ -137,9 +133,7 @@ func Drip(w http.ResponseWriter, most time.Duration) {
 		if _, err := io.WriteString(w, " "); err != nil {
 			return
 		}
-		if f, ok := w.(http.Flusher); ok {
-			f.Flush()
-		}
+		_ = http.NewResponseController(w).Flush()
 		time.Sleep(10 * time.Millisecond)
 	}
 }

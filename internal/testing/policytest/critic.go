@@ -23,11 +23,9 @@ func criticised(t *testing.T, f TrainerFixture) policy.Trainer {
 
 func values(t *testing.T, e policy.Trainer, seqs [][]int32, keep bool) policy.TokenOutputs {
 	t.Helper()
-	out, err := e.Forward(context.Background(), policy.ForwardRequest{
-		Role: policy.RoleCritic, Sequences: seqs, Temperature: 1, Outputs: policy.OutValue, Keep: keep,
-	})
-	require.NoError(t, err)
-	return out
+	req := pass(policy.RoleCritic, seqs, policy.OutValue)
+	req.Keep = keep
+	return outputsOf(t, e, req)
 }
 
 // target is what the suite's critic learns: the value of a state depends on its last token.
@@ -78,26 +76,19 @@ func testCriticFresh(t *testing.T, f TrainerFixture) {
 	require.Nil(t, out.LogProbs)
 	require.Nil(t, out.Entropies)
 	require.Equal(t, weighted(seqs, 0), out.Values, "a fresh critic knows nothing")
-	s, err := e.State(ctx, policy.RoleCritic)
-	require.NoError(t, err)
+	s, of := stateOf(t, e, policy.RoleCritic), stateOf(t, e, policy.RolePolicy)
 	require.Empty(t, s.Digest, "a fresh critic is no checkpoint yet")
-	of, err := e.State(ctx, policy.RolePolicy)
-	require.NoError(t, err)
 	require.Greater(t, s.Params, of.Params)
 	dir, digest := savedAs(t, e, policy.RoleCritic)
 	require.NotEqual(t, of.Digest, digest, "the digest covers the head")
-	s, err = e.State(ctx, policy.RoleCritic)
-	require.NoError(t, err)
-	require.Equal(t, digest, s.Digest)
+	require.Equal(t, digest, stateOf(t, e, policy.RoleCritic).Digest)
 	require.Equal(t, modelFile(t, f.Dir), modelFile(t, dir), "the model is the policy's")
 
 	// A trained policy's moments are of another loss.
 	train(t, e, seqs)
 	dir, _ = saved(t, e)
 	require.NoError(t, e.Load(ctx, policy.RoleCritic, dir, true))
-	s, err = e.State(ctx, policy.RoleCritic)
-	require.NoError(t, err)
-	require.Zero(t, s.Step)
+	require.Zero(t, stateOf(t, e, policy.RoleCritic).Step)
 }
 
 func modelFile(t *testing.T, dir string) []byte {
@@ -132,8 +123,7 @@ func testCriticSave(t *testing.T, f TrainerFixture) {
 	other := f.Open(t)
 	defer other.Close()
 	require.NoError(t, other.Load(ctx, policy.RoleCritic, dir, true))
-	s, err := other.State(ctx, policy.RoleCritic)
-	require.NoError(t, err)
+	s := stateOf(t, other, policy.RoleCritic)
 	require.Equal(t, digest, s.Digest)
 	require.EqualValues(t, 3, s.Step)
 	require.Equal(t, values(t, e, seqs, false), values(t, other, seqs, false))
@@ -166,12 +156,9 @@ func testCriticBatch(t *testing.T, f TrainerFixture) {
 	requireClose(t, [][]float32{all.Values[1][:at+1]}, [][]float32{after[:at+1]}, 1e-5, "value up to the changed token")
 	require.Greater(t, math.Abs(float64(after[at+1]-all.Values[1][at+1])), 1e-4, "the next value has seen it")
 
-	hot, err := e.Forward(
-		context.Background(),
-		policy.ForwardRequest{Role: policy.RoleCritic, Sequences: seqs, Temperature: 7, Outputs: policy.OutValue},
-	)
-	require.NoError(t, err)
-	require.Equal(t, all.Values, hot.Values, "values know no temperature")
+	hot := pass(policy.RoleCritic, seqs, policy.OutValue)
+	hot.Temperature = 7
+	require.Equal(t, all.Values, outputsOf(t, e, hot).Values, "values know no temperature")
 }
 
 // testCriticWithPolicy: policy, reference and critic in one trainer are what each is alone.
@@ -179,11 +166,8 @@ func testCriticWithPolicy(t *testing.T, f TrainerFixture) {
 	ctx, seqs := context.Background(), sequences(f, 35, 16, 4)
 	all, alone, critic := criticised(t, f), opened(t, f), criticised(t, f)
 	require.NoError(t, all.Load(ctx, policy.RoleReference, f.Dir, false))
-	reference := policy.ForwardRequest{
-		Role: policy.RoleReference, Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb,
-	}
-	before, err := all.Forward(ctx, reference)
-	require.NoError(t, err)
+	reference := pass(policy.RoleReference, seqs, policy.OutLogProb)
+	before := outputsOf(t, all, reference)
 	for range 2 {
 		require.Equal(t, train(t, alone, seqs), train(t, all, seqs))
 		_, want := learn(t, critic, seqs)
@@ -196,9 +180,7 @@ func testCriticWithPolicy(t *testing.T, f TrainerFixture) {
 	_, want = savedAs(t, critic, policy.RoleCritic)
 	_, got = savedAs(t, all, policy.RoleCritic)
 	require.Equal(t, want, got, "critic")
-	after, err := all.Forward(ctx, reference)
-	require.NoError(t, err)
-	require.Equal(t, before.LogProbs, after.LogProbs, "reference")
+	require.Equal(t, before.LogProbs, outputsOf(t, all, reference).LogProbs, "reference")
 
 	// What one role kept is not another's, nor dropped with another's.
 	out := forward(t, all, seqs, true)
@@ -235,7 +217,7 @@ func testCriticErrors(t *testing.T, f TrainerFixture) {
 		{policy.RoleCritic, policy.OutEntropy},
 		{policy.RoleCritic, policy.OutLogProb | policy.OutValue},
 	} {
-		_, err := e.Forward(ctx, policy.ForwardRequest{Role: c.role, Sequences: seqs, Temperature: 1, Outputs: c.out})
+		_, err := e.Forward(ctx, pass(c.role, seqs, c.out))
 		require.ErrorIs(t, err, policy.ErrBadRequest, "outputs %b of the %s", c.out, c.role)
 	}
 	out := values(t, e, seqs, true)
@@ -245,10 +227,7 @@ func testCriticErrors(t *testing.T, f TrainerFixture) {
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 
 	dir, _ := savedAs(t, e, policy.RoleCritic)
-	before, err := e.State(ctx, policy.RolePolicy)
-	require.NoError(t, err)
+	before := stateOf(t, e, policy.RolePolicy)
 	require.ErrorIs(t, e.Load(ctx, policy.RolePolicy, dir, false), policy.ErrBadRequest, "a critic is no policy")
-	after, err := e.State(ctx, policy.RolePolicy)
-	require.NoError(t, err)
-	require.Equal(t, before, after)
+	require.Equal(t, before, stateOf(t, e, policy.RolePolicy))
 }

@@ -36,6 +36,7 @@ type Of[E model] struct {
 // model is what the suites need of everything that they open.
 type model interface {
 	Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error
+	State(ctx context.Context, role policy.Role) (policy.State, error)
 	Close() error
 }
 
@@ -144,14 +145,30 @@ func weighted(seqs [][]int32, weight float32) [][]float32 {
 	return out
 }
 
-func forward(t *testing.T, e policy.Trainer, seqs [][]int32, keep bool) policy.TokenOutputs {
+func stateOf(t *testing.T, e model, role policy.Role) policy.State {
 	t.Helper()
-	out, err := e.Forward(context.Background(), policy.ForwardRequest{
-		Role: policy.RolePolicy, Sequences: seqs, Temperature: 1,
-		Outputs: policy.OutLogProb | policy.OutEntropy, Keep: keep,
-	})
+	s, err := e.State(context.Background(), role)
+	require.NoError(t, err)
+	return s
+}
+
+// pass asks for outputs at temperature 1.
+func pass(role policy.Role, seqs [][]int32, outputs policy.Outputs) policy.ForwardRequest {
+	return policy.ForwardRequest{Role: role, Sequences: seqs, Temperature: 1, Outputs: outputs}
+}
+
+func outputsOf(t *testing.T, e policy.Trainer, req policy.ForwardRequest) policy.TokenOutputs {
+	t.Helper()
+	out, err := e.Forward(context.Background(), req)
 	require.NoError(t, err)
 	return out
+}
+
+func forward(t *testing.T, e policy.Trainer, seqs [][]int32, keep bool) policy.TokenOutputs {
+	t.Helper()
+	req := pass(policy.RolePolicy, seqs, policy.OutLogProb|policy.OutEntropy)
+	req.Keep = keep
+	return outputsOf(t, e, req)
 }
 
 // train is one update that raises the log-probability of seqs, and the entropy a little.

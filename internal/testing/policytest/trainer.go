@@ -43,16 +43,14 @@ func testLoadSave(t *testing.T, f TrainerFixture) {
 	e, ctx := opened(t, f), context.Background()
 	want, err := f.Digest(f.Dir)
 	require.NoError(t, err)
-	s, err := e.State(ctx, policy.RolePolicy)
-	require.NoError(t, err)
+	s := stateOf(t, e, policy.RolePolicy)
 	require.Equal(t, want, s.Digest)
 	require.Zero(t, s.Step)
 	require.Positive(t, s.Params)
 	dir, digest := saved(t, e)
 	require.Equal(t, want, digest, "saving what was loaded")
 	train(t, e, sequences(f, 11, 12, 5))
-	s, err = e.State(ctx, policy.RolePolicy)
-	require.NoError(t, err)
+	s = stateOf(t, e, policy.RolePolicy)
 	require.Empty(t, s.Digest, "a step changes the model")
 	require.EqualValues(t, 1, s.Step)
 	dir2, digest2 := saved(t, e)
@@ -60,9 +58,7 @@ func testLoadSave(t *testing.T, f TrainerFixture) {
 	onDisk, err := f.Digest(dir2)
 	require.NoError(t, err)
 	require.Equal(t, onDisk, digest2)
-	s, err = e.State(ctx, policy.RolePolicy)
-	require.NoError(t, err)
-	require.Equal(t, digest2, s.Digest)
+	require.Equal(t, digest2, stateOf(t, e, policy.RolePolicy).Digest)
 	_, err = e.Save(ctx, policy.RolePolicy, dir)
 	require.Error(t, err, "a folder that holds something is not written over")
 }
@@ -84,9 +80,7 @@ func testResume(t *testing.T, f TrainerFixture) {
 	require.Equal(t, want, got, "save, load, step equals an uninterrupted run")
 
 	require.NoError(t, other.Load(context.Background(), policy.RolePolicy, dir, false))
-	s, err := other.State(context.Background(), policy.RolePolicy)
-	require.NoError(t, err)
-	require.Zero(t, s.Step, "without the optimiser's state steps count from zero")
+	require.Zero(t, stateOf(t, other, policy.RolePolicy).Step, "without the optimiser's state steps count from zero")
 }
 
 func testDeterminism(t *testing.T, f TrainerFixture) {
@@ -125,10 +119,8 @@ func testAccumulate(t *testing.T, f TrainerFixture) {
 	two, err := split.Step(ctx, policy.RolePolicy, adam)
 	require.NoError(t, err)
 	require.InEpsilon(t, one.GradNorm, two.GradNorm, 1e-4)
-	requireClose(
-		t, forward(t, whole, seqs, false).LogProbs, forward(t, split, seqs, false).LogProbs, 2e-3,
-		"log-probability after the step",
-	)
+	requireClose(t, forward(t, whole, seqs, false).LogProbs, forward(t, split, seqs, false).LogProbs, 2e-3,
+		"log-probability after the step")
 }
 
 // testDirection: following the gradient raises what it is the gradient of, by about lr·|gradient|².
@@ -140,9 +132,7 @@ func testDirection(t *testing.T, f TrainerFixture) {
 		train(t, e, seqs)
 	}
 	require.Greater(t, sum(forward(t, e, seqs, false).LogProbs), before)
-	s, err := e.State(context.Background(), policy.RolePolicy)
-	require.NoError(t, err)
-	require.EqualValues(t, 5, s.Step)
+	require.EqualValues(t, 5, stateOf(t, e, policy.RolePolicy).Step)
 }
 
 func testClip(t *testing.T, f TrainerFixture) {
@@ -151,9 +141,8 @@ func testClip(t *testing.T, f TrainerFixture) {
 	for _, clip := range []float64{0, 1e-3, 1e9} {
 		e := opened(t, f)
 		out := forward(t, e, seqs, true)
-		require.NoError(
-			t, e.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: weighted(seqs, -1)}),
-		)
+		c := policy.Cotangents{LogProbs: weighted(seqs, -1)}
+		require.NoError(t, e.Backward(ctx, policy.RolePolicy, out.Kept, c))
 		opts := adam
 		opts.ClipNorm = clip
 		s, err := e.Step(ctx, policy.RolePolicy, opts)
@@ -210,9 +199,7 @@ func testErrors(t *testing.T, f TrainerFixture) {
 	e, ctx := opened(t, f), context.Background()
 	seqs := sequences(f, 20, 4)
 	badForward := func(change func(*policy.ForwardRequest), want error) {
-		req := policy.ForwardRequest{
-			Role: policy.RolePolicy, Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb,
-		}
+		req := pass(policy.RolePolicy, seqs, policy.OutLogProb)
 		change(&req)
 		_, err := e.Forward(ctx, req)
 		require.ErrorIs(t, err, want)
@@ -224,9 +211,8 @@ func testErrors(t *testing.T, f TrainerFixture) {
 	badForward(func(r *policy.ForwardRequest) { r.Sequences = [][]int32{{}} }, policy.ErrBadRequest)
 	badForward(func(r *policy.ForwardRequest) { r.Sequences = [][]int32{{int32(f.Vocab)}} }, policy.ErrBadRequest)
 	badForward(func(r *policy.ForwardRequest) { r.Sequences = [][]int32{{-1}} }, policy.ErrBadRequest)
-	badForward(
-		func(r *policy.ForwardRequest) { r.Sequences = [][]int32{make([]int32, f.Positions+1)} }, policy.ErrBadRequest,
-	)
+	long := [][]int32{make([]int32, f.Positions+1)}
+	badForward(func(r *policy.ForwardRequest) { r.Sequences = long }, policy.ErrBadRequest)
 
 	out := forward(t, e, seqs, true)
 	back := func(kept policy.Kept, c policy.Cotangents) error {
@@ -235,12 +221,9 @@ func testErrors(t *testing.T, f TrainerFixture) {
 	require.ErrorIs(t, back(out.Kept+1000, policy.Cotangents{}), policy.ErrNotKept)
 	require.ErrorIs(t, back(out.Kept, policy.Cotangents{LogProbs: weighted(seqs[:0], 1)}), policy.ErrBadRequest)
 	require.ErrorIs(t, back(out.Kept, policy.Cotangents{Values: weighted(seqs, 1)}), policy.ErrBadRequest)
-	require.NoError(
-		t, back(out.Kept, policy.Cotangents{LogProbs: weighted(seqs, 1)}), "a refused request keeps what was kept",
-	)
-	require.ErrorIs(
-		t, back(out.Kept, policy.Cotangents{LogProbs: weighted(seqs, 1)}), policy.ErrNotKept, "backward runs once",
-	)
+	good := policy.Cotangents{LogProbs: weighted(seqs, 1)}
+	require.NoError(t, back(out.Kept, good), "a refused request keeps what was kept")
+	require.ErrorIs(t, back(out.Kept, good), policy.ErrNotKept, "backward runs once")
 	_, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: math.NaN(), Rule: optimizer.AdamW{}})
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 	require.Error(t, e.Load(ctx, policy.RolePolicy, filepath.Join(t.TempDir(), "nothing"), true))
@@ -256,10 +239,7 @@ func testContext(t *testing.T, f TrainerFixture) {
 	require.ErrorIs(t, e.Load(ctx, policy.RolePolicy, f.Dir, true), context.Canceled)
 	_, err := e.Save(ctx, policy.RolePolicy, filepath.Join(t.TempDir(), "checkpoint"))
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = e.Forward(
-		ctx,
-		policy.ForwardRequest{Role: policy.RolePolicy, Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb},
-	)
+	_, err = e.Forward(ctx, pass(policy.RolePolicy, seqs, policy.OutLogProb))
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, e.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{}), context.Canceled)
 	_, err = e.Step(ctx, policy.RolePolicy, adam)
@@ -274,24 +254,16 @@ func testRoles(t *testing.T, f TrainerFixture) {
 	seqs := sequences(f, 22, 10)
 	before := forward(t, e, seqs, false)
 	train(t, e, seqs)
-	req := policy.ForwardRequest{
-		Role: policy.RoleReference, Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb,
-	}
-	ref, err := e.Forward(ctx, req)
-	require.NoError(t, err)
+	ref := outputsOf(t, e, pass(policy.RoleReference, seqs, policy.OutLogProb))
 	require.Equal(t, before.LogProbs, ref.LogProbs, "the reference does not move with the policy")
 	require.NotEqual(t, before.LogProbs, forward(t, e, seqs, false).LogProbs)
-	s, err := e.State(ctx, policy.RoleCritic)
-	require.NoError(t, err)
-	require.Equal(t, policy.State{}, s, "an empty role")
+	require.Equal(t, policy.State{}, stateOf(t, e, policy.RoleCritic), "an empty role")
 	require.NotEmpty(t, e.Describe().Device)
 }
 
 func testClose(t *testing.T, f TrainerFixture) {
 	e := opened(t, f)
 	require.NoError(t, e.Close())
-	_, err := e.Forward(context.Background(), policy.ForwardRequest{
-		Role: policy.RolePolicy, Sequences: sequences(f, 23, 3), Temperature: 1, Outputs: policy.OutLogProb,
-	})
+	_, err := e.Forward(context.Background(), pass(policy.RolePolicy, sequences(f, 23, 3), policy.OutLogProb))
 	require.ErrorIs(t, err, policy.ErrLost)
 }

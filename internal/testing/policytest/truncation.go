@@ -3,6 +3,7 @@ package policytest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -76,18 +77,12 @@ func frequencies(t *testing.T, f SamplerFixture, e policy.Sampler) map[int32]flo
 
 // remaining applies the limit to a distribution as policy.Truncation says.
 func remaining(limit policy.Truncation, probability map[int32]float64) map[int32]float64 {
-	var ids []int32
-	for id := range probability {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b int32) int {
+	ids := slices.SortedFunc(maps.Keys(probability), func(a, b int32) int {
 		return cmp.Or(cmp.Compare(probability[b], probability[a]), cmp.Compare(a, b))
 	})
-	if limit.TopK > 0 {
-		ids = ids[:min(limit.TopK, len(ids))]
-	}
 	all := 1.0
 	if limit.TopK > 0 {
+		ids = ids[:min(limit.TopK, len(ids))]
 		all = sumOf(ids, probability)
 	}
 	if limit.TopP > 0 {
@@ -115,4 +110,71 @@ func sumOf(ids []int32, probability map[int32]float64) float64 {
 		sum += probability[id]
 	}
 	return sum
+}
+
+// testLikeliest: the likeliest tokens of a position are those of the distribution that its token was drawn from. Asking
+// for them changes nothing else.
+func testLikeliest(t *testing.T, f SamplerFixture) {
+	const positions = 4
+	e := opened(t, f)
+	can := e.Capabilities()
+	req := request(sequences(f, 61, 5, 17, 40), 8, 1)
+	if !can.Temperature && can.Greedy {
+		req.Temperature = 0
+	}
+	for _, bad := range [][2]int{{can.TopLogProbs + 1, 1}, {-1, 1}} {
+		req.Top, req.TopTokens = bad[0], bad[1]
+		_, err := e.Generate(t.Context(), req)
+		require.ErrorIs(t, err, policy.ErrBadRequest, "%d likeliest tokens", req.Top)
+	}
+	if can.TopLogProbs == 0 {
+		return
+	}
+	limits := []policy.Truncation{{}}
+	if can.TopK {
+		limits = append(limits, policy.Truncation{TopK: 3})
+	}
+	for _, limit := range limits {
+		req.Top, req.TopTokens, req.Truncation = 0, 0, limit
+		plain := generate(t, e, req)
+		require.Nil(t, plain.Top)
+		req.Top, req.TopTokens = min(10, can.TopLogProbs), positions
+		got := generate(t, e, req)
+		if can.RowSeeds {
+			require.Equal(t, plain.Tokens, got.Tokens)
+			require.Equal(t, plain.LogProbs, got.LogProbs)
+		}
+		require.Len(t, got.Top, len(got.Tokens))
+		for i, ids := range got.Tokens {
+			require.Len(t, got.Top[i], min(len(ids), positions))
+			for k, top := range got.Top[i] {
+				requireLikeliest(t, top, req.Top, limit, got.LogProbs[i][k])
+			}
+		}
+	}
+}
+
+// requireLikeliest checks the likeliest tokens of one position, from which a token of the given log-probability was
+// drawn.
+func requireLikeliest(t *testing.T, top []float32, most int, limit policy.Truncation, drawn float32) {
+	t.Helper()
+	const rounding = 1e-3
+	require.NotEmpty(t, top)
+	require.LessOrEqual(t, len(top), most)
+	if limit.TopK > 0 {
+		require.LessOrEqual(t, len(top), limit.TopK)
+	}
+	descending := func(a, b float32) int { return cmp.Compare(b, a) }
+	require.True(t, slices.IsSortedFunc(top, descending), "the likeliest first: %v", top)
+	mass, nearest := 0.0, math.Inf(1)
+	for _, v := range top {
+		require.LessOrEqual(t, v, float32(rounding))
+		mass += math.Exp(float64(v))
+		nearest = min(nearest, math.Abs(float64(v-drawn)))
+	}
+	require.LessOrEqual(t, mass, 1+rounding)
+	require.LessOrEqual(t, drawn, top[0]+rounding)
+	if len(top) < most || drawn > top[len(top)-1]+rounding {
+		require.LessOrEqual(t, nearest, rounding, "the token that was drawn is one of them")
+	}
 }

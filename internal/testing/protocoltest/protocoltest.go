@@ -308,7 +308,10 @@ func (s *suite) played(text string) string {
 // conversation renders the contexts of an episode in which the text is the task, what tools say about themselves, and
 // everything that calls return.
 func (s *suite) conversation(text string) string {
-	named := json.RawMessage(`{"type": "object", "title": ` + inJSON(text) + `}`)
+	named, err := json.Marshal(map[string]string{"type": "object", "title": text})
+	if err != nil {
+		panic(err) // a string always encodes
+	}
 	tools := []protocol.Tool{protocol.Python, {Name: "search", Description: text, Parameters: named}}
 	out := s.p.Context(protocol.View{Instruction: text, Task: text, Tools: tools})
 	limit := protocol.Limit{Bytes: 12}
@@ -332,28 +335,12 @@ func (s *suite) conversation(text string) string {
 	return out
 }
 
-func inJSON(text string) string {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		panic(err) // a string always encodes
-	}
-	return string(raw)
-}
-
 // responses checks that no text from a policy makes a protocol fail.
 func (s *suite) responses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
-	pieces := []string{"<", ">", "</", "\\boxed{", "}", "{", "\xff", "", " ", "漢", "\n", s.spec.EndOfTurn}
-	for _, tag := range s.spec.Tags {
-		pieces = append(pieces, "<"+tag+">", "</"+tag+">", strings.ToUpper("<"+tag+">"), tag)
-	}
-	pieces = append(pieces, s.spec.Stops...)
 	for range 2000 {
-		text := ""
-		for range rng.IntN(12) {
-			text += pieces[rng.IntN(len(pieces))]
-		}
-		s.parsed(t, text)
+		s.parsed(t, s.hostile(rng)+s.hostile(rng))
+		s.parsed(t, s.hostile(rng)+strings.ToUpper(s.hostile(rng)))
 	}
 }
 

@@ -2,16 +2,16 @@
 package pythontest
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/internal/testing/longform"
 )
@@ -43,22 +43,16 @@ func Long() bool {
 	return longform.Asked(engineVariable)
 }
 
-// Start runs a script that answers its standard input. The input ends with the test, and the script must then exit
-// successfully.
-func Start(t testing.TB, interpreter, script string) (in io.Writer, out *bufio.Reader) {
+// Start runs a script that answers lines of JSON. Its input ends with the test, and it must then exit successfully.
+func Start(t testing.TB, interpreter, script string) *bench.Peer {
 	t.Helper()
-	cmd := exec.Command(interpreter, script)
-	cmd.Stderr = os.Stderr
-	to, err := cmd.StdinPipe()
+	p, err := bench.StartPeer(context.Background(), script, exec.Command(interpreter, script))
 	require.NoError(t, err)
-	from, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		to.Close()
-		require.NoError(t, cmd.Wait())
+		_, err := p.Close()
+		require.NoError(t, err)
 	})
-	return to, bufio.NewReader(from)
+	return p
 }
 
 // Ask runs a script once with a question as JSON on its standard input, and decodes the JSON of its answer. The script

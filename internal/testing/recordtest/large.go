@@ -116,13 +116,13 @@ func (l *large) episode(d *drawn, step, g, k int, p schema.PromptRow) {
 	policy := l.Updates[len(l.Updates)-1].Checkpoint.Digest
 	right, uses := l.rand.Float64() < l.skill(step, int(p.Level)), l.rand.Float64() < 0.8
 	fails := uses && l.rand.Float64() < 0.35*math.Exp(-3*float64(step)/float64(l.LargeOptions.Steps))
-	answer, reward, verdict := p.Answer, 1.0, "exact"
+	answer := p.Answer
 	if !right {
-		answer, reward, verdict = "0", 0, "wrong"
+		answer = "0"
 	}
 	context := p.TokenIDs
 	var all schema.BatchRow
-	calls, failed, turn := 0, 0, 0
+	calls, failed, turn, observed := 0, 0, 0, ""
 	if uses {
 		code := "print(" + strings.ReplaceAll(p.Expression, "+", " + ") + ")"
 		asked := l.turn(group, id, 0, context, "<reason>I compute "+p.Expression+".</reason>\n"+code, "", policy)
@@ -139,11 +139,8 @@ func (l *large) episode(d *drawn, step, g, k int, p schema.PromptRow) {
 		d.calls = append(d.calls, call)
 		d.timings = append(d.timings, l.callTiming(id))
 		all = joined(all, asked)
-		context = l.tokens.Encode("\n" + call.Response + "\n")
-	}
-	observed := ""
-	if uses {
-		observed = "\n" + d.calls[len(d.calls)-1].Response + "\n"
+		observed = "\n" + call.Response + "\n"
+		context = l.tokens.Encode(observed)
 	}
 	answered := l.turn(group, id, turn, context, "<answer>\\boxed{"+answer+"}</answer>", observed, policy)
 	answered.Answered = true
@@ -155,18 +152,9 @@ func (l *large) episode(d *drawn, step, g, k int, p schema.PromptRow) {
 	for _, m := range all.LossMask {
 		written += m
 	}
-	d.trajectories = append(d.trajectories, schema.TrajectoryRow{
-		GroupID: group, TrajectoryID: id, ProblemID: p.ProblemID, Level: p.Level, Source: "rollout",
-		Turns: int32(turn + 1), ToolCalls: int32(calls),
-		ToolErrors: int32(failed), AnswerTags: 1, Tokens: int32(len(all.TokenIDs)), ResponseTokens: written,
-		Finish: "answered", FinalAnswer: answer,
-		HasAnswer: true, Gold: p.Answer, PolicyVersion: policy, Text: answered.Response,
-	})
-	d.rewards = append(d.rewards, schema.RewardRow{
-		GroupID: group, TrajectoryID: id, Level: p.Level, Reward: reward, Outcome: reward, Success: right,
-		Turns:     int32(turn + 1),
-		ToolCalls: int32(calls), ToolErrors: int32(failed), AnswerTags: 1, Verdict: verdict,
-	})
+	d.judge(p, schema.TrajectoryRow{TrajectoryID: id, Turns: int32(turn + 1), ToolCalls: int32(calls),
+		ToolErrors: int32(failed), Tokens: int32(len(all.TokenIDs)), ResponseTokens: written, FinalAnswer: answer,
+		PolicyVersion: policy, Text: answered.Response})
 }
 
 // turn draws the numbers of a turn's tokens.

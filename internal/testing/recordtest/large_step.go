@@ -37,7 +37,7 @@ func (l *large) finish(step int, prompts schema.Ref, shards []drawn) {
 
 // recompute commits what the policy and a reference compute for the rows of the batch, shard by shard. The rows then
 // divide by the policy's log-probabilities.
-func (l *large) recompute(step int, turns []schema.Ref, chosen schema.Ref, batch []schema.BatchRow) schema.Ref {
+func (l *large) recompute(step int, turns [2][]schema.Ref, chosen schema.Ref, batch []schema.BatchRow) schema.Ref {
 	r := l.Run
 	before, base := r.Updates[len(r.Updates)-1].Checkpoint.Digest, r.Updates[0].Checkpoint.Digest
 	shards := make([][]schema.TokenOutputsRow, l.Shards)

@@ -194,9 +194,7 @@ func (r *Run) warmStart() {
 	made.Shards = append(made.Shards, r.document(place, inputs))
 	checkpoint := r.checkpoint(place, 0)
 	made.Checkpoint = &checkpoint
-	_, ref, _, err := r.writer.Commit(context.Background(), made)
-	require.NoError(r.t, err)
-	m := r.manifest(schema.AtInit(r.Run, schema.StageWarmStart), ref)
+	m := r.manifest(schema.AtInit(r.Run, schema.StageWarmStart), r.commit(made))
 	m.Checkpoint = &checkpoint
 	r.policy = r.commit(m)
 	r.Updates = append(r.Updates, m)

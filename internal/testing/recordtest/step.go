@@ -21,7 +21,10 @@ type rows struct {
 }
 
 // shardManifests holds one shard's manifests of a step.
-type shardManifests struct{ turns, tools, assembled, graded, scored []schema.Ref }
+type shardManifests struct {
+	turns                            [2][]schema.Ref // by turn
+	tools, assembled, graded, scored []schema.Ref
+}
 
 // step commits one pass of every stage, in their order, and the head.
 func (r *Run) step(step int) {
@@ -59,9 +62,9 @@ func (r *Run) step(step int) {
 // made from (the rollout's turns, rewards and selection, in this order) and what the head names.
 func (r *Run) selected(step int, prompts schema.Ref, all shardManifests, rows []schema.SelectionRow) (
 	inputs, heads []schema.Ref) {
-	rollout0 := r.stage(step, schema.StageRollout, 0, everySecond(all.turns, 0)...)
+	rollout0 := r.stage(step, schema.StageRollout, 0, all.turns[0]...)
 	sandbox := r.stage(step, schema.StageSandbox, 0, all.tools...)
-	rollout1 := r.stage(step, schema.StageRollout, 1, everySecond(all.turns, 1)...)
+	rollout1 := r.stage(step, schema.StageRollout, 1, all.turns[1]...)
 	assemble := r.stage(step, schema.StageAssemble, -1, all.assembled...)
 	var grade []schema.Ref
 	if r.Gradings {
@@ -74,22 +77,9 @@ func (r *Run) selected(step int, prompts schema.Ref, all shardManifests, rows []
 		append([]schema.Ref{prompts, rollout0, sandbox, rollout1, assemble, reward, selection}, grade...)
 }
 
-// everySecond takes one turn's manifests out of shards of two turns each.
-func everySecond(turns []schema.Ref, turn int) []schema.Ref {
-	var out []schema.Ref
-	for i := turn; i < len(turns); i += 2 {
-		out = append(out, turns[i])
-	}
-	return out
-}
-
 // stage commits the stage manifest of what was done shard by shard.
 func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schema.Ref {
-	place := schema.At(r.Run, step, stage)
-	if turn >= 0 {
-		place = place.WithTurn(turn)
-	}
-	m := r.manifest(place)
+	m := r.manifest(schema.At(r.Options.Run, step, stage).WithTurn(turn))
 	m.Parts = parts
 	return r.commit(m)
 }
@@ -98,11 +88,7 @@ func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schem
 // many each turn generated; where that is 0, its manifest does not tell.
 func (r *Run) commitShard(all *shardManifests, step, shard int, prompts schema.Ref, work rows, tokens [2]int64) {
 	at := func(stage string, turn int) schema.Place {
-		place := schema.At(r.Options.Run, step, stage).WithShard(shard)
-		if turn >= 0 {
-			place = place.WithTurn(turn)
-		}
-		return place
+		return schema.At(r.Options.Run, step, stage).WithTurn(turn).WithShard(shard)
 	}
 	sample := func(turn int, inputs ...schema.Ref) schema.Ref {
 		m := r.manifest(at(schema.StageRollout, turn), append([]schema.Ref{prompts, r.policy}, inputs...)...)
@@ -110,7 +96,7 @@ func (r *Run) commitShard(all *shardManifests, step, shard int, prompts schema.R
 			m.Stats = map[string]float64{schema.StatTokens: float64(tokens[turn])}
 		}
 		ref := put(r, m, work.turns[turn])
-		all.turns = append(all.turns, ref)
+		all.turns[turn] = append(all.turns[turn], ref)
 		r.spend(schema.StageRollout, shard, turn, int64(len(work.turns[turn])), tokens[turn])
 		return ref
 	}
@@ -203,9 +189,9 @@ func (r *Run) episode(out *rows, step, g, k int) {
 		out.broken(group, id, policy, why, step, g)
 		return
 	}
-	answer, reward, verdict := strconv.Itoa(step+g), 1.0, "exact"
-	if !Right(step, g, k) {
-		answer, reward, verdict = "-1", 0, "wrong"
+	p, answer := promptRows(step)[g], "-1"
+	if Right(step, g, k) {
+		answer = p.Answer
 	}
 	calls := (k + 1) % 2
 	answered := schema.TurnRow{
@@ -234,18 +220,23 @@ func (r *Run) episode(out *rows, step, g, k int) {
 		out.turns[0] = append(out.turns[0], asked)
 	}
 	out.turns[calls] = append(out.turns[calls], answered)
-	out.trajectories = append(out.trajectories, schema.TrajectoryRow{
-		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g),
-		Source: "rollout", Turns: int32(calls + 1),
-		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Tokens: 10, ResponseTokens: 4, Finish: "answered",
-		FinalAnswer: answer, HasAnswer: true,
-		Gold: strconv.Itoa(step + g), PolicyVersion: policy, Text: answered.Response,
-	})
-	out.rewards = append(out.rewards, schema.RewardRow{
-		GroupID: group, TrajectoryID: id, Level: int32(2 + g), Reward: reward, Outcome: reward, Success: reward > 0,
-		Turns:     int32(calls + 1),
-		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Verdict: verdict,
-	})
+	out.judge(p, schema.TrajectoryRow{TrajectoryID: id, Turns: int32(calls + 1), ToolCalls: int32(calls),
+		ToolErrors: failed, Tokens: 10, ResponseTokens: 4, FinalAnswer: answer, PolicyVersion: policy,
+		Text: answered.Response})
+}
+
+// judge adds a sample that has answered, and its reward.
+func (out *rows) judge(p schema.PromptRow, row schema.TrajectoryRow) {
+	row.GroupID, row.ProblemID, row.Level, row.Gold = p.GroupID, p.ProblemID, p.Level, p.Answer
+	row.Source, row.Finish, row.AnswerTags, row.HasAnswer = "rollout", "answered", 1, true
+	out.trajectories = append(out.trajectories, row)
+	reward := schema.RewardRow{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Level: row.Level,
+		Success: row.FinalAnswer == row.Gold, Turns: row.Turns, ToolCalls: row.ToolCalls, ToolErrors: row.ToolErrors,
+		AnswerTags: 1, Verdict: "wrong"}
+	if reward.Success {
+		reward.Reward, reward.Outcome, reward.Verdict = 1, 1, "exact"
+	}
+	out.rewards = append(out.rewards, reward)
 }
 
 func (r *Run) selectionRows(step int) []schema.SelectionRow {
@@ -275,30 +266,36 @@ func (r *Run) selectionRows(step int) []schema.SelectionRow {
 	return out
 }
 
-// logprobs commits the old log-probabilities of the kept rows, shard by shard.
-func (r *Run) logprobs(step int, turns []schema.Ref, selection schema.Ref) schema.Ref {
-	rows := make([][]schema.TokenOutputsRow, Shards)
+// kept calls f with each row that a step's selection keeps, its group and its sample.
+func (r *Run) kept(step int, f func(s schema.SelectionRow, g, k int)) {
 	for _, s := range r.selectionRows(step) {
-		_, g, _, err := schema.ParseTrajectoryID(s.TrajectoryID)
+		_, g, k, err := schema.ParseTrajectoryID(s.TrajectoryID)
 		require.NoError(r.t, err)
-		if !s.Kept {
-			continue
+		if s.Kept {
+			f(s, g, k)
 		}
+	}
+}
+
+// logprobs commits the old log-probabilities of the kept rows, shard by shard.
+func (r *Run) logprobs(step int, turns [2][]schema.Ref, selection schema.Ref) schema.Ref {
+	rows := make([][]schema.TokenOutputsRow, Shards)
+	r.kept(step, func(s schema.SelectionRow, g, _ int) {
 		rows[g/2] = append(rows[g/2], schema.TokenOutputsRow{
 			GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, OldLogProbs: []float32{0, 0, 0, -0.5, -0.25},
 			PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest, LossMask: []int32{0, 0, 0, 1, 1},
 		})
-	}
+	})
 	return r.putOutputs(step, turns, selection, rows)
 }
 
 // putOutputs commits what the models computed about the kept rows, shard by shard.
-func (r *Run) putOutputs(step int, turns []schema.Ref, selection schema.Ref,
+func (r *Run) putOutputs(step int, turns [2][]schema.Ref, selection schema.Ref,
 	rows [][]schema.TokenOutputsRow) schema.Ref {
 	var parts []schema.Ref
-	for shard := range len(turns) / 2 {
-		m := r.manifest(schema.At(r.Options.Run, step, schema.StageLogprobs).WithShard(shard), turns[2*shard],
-			turns[2*shard+1], selection, r.policy)
+	for shard := range turns[0] {
+		m := r.manifest(schema.At(r.Options.Run, step, schema.StageLogprobs).WithShard(shard), turns[0][shard],
+			turns[1][shard], selection, r.policy)
 		parts = append(parts, put(r, m, rows[shard]))
 		r.spend(schema.StageLogprobs, shard, -1, int64(len(rows[shard])), 0)
 	}
@@ -308,12 +305,7 @@ func (r *Run) putOutputs(step int, turns []schema.Ref, selection schema.Ref,
 // batch commits the kept rows with an advantage of ±1 before its weight.
 func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
 	var out []schema.BatchRow
-	for _, s := range r.selectionRows(step) {
-		if !s.Kept {
-			continue
-		}
-		_, g, k, err := schema.ParseTrajectoryID(s.TrajectoryID)
-		require.NoError(r.t, err)
+	r.kept(step, func(s schema.SelectionRow, g, k int) {
 		a := float32(s.Weight)
 		if !Right(step, g, k) {
 			a = -a
@@ -323,7 +315,7 @@ func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
 			TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1},
 			OldLogProbs: []float32{0, 0, 0, -0.5, -0.25}, Advantages: []float32{0, 0, 0, a, a},
 		})
-	}
+	})
 	r.spend(schema.StageAdvantage, -1, -1, int64(len(out)), 0)
 	return r.putBatch(r.manifest(schema.At(r.Run, step, schema.StageAdvantage), inputs...), out)
 }
@@ -346,10 +338,8 @@ func (r *Run) replayed(step int, reward, batch schema.Ref) {
 		}
 		r.held = nil
 	} else {
-		for _, s := range r.selectionRows(step) {
-			_, g, k, err := schema.ParseTrajectoryID(s.TrajectoryID)
-			require.NoError(r.t, err)
-			if s.Kept && Right(step, g, k) {
+		r.kept(step, func(s schema.SelectionRow, g, k int) {
+			if Right(step, g, k) {
 				r.held = append(r.held, schema.ReplayRow{
 					GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, Collected: int32(step), Reward: 1,
 					Advantage: s.Weight,
@@ -357,7 +347,7 @@ func (r *Run) replayed(step int, reward, batch schema.Ref) {
 					OldLogProbs: []float32{0, 0, 0, -0.5, -0.25},
 				})
 			}
-		}
+		})
 	}
 	var baselines []schema.BaselineRow
 	for g := range Groups {

@@ -59,15 +59,21 @@ func body(n int, seed byte) []byte {
 	return data
 }
 
+// holds requires that an object has these bytes.
+func holds(t *testing.T, s store.Store, key string, want []byte) {
+	t.Helper()
+	got, err := s.Get(t.Context(), key)
+	require.NoError(t, err)
+	require.NotNil(t, got)
+	require.True(t, bytes.Equal(want, got), "%s, of %d bytes, came back as %d other bytes", key, len(want), len(got))
+}
+
 func putAndGet(t *testing.T, s store.Store) {
 	for _, size := range []int{0, 1, 4096, 1 << 20, multipart} {
 		key := fmt.Sprintf("sizes/%d.bin", size)
 		want := body(size, 7)
 		require.NoError(t, s.Put(t.Context(), key, want))
-		got, err := s.Get(t.Context(), key)
-		require.NoError(t, err)
-		require.NotNil(t, got)
-		require.True(t, bytes.Equal(want, got), "object of %d bytes came back as %d other bytes", size, len(got))
+		holds(t, s, key, want)
 	}
 }
 
@@ -81,9 +87,7 @@ func putAgain(t *testing.T, s store.Store) {
 	for range 3 {
 		require.NoError(t, s.Put(t.Context(), "again/a.bin", body(1000, 1)))
 	}
-	got, err := s.Get(t.Context(), "again/a.bin")
-	require.NoError(t, err)
-	require.Equal(t, body(1000, 1), got)
+	holds(t, s, "again/a.bin", body(1000, 1))
 }
 
 // putRenews checks that putting an object again renews its age, so that garbage collection keeps it.
@@ -109,9 +113,7 @@ func ownBytes(t *testing.T, s store.Store) {
 	require.NoError(t, err)
 	require.Equal(t, body(100, 1), got)
 	got[1] ^= 0xff
-	again, err := s.Get(t.Context(), "own/a.bin")
-	require.NoError(t, err)
-	require.Equal(t, body(100, 1), again)
+	holds(t, s, "own/a.bin", body(100, 1))
 }
 
 func putIfAbsent(t *testing.T, s store.Store) {
@@ -121,9 +123,7 @@ func putIfAbsent(t *testing.T, s store.Store) {
 	require.ErrorIs(t, err, store.ErrExists)
 	require.ErrorContains(t, err, key)
 	require.NoError(t, s.PutIfAbsent(t.Context(), key, []byte("first")), "the same bytes are the caller's own success")
-	got, err := s.Get(t.Context(), key)
-	require.NoError(t, err)
-	require.Equal(t, "first", string(got))
+	holds(t, s, key, []byte("first"))
 	require.NoError(t, s.Delete(t.Context(), key))
 	require.NoError(t, s.PutIfAbsent(t.Context(), key, []byte("third")), "a deleted key is free")
 }
@@ -152,9 +152,7 @@ func race(t *testing.T, s store.Store, writers, size int) {
 		require.ErrorIs(t, err, store.ErrExists)
 	}
 	require.NotEqual(t, -1, winner, "no writer won")
-	got, err := s.Get(t.Context(), key)
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(got, body(size, byte(winner))), "the object is not the winner's")
+	holds(t, s, key, body(size, byte(winner)))
 }
 
 func list(t *testing.T, s store.Store) {
@@ -222,9 +220,7 @@ func keys(t *testing.T, s store.Store) {
 	for _, key := range []string{"runs/run=a.b_c-1/table=tool_calls/step=init/gen=0/00000-0123456789abcdef.parquet",
 		"space and ünïcode/%41+&.json", "x"} {
 		require.NoError(t, s.Put(t.Context(), key, []byte(key)), key)
-		got, err := s.Get(t.Context(), key)
-		require.NoError(t, err, key)
-		require.Equal(t, key, string(got))
+		holds(t, s, key, []byte(key))
 	}
 	for _, key := range []string{"", "/a", "a/", "a//b", "../a", "a/./b", "a\x00", "\xff", strings.Repeat("k", 1025)} {
 		_, err := s.Get(t.Context(), key)

@@ -1,6 +1,7 @@
 package tinkertest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -48,7 +49,6 @@ type Server struct {
 	Behaviour
 	t      testing.TB
 	base   *checkpoint.Checkpoint
-	rank   int
 	engine policy.Engine
 	http   *httptest.Server
 
@@ -84,12 +84,7 @@ func New(t testing.TB, dir string, b Behaviour) *Server {
 	s := &Server{t: t, Name: "base/model", Behaviour: b, base: base, calls: map[string]int{},
 		sessions: map[string]bool{}, models: map[string]*model{}, futures: map[string]*future{},
 		saved: map[string]state{}, samplers: map[string]string{}}
-	if s.Alpha == 0 {
-		s.Alpha = 32
-	}
-	if s.Scale == 0 {
-		s.Scale = 1
-	}
+	s.Alpha, s.Scale = cmp.Or(s.Alpha, 32), cmp.Or(s.Scale, 1)
 	s.engine, err = cpu.Open(cpu.Options{Threads: 1})
 	require.NoError(t, err)
 	s.http = httptest.NewServer(s)
@@ -306,8 +301,7 @@ func (s *Server) answer(call string, r request) (any, *refusal) {
 		if !ok || r.Seq == nil {
 			return nil, refuse(http.StatusNotFound, "Sampling session not found")
 		}
-		result, bad := s.sample(s.saved[path], r)
-		return s.later(result, bad), nil
+		return s.later(s.sample(s.saved[path], r)), nil
 	}
 	m := s.models[r.Model]
 	if m == nil {
@@ -318,12 +312,10 @@ func (s *Server) answer(call string, r request) (any, *refusal) {
 		delete(s.models, r.Model)
 		return s.later(map[string]any{"model_id": r.Model}, nil), nil
 	case "forward":
-		result, bad := s.pass(m, r.Forward, false)
-		return s.later(result, bad), nil
+		return s.later(s.pass(m, r.Forward, false)), nil
 	case "forward_backward":
 		s.Sent = append(s.Sent, Sent{r.Backward.Loss, len(r.Backward.Data)})
-		result, bad := s.pass(m, r.Backward, true)
-		return s.later(result, bad), nil
+		return s.later(s.pass(m, r.Backward, true)), nil
 	case "optim_step":
 		m.used = true
 		return s.later(s.step(m, *r.Adam), nil), nil
@@ -358,7 +350,6 @@ func (s *Server) create(r request) (any, *refusal) {
 	}
 	id := s.id("model")
 	s.models[id] = &model{state: s.fresh(r.LoRA.Rank, r.LoRA.Seed, r.LoRA.Attn, r.LoRA.MLP)}
-	s.rank = r.LoRA.Rank
 	out := s.later(map[string]any{"model_id": id, "type": "create_model"}, nil)
 	out["model_id"] = id
 	return out, nil

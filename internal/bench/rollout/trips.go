@@ -1,4 +1,4 @@
-package history
+package rollout
 
 import (
 	"context"
@@ -27,9 +27,9 @@ const MostStage = 5
 // Ratio is how many times as long as a bare activity the stage takes.
 func (r RoundTrips) Ratio() float64 { return r.Stage / r.Bare }
 
-// Measure runs bare activities on a server that is idle otherwise, and compares them with the stage of a run with
+// roundTrips runs bare activities on a server that is idle otherwise, and compares them with the stage of a run with
 // pipeline.max_staleness on the same server.
-func Measure(ctx context.Context, c client.Client, run string) (out RoundTrips, err error) {
+func roundTrips(ctx context.Context, c client.Client, run string) (out RoundTrips, err error) {
 	stages, err := published(ctx, c, run)
 	if err != nil {
 		return out, err
