@@ -130,7 +130,7 @@ func find(trials []Observed, arm string, seed uint64) *Result {
 func (t Observed) finished() bool { return t.Result != nil && t.Result.Done }
 
 // Mean is the mean curve of an arm's trials over an axis, with the 95% t interval of the seeds at each of its points.
-// The bounds of a point that one trial has are its value.
+// The bounds of a point that one trial has are its value, and the bounds of a share are shares.
 type Mean struct {
 	Arm          string
 	X, Y         []float64
@@ -154,7 +154,7 @@ func (f *File) Means(trials []Observed, o Outcome) (out []Mean) {
 					curves = append(curves, t.Result.over(o, f.Budget.Axis))
 				}
 			}
-			m.average(curves)
+			m.average(curves, o.Share)
 			out = append(out, m)
 		}
 	}
@@ -163,7 +163,7 @@ func (f *File) Means(trials []Observed, o Outcome) (out []Mean) {
 
 // average averages curves point by point: the steps of trials of one arm are the same, and the amounts that they have
 // spent by then are averaged too.
-func (m *Mean) average(curves []Curve) {
+func (m *Mean) average(curves []Curve, share bool) {
 	longest := 0
 	for _, c := range curves {
 		longest = max(longest, len(c))
@@ -179,6 +179,9 @@ func (m *Mean) average(curves []Curve) {
 		bounds := interval{y.Mean, y.Mean}
 		if y.T != nil {
 			bounds = *y.T
+		}
+		if share {
+			bounds = interval{max(0, bounds.Low), min(1, bounds.High)}
 		}
 		m.X, m.Y = append(m.X, x.Mean), append(m.Y, y.Mean)
 		m.Low, m.High = append(m.Low, bounds.Low), append(m.High, bounds.High)

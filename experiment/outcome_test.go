@@ -68,7 +68,8 @@ func TestCompare(t *testing.T) {
 	means := f.Means(trials, f.Outcomes[0])
 	require.Equal(t, []float64{0, 100}, means[0].X)
 	require.InDelta(t, 0.2, means[0].Y[1], 1e-12)
-	require.InDelta(t, 0.2-4.302653*0.1/math.Sqrt(3), means[0].Low[1], 1e-6)
+	require.InDelta(t, 0.2+4.302653*0.1/math.Sqrt(3), means[0].High[1], 1e-6)
+	require.Zero(t, means[0].Low[1], "a share is not negative")
 }
 
 func TestJudge(t *testing.T) {
