@@ -10,6 +10,8 @@ type candidate struct {
 }
 
 // before puts the earliest merge first, then the leftmost.
+//
+//lint:ignore U1000 queue calls it
 func (c candidate) before(d candidate) bool {
 	return c.rank < d.rank || c.rank == d.rank && c.at < d.at
 }

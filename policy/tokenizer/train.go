@@ -168,6 +168,8 @@ type frequency struct {
 }
 
 // before puts the most frequent pair first, then the one with the smaller bytes.
+//
+//lint:ignore U1000 queue calls it
 func (f frequency) before(g frequency) bool {
 	return cmp.Or(cmp.Compare(g.n, f.n), bytes.Compare(f.left, g.left), bytes.Compare(f.right, g.right)) < 0
 }
