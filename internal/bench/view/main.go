@@ -65,8 +65,12 @@ const (
 // makeRecord commits the run into a folder.
 func makeRecord(folder string, steps int) (err error) {
 	defer func() {
-		if failed, ok := recover().(failure); ok {
+		switch failed := recover().(type) {
+		case nil:
+		case failure:
 			err = failed.error
+		default:
+			panic(failed)
 		}
 	}()
 	fmt.Fprintln(os.Stderr, "making the record…")
