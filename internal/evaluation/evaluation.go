@@ -87,13 +87,17 @@ func Summarise(rows []schema.EvaluationRow, runSeed uint64) (out api.EvaluationS
 			parts[*part] = append(parts[*part], t)
 		}
 	}
-	out.Rate, out.ByLevel = Rate(meansOf(all), runSeed, "all"), rates(levels, runSeed, "")
-	if len(types) > 0 {
-		out.ByType = rates(types, runSeed, "type/")
+	out.Rate = Rate(meansOf(all), runSeed, "all")
+	out.ByLevel = map[string]api.Rate{}
+	for level, tallies := range levels {
+		out.ByLevel[level] = Rate(meansOf(tallies), runSeed, level)
 	}
-	if len(parts) > 0 {
-		out.ByPart = rates(parts, runSeed, "part ")
-	}
+	out.ByType = rates(types, func(name string, means []float64) api.Rate {
+		return Rate(means, runSeed, "type/"+name)
+	})
+	out.ByPart = rates(parts, func(part string, means []float64) api.Rate {
+		return Rate(means, runSeed, "part "+part)
+	})
 	if greedy.n > 0 {
 		out.Greedy, out.GreedyN = greedy.sum/greedy.n, int(greedy.n)
 	}
@@ -103,10 +107,14 @@ func Summarise(rows []schema.EvaluationRow, runSeed uint64) (out api.EvaluationS
 	return out
 }
 
-func rates(groups map[string][]*tally, runSeed uint64, label string) map[string]api.Rate {
+// rates gives each group its rate; nil if there are no groups.
+func rates(groups map[string][]*tally, of func(name string, means []float64) api.Rate) map[string]api.Rate {
+	if len(groups) == 0 {
+		return nil
+	}
 	out := map[string]api.Rate{}
 	for name, tallies := range groups {
-		out[name] = Rate(meansOf(tallies), runSeed, label+name)
+		out[name] = of(name, meansOf(tallies))
 	}
 	return out
 }
