@@ -163,8 +163,9 @@ func TestCorruptFiles(t *testing.T) {
 }
 
 func TestConfigOfOthers(t *testing.T) {
-	s, err := ParseConfig([]byte(`{"model_type":"qwen3","vocab_size":9,"hidden_size":8,"intermediate_size":4,"num_hidden_layers":1,
-		"num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"rms_norm_eps":1e-5,"eos_token_id":3,
+	s, err := ParseConfig([]byte(`{"model_type":"qwen3","vocab_size":9,"hidden_size":8,"intermediate_size":4,
+		"num_hidden_layers":1,"num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,
+		"rms_norm_eps":1e-5,"eos_token_id":3,
 		"rope_parameters":{"rope_type":"default","rope_theta":1000000},"tie_word_embeddings":true}`))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(Shape{

@@ -31,7 +31,7 @@ func (r Reward) Function() (f reward.Function, ok bool) {
 	return f, ok
 }
 
-// Graded reports whether the reward reads committed verdicts on answers: those of sympy, or of a program's tests.
+// Graded reports whether the reward reads committed verdicts on answers, by sympy or by a program's tests.
 func (r Reward) Graded() bool { return r.Symbolic || r.Declaration().Tested }
 
 // Called reports whether the reward is the committed result of a user's function.

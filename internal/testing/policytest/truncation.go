@@ -112,7 +112,7 @@ func sumOf(ids []int32, probability map[int32]float64) float64 {
 	return sum
 }
 
-// testLikeliest: the likeliest tokens of a position are those of the distribution that its token was drawn from. Asking
+// testLikeliest: the likeliest tokens of a position belong to the distribution that its token was drawn from. Asking
 // for them changes nothing else.
 func testLikeliest(t *testing.T, f SamplerFixture) {
 	const positions = 4

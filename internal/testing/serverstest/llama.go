@@ -56,8 +56,8 @@ func FindVLLM(t testing.TB) string {
 		"tools/vllm.sh")
 }
 
-// vllmSettings are those of a tiny model on one core, with numbers that are as exact as ours. Requests that have a seed
-// end vLLM on a processor when a prompt is taken in chunks.
+// vllmSettings suit a tiny model on one core, with numbers that are as exact as ours. Requests that have a seed end
+// vLLM on a processor when a prompt is taken in chunks.
 var vllmSettings = []string{"--dtype", "float32", "--enforce-eager", "--generation-config", "vllm",
 	"--no-enable-chunked-prefill", "--max-logprobs", "512", "--max-num-seqs", "64",
 	"--served-model-name", "policy"}
