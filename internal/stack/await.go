@@ -15,7 +15,9 @@ const maxDeaths = 5
 
 // await waits until a server is healthy. If it has no supervisor, await starts one.
 func (l *Lease) await(ctx context.Context, u *use) (state, error) {
-	awaited := 0 // process id of the supervisor whose failure counts; an earlier one may have left its failure behind
+	// awaited is the process id of the supervisor whose failure counts. One that had failed before we came is not ours:
+	// it may still live for a moment, or have left its failure behind.
+	awaited := 0
 	for deaths := 0; ; {
 		alive, s, err := l.look(u)
 		switch {
@@ -27,7 +29,9 @@ func (l *Lease) await(ctx context.Context, u *use) (state, error) {
 		case s.Failure != nil && s.PID == awaited:
 			return s, s.Failure.err()
 		case alive:
-			awaited = s.PID
+			if s.Failure == nil {
+				awaited = s.PID
+			}
 		case deaths == maxDeaths:
 			log := l.files.supervisorLog()
 			return s, fmt.Errorf("join the local stack: the supervisor of %s died %d times\nthe end of %s:\n%s",
