@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/activities/replay"
 	"github.com/ropewalk/ropewalk/activities/stage"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/step/api"
 	"github.com/ropewalk/ropewalk/internal/testing/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
@@ -45,16 +45,16 @@ func copied(t *testing.T, from store.Store) *mem.Store {
 	t.Helper()
 	to := mem.New()
 	for _, key := range keys(t, from) {
-		data, err := from.Get(context.Background(), key)
+		data, err := from.Get(t.Context(), key)
 		require.NoError(t, err)
-		require.NoError(t, to.Put(context.Background(), key, data))
+		require.NoError(t, to.Put(t.Context(), key, data))
 	}
 	return to
 }
 
 func keys(t *testing.T, s store.Store) []string {
 	t.Helper()
-	listed, err := s.List(context.Background(), "")
+	listed, err := s.List(t.Context(), "")
 	require.NoError(t, err)
 	out := make([]string, len(listed))
 	for i, o := range listed {
@@ -111,13 +111,13 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		require.False(t, out.Stages[1].Same)
 		require.False(t, out.Stages[2].Same)
 		claim := schema.At("r", 2, schema.StageReplay).WithGen(1)
-		m, _, found, err := newRecord(objects).Lookup(context.Background(), claim)
+		m, _, found, err := commit.New(objects).Lookup(t.Context(), claim)
 		require.NoError(t, err)
 		require.True(t, found)
 		require.Equal(t, "reward", m.Note["from"])
 		require.Equal(t, "advantage", m.Note["through"])
 		require.Equal(t, `["resample.roc=null","resample.vspo=null"]`, m.Note["set"])
-		recipe, err := objects.Get(context.Background(), m.Shards[0].Key)
+		recipe, err := objects.Get(t.Context(), m.Shards[0].Key)
 		require.NoError(t, err)
 		require.Equal(t, m.Config, schema.Digest(recipe))
 		require.NotContains(t, string(recipe), `"vspo"`)
@@ -149,7 +149,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("a step without a head is replayed from what it has", func(t *testing.T) {
 		objects := copyRecord()
 		for _, key := range []string{schema.HeadKey("r", "2"), schema.At("r", 2, schema.StageAdvantage).ManifestKey()} {
-			require.NoError(t, objects.Delete(context.Background(), key))
+			require.NoError(t, objects.Delete(t.Context(), key))
 		}
 		out, err := runReplay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample"})
 		require.NoError(t, err)
@@ -190,17 +190,17 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 		"a step in its beginning": {in: workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"},
 			kind: api.FailBadInput, want: "step 2 of run r has not committed assemble, which reward reads",
 			damage: func(t *testing.T, s *mem.Store) {
-				require.NoError(t, s.Delete(context.Background(), schema.HeadKey("r", "2")))
+				require.NoError(t, s.Delete(t.Context(), schema.HeadKey("r", "2")))
 				require.NoError(t,
-					s.Delete(context.Background(), schema.At("r", 2, schema.StageAssemble).ManifestKey()))
+					s.Delete(t.Context(), schema.At("r", 2, schema.StageAssemble).ManifestKey()))
 			}},
 		"a missing shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: api.FailCorrupt,
 			want: "it is missing though a manifest lists it", damage: func(t *testing.T, s *mem.Store) {
-				require.NoError(t, s.Delete(context.Background(), shardOf(t, s, assembled)))
+				require.NoError(t, s.Delete(t.Context(), shardOf(t, s, assembled)))
 			}},
 		"a damaged shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: api.FailCorrupt,
 			want: "table=trajectories/step=1/gen=0/00001-", damage: func(t *testing.T, s *mem.Store) {
-				require.NoError(t, s.Put(context.Background(), shardOf(t, s, assembled), []byte("damaged")))
+				require.NoError(t, s.Put(t.Context(), shardOf(t, s, assembled), []byte("damaged")))
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func readerOf(t *testing.T, objects store.Store) replay.Reader {
 
 func shardOf(t *testing.T, s store.Store, place schema.Place) string {
 	t.Helper()
-	m, _, found, err := newRecord(s).Lookup(context.Background(), place)
+	m, _, found, err := commit.New(s).Lookup(t.Context(), place)
 	require.NoError(t, err)
 	require.True(t, found)
 	return m.Shards[0].Key

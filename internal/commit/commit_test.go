@@ -356,8 +356,7 @@ func TestALossBeforeTheCommitIsNoDamage(t *testing.T) {
 }
 
 func TestCheckpointsBatchesAndDocuments(t *testing.T) {
-	s := mem.New()
-	w := commit.New(s)
+	w := commit.New(mem.New())
 	at := schema.At("quick-1", 3, schema.StageUpdate)
 	weights := []byte("weights")
 	version := schema.Digest(weights)
@@ -365,7 +364,9 @@ func TestCheckpointsBatchesAndDocuments(t *testing.T) {
 	require.NoError(t, err)
 	batch := []schema.BatchRow{{GroupID: schema.GroupID(3, 0), TrajectoryID: schema.TrajectoryID(3, 0, 0), Count: 1,
 		TokenIDs: []int32{1}, LossMask: []int32{1}, Advantages: []float32{0.5}}}
-	shard, err := commit.PutBatch(t.Context(), w, at, batch)
+	encoded, err := schema.EncodeBatch(batch)
+	require.NoError(t, err)
+	shard, err := w.Shard(t.Context(), at, schema.Batch, encoded, len(batch))
 	require.NoError(t, err)
 	document, err := commit.PutDocument(t.Context(), w, at, map[string]any{"seed": 7, "name": "quickstart"})
 	require.NoError(t, err)

@@ -138,15 +138,6 @@ func Rows[R schema.Row](ctx context.Context, w *Writer, manifests ...schema.Mani
 	return rows, nil
 }
 
-// PutBatch encodes a training batch and puts it. The rows must be in canonical order.
-func PutBatch(ctx context.Context, w *Writer, place schema.Place, rows []schema.BatchRow) (schema.ShardInfo, error) {
-	data, err := schema.EncodeBatch(rows)
-	if err != nil {
-		return schema.ShardInfo{}, err
-	}
-	return w.Shard(ctx, place, schema.Batch, data, len(rows))
-}
-
 // Batch reads the training batch that a manifest commits.
 func Batch(ctx context.Context, w *Writer, m schema.Manifest) ([]schema.BatchRow, error) {
 	rows := []schema.BatchRow{}

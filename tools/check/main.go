@@ -133,7 +133,7 @@ func parse(args []string) (o Options, err error) {
 		"with -since or -passed: leave out packages whose measured times do not fit (0: none)")
 	f.BoolVar(&o.Race, "race", false, "use the race detector")
 	f.StringVar(&o.Skip, "skip", "", "skip tests that match, as go test does")
-	f.IntVar(&o.Jobs, "jobs", runtime.NumCPU()+1, "packages that run at the same time")
+	f.IntVar(&o.Jobs, "jobs", runtime.NumCPU()+3, "packages that run at the same time")
 	f.DurationVar(&o.Limit, "limit", 45*time.Minute, "end a package that takes longer: it hangs")
 	f.StringVar(&o.Times, "times", "", "a file with the seconds that each package takes")
 	f.BoolVar(&o.Update, "update", false, "write the file of -times")

@@ -84,9 +84,8 @@ func (r *Run) Fork(run string, step int) {
 	m.Shards = []schema.ShardInfo{r.document(m.Place, r.recipe())}
 	m.Note[schema.NoteFork] = schema.ForkPoint{Run: r.Options.Run, Step: step}.String()
 	r.commit(m)
-	entry, err := schema.Canonical(schema.CatalogueEntry{Run: run, Recipe: "fixture", Seed: r.Seed, Steps: r.Planned,
+	entry := r.canonical(schema.CatalogueEntry{Run: run, Recipe: "fixture", Seed: r.Seed, Steps: r.Planned,
 		Created: r.Created})
-	require.NoError(r.t, err)
 	require.NoError(r.t, r.Store.PutIfAbsent(ctx, schema.CatalogueKey(run), entry))
 	for i := 1; i <= step; i++ {
 		head, _, _, err := r.writer.Head(ctx, r.Options.Run, strconv.Itoa(i))

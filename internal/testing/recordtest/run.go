@@ -134,24 +134,28 @@ func Train(t testing.TB, objects store.Store, o Options) *Run {
 
 func (r *Run) prepare() {
 	document := r.recipe()
-	text, err := schema.Canonical(document)
-	require.NoError(r.t, err)
+	text := r.canonical(document)
 	r.config = schema.Digest(text)
 	place := schema.AtInit(r.Run, schema.StagePrepare)
 	m := schema.NewManifest(place, Code, r.config)
 	m.Shards = append(m.Shards, r.document(place, document))
 	m.Note = map[string]string{"recipe": "fixture", "seed": strconv.FormatUint(r.Seed, 10)}
 	r.Prepare = r.commit(m)
-	entry, err := schema.Canonical(map[string]any{
-		"run": r.Run, "recipe": "fixture", "seed": r.Seed, "steps": r.Planned, "created": r.Created,
-	})
-	require.NoError(r.t, err)
+	entry := r.canonical(map[string]any{"run": r.Run, "recipe": "fixture", "seed": r.Seed, "steps": r.Planned,
+		"created": r.Created})
 	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), "catalogue/"+r.Run+".json", entry))
 }
 
 // recipe is the part of the run's recipe that fixtures have.
 func (r *Run) recipe() map[string]any {
 	return map[string]any{"name": "fixture", "seed": r.Seed, "steps": r.Planned}
+}
+
+// canonical is a value as the text of a document.
+func (r *Run) canonical(value any) []byte {
+	text, err := schema.Canonical(value)
+	require.NoError(r.t, err)
+	return text
 }
 
 func (r *Run) document(place schema.Place, value any) schema.ShardInfo {
@@ -174,8 +178,7 @@ func (r *Run) stop() {
 			document["steps"] = r.Steps
 		}
 		place := schema.AtInit(r.Run, schema.StageAmend).WithTry(i)
-		text, err := schema.Canonical(document)
-		require.NoError(r.t, err)
+		text := r.canonical(document)
 		m := schema.NewManifest(place, Code, schema.Digest(text))
 		m.Inputs = []schema.Ref{r.Prepare}
 		m.Shards = append(m.Shards, r.document(place, document))
@@ -187,8 +190,7 @@ func (r *Run) stop() {
 // warmStart commits a warm start outside the run, which other runs share, and the run's own manifest of it.
 func (r *Run) warmStart() {
 	inputs := map[string]any{"seed": r.Seed}
-	text, err := schema.Canonical(inputs)
-	require.NoError(r.t, err)
+	text := r.canonical(inputs)
 	place := schema.AtWarmStart(schema.Digest(text))
 	made := schema.NewManifest(place, Code, schema.Digest(text))
 	made.Shards = append(made.Shards, r.document(place, inputs))
@@ -253,8 +255,7 @@ func (r *Run) weightsOf(step int) int {
 // Prune deletes the files of a step's checkpoint and leaves the note of it.
 func (r *Run) Prune(step int) {
 	c := *r.Updates[step].Checkpoint
-	note, err := schema.Canonical(map[string]any{"checkpoint": c, "why": "for the test"})
-	require.NoError(r.t, err)
+	note := r.canonical(map[string]any{"checkpoint": c, "why": "for the test"})
 	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), c.Prefix+schema.PrunedFile, note))
 	for _, f := range c.Files {
 		if f.At != "" {
@@ -279,7 +280,9 @@ func put[R schema.Row](r *Run, m schema.Manifest, rows []R) schema.Ref {
 
 // putBatch commits the rows of a training batch.
 func (r *Run) putBatch(m schema.Manifest, rows []schema.BatchRow) schema.Ref {
-	info, err := commit.PutBatch(context.Background(), r.writer, m.Place, rows)
+	data, err := schema.EncodeBatch(rows)
+	require.NoError(r.t, err)
+	info, err := r.writer.Shard(context.Background(), m.Place, schema.Batch, data, len(rows))
 	require.NoError(r.t, err)
 	m.Shards = append(m.Shards, info)
 	return r.commit(m)
