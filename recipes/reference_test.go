@@ -49,12 +49,14 @@ A file can hold only what differs from recipes that come with the program:
     steps: 200
     optimizer: {lr: 0.0001}
 
-` + "`" + `extends` + "`" + ` is a name, or a list of names that are laid over each other in their order; the file itself comes last. ` + "`" + `name` + "`" + `
-and ` + "`" + `description` + "`" + ` are the file's own; everything else is inherited. Sections are merged entry by entry; lists, mappings
-of numbers, ` + "`" + `environment.settings` + "`" + ` and single values replace what was inherited. ` + "`" + `null` + "`" + ` takes an inherited entry out, so
-that it has its default again. If the file makes another choice (` + "`" + `loss: {name: sapo}` + "`" + `), inherited fields that this
-choice does not read fall away. A file cannot extend another file on disk: a run keeps the text of one, and resolves it
-wherever a worker runs. ` + "`" + `ropewalk run FILE --dry-run` + "`" + ` prints the whole recipe, and the record keeps that.
+` + "`" + `extends` + "`" + ` is a name, or a list of names that are laid over each other in their order; the file
+itself comes last. ` + "`" + `name` + "`" + ` and ` + "`" + `description` + "`" + ` are the file's own; everything else
+is inherited. Sections are merged entry by entry; lists, mappings of numbers, ` + "`" + `environment.settings` + "`" + `
+and single values replace what was inherited. ` + "`" + `null` + "`" + ` takes an inherited entry out, so that it has
+its default again. If the file makes another choice (` + "`" + `loss: {name: sapo}` + "`" + `), inherited fields that
+this choice does not read fall away. A file cannot extend another file on disk: a run keeps the text of one, and
+resolves it wherever a worker runs. ` + "`" + `ropewalk run FILE --dry-run` + "`" + ` prints the whole recipe, and the
+record keeps that.
 `
 
 // The reference page holds what the table says about each field.
